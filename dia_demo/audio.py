@@ -1,0 +1,332 @@
+"""Waveforms at rest: files in and out, health, speed, and a picture. No torch, no page.
+
+A waveform is float32 [n], mono, nominally within -1..1. What libsndfile, soxr, pyloudnorm and
+librosa do well is left to them; they are imported where they are used, since some are slow to load.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.config import Range
+from dia_demo.errors import InputError, RunError
+
+FORMATS = {".wav": "WAV", ".flac": "FLAC"}
+SPEEDS = Range(0.5, 2.0)
+
+SILENCE_DB = -60.0
+_FULL_SCALE = 0.999
+_SHORT_PROMPT_SECONDS = 3.0
+_PROMPT_RATES = Range(1000, 768000)
+
+
+# Files
+
+
+def to_int16(samples: np.ndarray) -> np.ndarray:
+    """int16 [n] for players and files; beyond full scale is clipped, non-finite is a RunError."""
+    samples = np.asarray(samples, dtype=np.float32)
+    if not np.isfinite(samples).all():
+        raise RunError("The audio holds values that are not numbers, so it was not handed over.")
+    return np.rint(np.clip(samples, -1.0, 1.0) * 32767).astype(np.int16)
+
+
+def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadata: dict) -> Path:
+    """Write float32 [n] as a 16-bit WAV or FLAC, by suffix, with `metadata` as JSON inside.
+
+    The file appears whole or not at all. Raises InputError for another suffix, RunError for
+    non-finite samples and for a place that cannot be written.
+    """
+    path = Path(path)
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(f"Audio is written as {' or '.join(FORMATS)}, not {path.name!r}.")
+    data = _encode_file(to_int16(samples), sample_rate, kind, metadata)
+    part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    try:
+        with open(part, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        remedy = "Free some space" if full else "Choose a folder that exists and can be written to"
+        reason = error.strerror or str(error)
+        raise RunError(f"{path} could not be written: {reason}. {remedy}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def read_metadata(path: Path | str) -> dict | None:
+    """The settings `write_audio` put into a WAV or FLAC; None where there are none to read."""
+    import soundfile
+
+    try:
+        comment = _riff_comment(Path(path))
+        if comment is None:
+            with soundfile.SoundFile(str(path)) as file:
+                comment = file.comment
+        metadata = json.loads(comment)
+    except (OSError, TypeError, ValueError, soundfile.LibsndfileError):
+        return None
+    return metadata if isinstance(metadata, dict) else None
+
+
+def _encode_file(pcm: np.ndarray, sample_rate: int, kind: str, metadata: dict) -> bytes:
+    import soundfile
+
+    buffer = io.BytesIO()
+    with soundfile.SoundFile(buffer, "w", sample_rate, 1, "PCM_16", format=kind) as file:
+        # Strings come before samples, or a WAV would carry them at its end.
+        file.title = str(metadata.get("title", "Dia take"))
+        file.software = "dia_demo"
+        file.comment = json.dumps(metadata, default=str)
+        file.write(pcm)
+    return buffer.getvalue()
+
+
+def _riff_comment(path: Path) -> str | None:
+    """The INFO comment of a WAV (None for other files). libsndfile drops those above 2 kB."""
+    with open(path, "rb") as file:
+        riff, _, wave = struct.unpack("<4sI4s", file.read(12).ljust(12, b"\0"))
+        if (riff, wave) != (b"RIFF", b"WAVE"):
+            return None
+        while len(head := file.read(8)) == 8:
+            name, size = struct.unpack("<4sI", head)
+            if name == b"LIST" and file.read(4) == b"INFO":
+                size -= 4
+            elif name == b"ICMT":
+                return file.read(size).rstrip(b"\0").decode("utf-8")
+            else:
+                file.seek(size + size % 2 - (4 if name == b"LIST" else 0), os.SEEK_CUR)
+    return None
+
+
+# Voice prompts
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A voice prompt ready to be encoded: float32 [n], mono; notes say what was done to it."""
+
+    samples: np.ndarray
+    notes: tuple[str, ...]
+
+
+def read_prompt(path: Path | str, sample_rate: int, max_seconds: float) -> Prompt:
+    """Read any file libsndfile knows as mono at `sample_rate`.
+
+    The length is taken from the header, so a long file is refused before it is read. Raises
+    InputError for what is missing, not audio, empty, silent, damaged or above `max_seconds`.
+    """
+    import soundfile
+    import soxr
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"The voice prompt {path} does not exist: choose an audio file.")
+    try:
+        with soundfile.SoundFile(str(path)) as file:
+            rate, channels = file.samplerate, file.channels
+            _check_header(path.name, file.frames, rate, max_seconds)
+            mono = _read_mono(file)
+    except (soundfile.LibsndfileError, TypeError, RuntimeError) as error:
+        raise InputError(
+            f"The voice prompt {path.name} cannot be read as audio: use WAV, FLAC, OGG or MP3."
+        ) from error
+    notes = _check_content(path.name, mono, rate)
+    if channels > 1:
+        notes.append(f"Its {channels} channels were mixed into one.")
+    if rate != sample_rate:
+        notes.append(f"It was resampled from {rate:,} to {sample_rate:,} Hz.")
+        mono = soxr.resample(mono, rate, sample_rate)
+    peak = float(np.abs(mono).max(initial=0.0))
+    return Prompt(mono / max(1.0, peak), tuple(notes))
+
+
+def _check_header(name: str, frames: int, rate: int, max_seconds: float) -> None:
+    if frames == 0:
+        raise InputError(f"The voice prompt {name} is empty: record 5-10 s of clear speech.")
+    _PROMPT_RATES.check("The voice prompt's sample rate", rate)
+    if frames / rate > max_seconds:
+        raise InputError(
+            f"The voice prompt {name} is {frames / rate:.1f} s long, and at most "
+            f"{max_seconds:.1f} s fit: cut it to 5-10 s."
+        )
+
+
+def _read_mono(file) -> np.ndarray:
+    blocks = file.blocks(65536, dtype="float32", always_2d=True)
+    means = [block.mean(axis=1) for block in blocks]
+    return np.concatenate([np.zeros(0, np.float32), *means])
+
+
+def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
+    """Notes on a prompt's sound, or an InputError for one that holds no voice."""
+    found = health(mono, rate)
+    if not found.finite:
+        raise InputError(f"The voice prompt {name} holds values that are not numbers.")
+    if found.rms_db < SILENCE_DB:
+        raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
+    notes = []
+    if found.seconds < _SHORT_PROMPT_SECONDS:
+        notes.append(f"It is only {found.seconds:.1f} s long: 5-10 s work best.")
+    if found.clipped_fraction > 0.001:
+        share = 100 * found.clipped_fraction
+        notes.append(f"It is clipped ({share:.1f}% at full scale): a cleaner one works better.")
+    return notes
+
+
+# Health
+
+
+@dataclass(frozen=True)
+class Health:
+    """Measures of a waveform. Levels are in dB of full scale, -inf for silence.
+
+    rms_db leaves a constant offset out; loudness_lufs is the integrated loudness of ITU-R
+    BS.1770, None below 0.4 s and for silence; silent_fraction counts 20 ms pieces below -60 dB.
+    """
+
+    seconds: float
+    finite: bool
+    peak: float
+    peak_db: float
+    rms_db: float
+    loudness_lufs: float | None
+    dc: float
+    clipped_fraction: float
+    silent_fraction: float
+    crest_db: float
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the sound, in plain words; empty where nothing is."""
+        if not self.finite:
+            return ("It holds values that are not numbers: something failed while it was made.",)
+        if self.seconds == 0:
+            return ("It holds no audio at all.",)
+        if self.rms_db < SILENCE_DB:
+            return ("It is silent.",)
+        share = f"{100 * self.clipped_fraction:.1f}%"
+        found = {
+            f"It is clipped: {share} of it lies at full scale.": self.clipped_fraction > 0.001,
+            f"It is offset from zero by {self.dc:+.2f}.": abs(self.dc) > 0.02,
+            "More than half of it is silence.": self.silent_fraction > 0.5,
+            "It is a steady tone or buzz rather than speech.": self.crest_db < 6,
+        }
+        return tuple(problem for problem, there in found.items() if there)
+
+
+def health(samples: np.ndarray, sample_rate: int) -> Health:
+    """Measure float32 [n]; never raises for what it finds."""
+    wave = np.asarray(samples, dtype=np.float64)
+    finite = bool(np.isfinite(wave).all())
+    wave = np.nan_to_num(wave, posinf=0.0, neginf=0.0)
+    size = max(1, wave.size)
+    dc = float(wave.sum() / size)
+    peak = float(np.abs(wave).max(initial=0.0))
+    rms = float(np.sqrt(((wave - dc) ** 2).sum() / size))
+    step = max(1, sample_rate // 50)
+    pieces = wave[: wave.size // step * step].reshape(-1, step)
+    quiet = np.sqrt((pieces**2).mean(axis=1)) < 10 ** (SILENCE_DB / 20)
+    return Health(
+        seconds=wave.size / sample_rate,
+        finite=finite,
+        peak=peak,
+        peak_db=_decibels(peak),
+        rms_db=_decibels(rms),
+        loudness_lufs=_loudness(wave, sample_rate),
+        dc=dc,
+        clipped_fraction=float((np.abs(wave) >= _FULL_SCALE).sum() / size),
+        silent_fraction=float(quiet.mean()) if quiet.size else float(rms == 0),
+        crest_db=_decibels(peak) - _decibels(rms) if rms > 0 else 0.0,
+    )
+
+
+def _decibels(amplitude: float) -> float:
+    return 20 * float(np.log10(amplitude)) if amplitude > 0 else -np.inf
+
+
+def _loudness(wave: np.ndarray, sample_rate: int) -> float | None:
+    import pyloudnorm
+
+    if wave.size < 0.4 * sample_rate:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loudness = float(pyloudnorm.Meter(sample_rate).integrated_loudness(wave))
+    return loudness if np.isfinite(loudness) else None
+
+
+# Speed and picture
+
+
+def change_speed(samples: np.ndarray, sample_rate: int, speed: float) -> np.ndarray:
+    """Float32 [n] said faster (above 1) or slower at the same pitch: [about n / speed].
+
+    A phase vocoder (librosa) with windows of 46 ms. Raises InputError outside 0.5 to 2.
+    """
+    SPEEDS.check("speed", speed)
+    samples = np.asarray(samples, dtype=np.float32)
+    if speed == 1.0 or samples.size == 0:
+        return samples
+    from librosa.effects import time_stretch
+
+    window = _window_size(sample_rate)
+    padded = np.pad(samples, (0, max(0, window - samples.size)))
+    stretched = time_stretch(padded, rate=speed, n_fft=window)
+    return stretched[: round(samples.size / speed)].astype(np.float32)
+
+
+# One family of blues, rising evenly in lightness: dark enough to stand on a light page.
+_RAMP = np.array(
+    [(14, 19, 36), (27, 46, 92), (35, 86, 152), (70, 143, 201), (146, 200, 230), (243, 249, 252)]
+)
+_RANGE_DB = 75.0
+_TOP_HZ = 12000.0
+
+
+def spectrogram(samples: np.ndarray, sample_rate: int, width: int, height: int) -> np.ndarray:
+    """A picture of float32 [n]: uint8 [height, width, 3], time rightwards, mel pitch upwards.
+
+    The loudest point is brightest and 75 dB below it is dark; silence stays dark.
+    """
+    window = _window_size(sample_rate)
+    wave = np.nan_to_num(np.asarray(samples, dtype=np.float32), posinf=0.0, neginf=0.0)
+    # Long audio gets several windows a column, so that no sound falls between columns.
+    each = int(np.clip(np.ceil(wave.size / width / window), 1, 4))
+    centres = (np.arange(width * each) + 0.5) * wave.size / (width * each)
+    padded = np.pad(wave, window // 2 + 1)
+    pieces = padded[centres.astype(int)[:, None] + np.arange(window)]
+    power = np.abs(np.fft.rfft(pieces * np.hanning(window).astype(np.float32))) ** 2
+    power = power.reshape(width, each, -1).mean(axis=1) / (window / 4) ** 2
+    bands = power @ _mel_rows(window, sample_rate, height).T
+    level = 10 * np.log10(np.maximum(bands, 1e-20))
+    top = max(float(level.max(initial=SILENCE_DB)), SILENCE_DB)
+    shade = np.clip((level - top) / _RANGE_DB + 1, 0, 1).T[::-1]
+    places = np.linspace(0, 1, len(_RAMP))
+    table = np.stack([np.interp(np.linspace(0, 1, 256), places, c) for c in _RAMP.T], axis=1)
+    return np.rint(table).astype(np.uint8)[np.rint(shade * 255).astype(np.uint8)]
+
+
+def _window_size(sample_rate: int) -> int:
+    return 2 ** round(np.log2(0.046 * sample_rate))
+
+
+def _mel_rows(window: int, sample_rate: int, rows: int) -> np.ndarray:
+    """Float32 [rows, bins]: each row averages the bins about its pitch, at least one bin wide."""
+    top = 2595 * np.log10(1 + min(sample_rate / 2, _TOP_HZ) / 700)
+    edges = 700 * (10 ** (np.linspace(0, top, rows + 2) / 2595) - 1)
+    bins = np.fft.rfftfreq(window, 1 / sample_rate)
+    reach = np.maximum(np.diff(edges)[1:], bins[1])[:, None]
+    weights = np.maximum(0, 1 - np.abs(bins - edges[1:-1, None]) / reach)
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)

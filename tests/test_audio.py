@@ -1,0 +1,315 @@
+"""Waveforms at rest: files come back as written, bad prompts are refused by name and number."""
+
+import resource
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+from dia_demo.audio import (
+    change_speed,
+    health,
+    read_metadata,
+    read_prompt,
+    spectrogram,
+    to_int16,
+    write_audio,
+)
+from dia_demo.errors import InputError, RunError
+
+RATE = 24000
+
+
+def sine(seconds=4.0, rate=RATE, hz=440.0, level=0.3):
+    return (level * np.sin(2 * np.pi * hz * np.arange(int(seconds * rate)) / rate)).astype("f")
+
+
+def pitch(samples, rate):
+    spectrum = np.abs(np.fft.rfft(samples * np.hanning(samples.size)))
+    return float(np.argmax(spectrum)) * rate / samples.size
+
+
+# Files
+
+SETTINGS = {"script": "[S1] Hé “there”\n[S2] 漢字", "seed": 4294967295, "temperature": 1.8}
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac", ".WAV"])
+@pytest.mark.parametrize("extra", ["", "x", "long " * 5000])
+def test_samples_and_settings_come_back(tmp_path, suffix, extra):
+    samples = sine(0.5)
+    settings = SETTINGS | {"extra": extra}
+    path = write_audio(tmp_path / f"take{suffix}", samples, RATE, settings)
+    back, rate = soundfile.read(path, dtype="int16")
+    assert rate == RATE
+    assert np.array_equal(back, to_int16(samples))
+    assert read_metadata(path) == settings
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_int16_clips_and_keeps_silence():
+    assert to_int16(np.array([0, 1, -1, 3, -3, 0.5], "f")).tolist() == [
+        0, 32767, -32767, 32767, -32767, 16384,
+    ]  # fmt: skip
+
+
+def test_non_finite_audio_is_never_handed_over(tmp_path):
+    broken = sine(0.1)
+    broken[7] = np.nan
+    with pytest.raises(RunError):
+        write_audio(tmp_path / "a.wav", broken, RATE, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_formats_are_refused_with_the_allowed_ones(tmp_path):
+    with pytest.raises(InputError, match=r"\.wav or \.flac.*take\.mp3"):
+        write_audio(tmp_path / "take.mp3", sine(0.1), RATE, {})
+
+
+def test_a_place_that_cannot_be_written_leaves_nothing(tmp_path):
+    with pytest.raises(RunError, match="folder"):
+        write_audio(tmp_path / "missing" / "a.wav", sine(0.1), RATE, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_the_older_file_as_it_was(tmp_path):
+    path = write_audio(tmp_path / "a.wav", sine(0.1), RATE, {"take": 1})
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(RunError, match="space"):
+            write_audio(path, sine(4.0), RATE, {"take": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_without_our_settings_have_none(tmp_path):
+    soundfile.write(tmp_path / "plain.wav", sine(0.1), RATE)
+    soundfile.write(tmp_path / "plain.flac", sine(0.1), RATE)
+    (tmp_path / "text.wav").write_text("no audio")
+    (tmp_path / "cut.wav").write_bytes(b"RIFF\x00\x00")
+    for name in ("plain.wav", "plain.flac", "text.wav", "cut.wav", "missing.wav"):
+        assert read_metadata(tmp_path / name) is None
+
+
+# Voice prompts
+
+
+def prompt_file(tmp_path, samples, rate=RATE, name="prompt.wav", subtype=None):
+    path = tmp_path / name
+    soundfile.write(path, samples, rate, subtype=subtype)
+    return path
+
+
+def test_a_prompt_at_the_right_rate_is_read_as_it_is(tmp_path):
+    prompt = read_prompt(prompt_file(tmp_path, sine(), subtype="FLOAT"), RATE, 20)
+    assert prompt.notes == ()
+    assert prompt.samples.dtype == np.float32
+    assert np.array_equal(prompt.samples, sine())
+
+
+@pytest.mark.parametrize("rate", [8000, 22050, 44100, 96000])
+@pytest.mark.parametrize("name", ["a.wav", "a.flac"])
+def test_resampling_keeps_pitch_and_length(tmp_path, rate, name):
+    prompt = read_prompt(prompt_file(tmp_path, sine(5.0, rate), rate, name), RATE, 20)
+    assert abs(prompt.samples.size / RATE - 5.0) < 0.01
+    assert abs(pitch(prompt.samples, RATE) - 440) < 0.5
+    assert abs(np.abs(prompt.samples[RATE:-RATE]).max() - 0.3) < 0.01
+    assert any("resampled" in note for note in prompt.notes)
+
+
+@pytest.mark.parametrize("name", ["a.ogg", "a.mp3", "a.aiff"])
+def test_every_format_libsndfile_reads_is_taken(tmp_path, name):
+    prompt = read_prompt(prompt_file(tmp_path, sine(), name=name), RATE, 20)
+    assert abs(pitch(prompt.samples, RATE) - 440) < 0.5
+
+
+def test_channels_are_mixed_by_their_mean(tmp_path):
+    left, right = sine(hz=300), sine(hz=500)
+    path = prompt_file(tmp_path, np.stack([left, right], 1), subtype="FLOAT")
+    prompt = read_prompt(path, RATE, 20)
+    np.testing.assert_allclose(prompt.samples, (left + right) / 2, atol=1e-6)
+    assert any("2 channels" in note for note in prompt.notes)
+
+
+def test_short_and_clipped_prompts_are_taken_with_a_note(tmp_path):
+    short = read_prompt(prompt_file(tmp_path, sine(1.0)), RATE, 20)
+    assert any("1.0 s" in note and "5-10 s" in note for note in short.notes)
+    loud = np.clip(sine(level=2.0), -1, 1)
+    assert any(
+        "clipped" in note for note in read_prompt(prompt_file(tmp_path, loud), RATE, 20).notes
+    )
+    over = read_prompt(prompt_file(tmp_path, sine(level=2.0), subtype="FLOAT"), RATE, 20)
+    assert np.abs(over.samples).max() <= 1.0
+
+
+def broken_files():
+    silence = np.zeros(RATE * 4, "f")
+    nan = sine()
+    nan[100] = np.nan
+    return {
+        "silent": (silence, "silent"),
+        "hiss": (1e-4 * np.random.default_rng(0).standard_normal(RATE * 4).astype("f"), "silent"),
+        "offset": (silence + 0.2, "silent"),
+        "empty": (silence[:0], "empty"),
+        "nan": (nan, "not numbers"),
+        "long": (sine(21.0), "21.0 s long, and at most 20.0 s.*5-10 s"),
+    }
+
+
+@pytest.mark.parametrize("kind", broken_files())
+def test_a_prompt_without_a_voice_is_refused(tmp_path, kind):
+    samples, message = broken_files()[kind]
+    with pytest.raises(InputError, match=message):
+        read_prompt(prompt_file(tmp_path, samples, subtype="FLOAT"), RATE, 20)
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.raw", "a.flac", "a.txt"])
+def test_what_is_not_audio_is_refused(tmp_path, name):
+    for content in (b"", b"not audio at all", b"RIFF\x00\x00\x00\x00WAVEfmt "):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            read_prompt(tmp_path / name, RATE, 20)
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "none.wav"):
+        with pytest.raises(InputError, match="does not exist"):
+            read_prompt(path, RATE, 20)
+
+
+def test_a_damaged_flac_is_refused_or_read(tmp_path):
+    path = prompt_file(tmp_path, sine(), name="a.flac")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match="a.flac"):
+        read_prompt(path, RATE, 20)
+
+
+def test_ten_minutes_are_refused_from_the_header(tmp_path):
+    path = tmp_path / "long.wav"
+    rate, seconds = 96000, 600
+    with soundfile.SoundFile(path, "w", rate, 2, "FLOAT") as file:
+        file.write(np.zeros((1, 2), "f"))
+    # A sparse file with the header of the whole: reading it would cost half a gigabyte.
+    size = rate * seconds * 8
+    data = bytearray(path.read_bytes())
+    at = data.index(b"data") + 4
+    data[at : at + 4] = size.to_bytes(4, "little")
+    data[4:8] = (at - 4 + size).to_bytes(4, "little")
+    with open(path, "wb") as file:
+        file.write(data[: at + 4])
+        file.truncate(at + 4 + size)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=r"600\.0 s long, and at most 20\.0 s"):
+        read_prompt(path, RATE, 20)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kB
+
+
+# Health
+
+
+def test_health_of_a_sine_is_what_theory_says():
+    found = health(sine(4.0, hz=997.0, level=0.5), RATE)
+    assert found.finite and found.clipped_fraction == 0 and found.silent_fraction == 0
+    assert found.peak == pytest.approx(0.5, abs=1e-3)
+    assert found.rms_db == pytest.approx(-9.03, abs=0.01)
+    assert found.crest_db == pytest.approx(3.01, abs=0.01)
+    # BS.1770: a full-scale sine of 997 Hz in one channel reads -3.01 LUFS.
+    assert found.loudness_lufs == pytest.approx(-9.03, abs=0.1)
+    assert any("tone" in problem for problem in found.problems())
+
+
+def speech_like(seconds=4.0):
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal(int(seconds * RATE)) * 0.05
+    return (noise * (1 + np.sin(np.arange(noise.size) / 2000))).astype("f")
+
+
+def test_health_names_each_problem():
+    good = speech_like()
+    assert health(good, RATE).problems() == ()
+    pause = np.where(np.arange(good.size) > RATE, 0, good).astype("f")
+    nan = good.copy()
+    nan[0] = np.inf
+    broken = {
+        "not numbers": nan,
+        "no audio": good[:0],
+        "silent": good * 1e-5,
+        "clipped": np.clip(good * 20, -1, 1),
+        "offset": good + 0.1,
+        "silence": pause,
+    }
+    for word, samples in broken.items():
+        assert any(word in problem for problem in health(samples, RATE).problems()), word
+
+
+def test_health_survives_anything():
+    for size in (0, 1, 5, 100):
+        assert health(np.zeros(size, "f"), RATE).loudness_lufs is None
+    assert health(np.zeros(RATE, "f"), RATE).loudness_lufs is None
+    assert np.isfinite(health(speech_like(), 1000).rms_db)
+
+
+# Speed and picture
+
+
+@pytest.mark.parametrize("speed", [0.5, 0.8, 1.25, 2.0])
+def test_speed_changes_length_and_keeps_pitch(speed):
+    stretched = change_speed(sine(2.0), RATE, speed)
+    assert abs(stretched.size - 2.0 * RATE / speed) <= 1
+    assert abs(pitch(stretched, RATE) - 440) < 3
+    assert stretched.dtype == np.float32
+
+
+def test_speed_one_is_the_identity_and_short_audio_survives():
+    assert np.array_equal(change_speed(sine(), RATE, 1.0), sine())
+    for size in (0, 1, 100):
+        assert change_speed(np.zeros(size, "f"), RATE, 1.5).size == round(size / 1.5)
+
+
+@pytest.mark.parametrize("speed", [0.49, 2.01, float("nan")])
+def test_speed_outside_the_range_is_refused(speed):
+    with pytest.raises(InputError, match="0.5 to 2"):
+        change_speed(sine(0.1), RATE, speed)
+
+
+def test_spectrogram_shows_a_rising_tone_from_low_left_to_high_right():
+    t = np.arange(RATE * 2) / RATE
+    picture = spectrogram(np.sin(2 * np.pi * (200 * t + 1500 * t**2)), RATE, 200, 100)
+    assert picture.shape == (100, 200, 3) and picture.dtype == np.uint8
+    brightest = picture.sum(axis=2).argmax(axis=0)
+    assert brightest[10] > brightest[100] > brightest[190]
+
+
+def test_spectrogram_of_nothing_is_dark_and_of_short_audio_is_whole():
+    dark = spectrogram(np.zeros(0, "f"), RATE, 30, 20)
+    assert dark.shape == (20, 30, 3) and dark.max() < 60
+    assert np.array_equal(spectrogram(np.zeros(RATE, "f"), RATE, 30, 20), dark)
+    for size in (1, 50, 3000):
+        assert spectrogram(np.ones(size, "f"), RATE, 30, 20).shape == (20, 30, 3)
+    assert np.isfinite(spectrogram(np.full(9000, np.nan, "f"), RATE, 30, 20)).all()
+
+
+def test_spectrogram_misses_no_click_in_long_audio():
+    wave = np.zeros(RATE * 60, "f")
+    for second in range(1, 60, 7):
+        wave[second * RATE] = 1.0
+    lit = spectrogram(wave, RATE, 600, 40).sum(axis=(0, 2))
+    for second in range(1, 60, 7):
+        assert lit[second * 10 - 1 : second * 10 + 2].max() > 2 * np.median(lit)
+
+
+def test_spectrogram_is_quick():
+    wave = speech_like(30.0)
+    spectrogram(wave, RATE, 800, 200)
+    times = []
+    for _ in range(5):
+        start = time.process_time()
+        spectrogram(wave, RATE, 800, 200)
+        times.append(time.process_time() - start)
+    assert min(times) < 0.15
