@@ -106,6 +106,8 @@ class EncoderConfig:
     intermediate_size: int = 4096
     vocab_size: int = 256
     max_positions: int = 1024
+    norm_eps: float = 1e-5
+    rope_theta: float = 10000.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class DecoderConfig:
     eos: int = 1024
     pad: int = 1025
     bos: int = 1026
+    norm_eps: float = 1e-5
+    rope_theta: float = 10000.0
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,6 @@ class ModelConfig:
     encoder: EncoderConfig = EncoderConfig()
     decoder: DecoderConfig = DecoderConfig()
     delay_pattern: tuple[int, ...] = (0, 8, 9, 10, 11, 12, 13, 14, 15)
-    norm_eps: float = 1e-5
-    rope_theta: float = 10000.0
     defaults: GenerationParams = GenerationParams()
 
     @property
@@ -187,10 +189,8 @@ class ModelConfig:
             encoder=encoder,
             decoder=decoder,
             delay_pattern=tuple(raw.get("delay_pattern") or cls.delay_pattern),
-            norm_eps=float(raw.get("norm_eps", cls.norm_eps)),
-            rope_theta=_rope_theta(raw),
         )
-        _check_sizes(config, source)
+        _check_sizes(config, (raw["decoder_config"] or {}).get("cross_hidden_size"), source)
         limit = config.decoder.max_positions
         defaults = replace(cls.defaults, max_tokens=limit, top_k=min(45, decoder.vocab_size))
         return replace(config, defaults=defaults)
@@ -245,6 +245,7 @@ def _refuse_other_generations(raw: dict, source: str) -> None:
 
 
 def _section(raw: dict, name: str, cls, keys: dict[str, str], source: str):
+    """One part's sizes. Keys that do not shape the computation are left alone."""
     section = raw.get(name) or {}
     values = {ours: section[theirs] for theirs, ours in keys.items() if section.get(theirs)}
     wrong = {k: v for k, v in values.items() if not isinstance(v, int) or v < 1}
@@ -252,24 +253,32 @@ def _section(raw: dict, name: str, cls, keys: dict[str, str], source: str):
         raise InputError(f"{source}, {name}: sizes must be positive whole numbers, not {wrong}.")
     if "num_heads" in values and "num_kv_heads" not in values:
         values["num_kv_heads"] = values["num_heads"]
-    return cls(**values)
-
-
-def _rope_theta(raw: dict) -> float:
-    section = raw["decoder_config"] or {}
     rope = section.get("rope_parameters") or {}
-    return float(rope.get("rope_theta") or section.get("rope_theta") or ModelConfig.rope_theta)
+    kinds = {
+        "hidden_act": (section.get("hidden_act", "silu"), "silu"),
+        "rope_type": (rope.get("rope_type", "default"), "default"),
+    }
+    for key, (found, supported) in kinds.items():
+        if found != supported:
+            raise InputError(f"{source}, {name}: {key} {found!r} is not Dia's {supported!r}.")
+    norm_eps = section.get("norm_eps", raw.get("norm_eps", cls.norm_eps))
+    theta = rope.get("rope_theta") or section.get("rope_theta") or cls.rope_theta
+    return cls(**values, norm_eps=float(norm_eps), rope_theta=float(theta))
 
 
-def _check_sizes(config: ModelConfig, source: str) -> None:
+def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> None:
     encoder, decoder = config.encoder, config.decoder
     specials = (decoder.eos, decoder.pad, decoder.bos)
+    text_width = encoder.hidden_size if cross_width is None else cross_width
     problems = {
+        "cross_hidden_size is not the encoder's hidden_size": text_width != encoder.hidden_size,
         "delay_pattern and num_channels differ in length": (
             len(config.delay_pattern) != decoder.num_channels
         ),
         "delay_pattern must start with 0 and hold no negative number": (
-            config.delay_pattern[0] != 0 or min(config.delay_pattern) < 0
+            config.delay_pattern[0] != 0
+            or not all(isinstance(lag, int) for lag in config.delay_pattern)
+            or min(config.delay_pattern) < 0
         ),
         "heads must be a multiple of key/value heads": (
             encoder.num_heads % encoder.num_kv_heads
@@ -297,8 +306,6 @@ def _defaults(raw: dict, config: ModelConfig) -> GenerationParams:
     known = {field.name for field in fields(GenerationParams)} - {"seed"}
     given = {names.get(key, key): value for key, value in raw.items() if value is not None}
     values = {key: value for key, value in given.items() if key in known}
-    if raw.get("do_sample") is False:
-        values["temperature"] = 0.0
     limit = config.decoder.max_positions
     values["max_tokens"] = min(values.get("max_tokens", limit), limit)
     return replace(config.defaults, **values).checked(config)

@@ -13,4 +13,4 @@ class InputError(DiaDemoError):
 
 
 class RunError(DiaDemoError):
-    """Something failed while running: a damaged model, a non-finite number, a full disk (exit 1)."""
+    """Something failed while running: a damaged model, a full disk (exit code 1)."""

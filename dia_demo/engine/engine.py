@@ -1,0 +1,234 @@
+"""Engine: one loaded model and its codec; rows in, typed events out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.devices import Placement, place
+from dia_demo.engine.events import (
+    AudioChunk,
+    Cancelled,
+    Event,
+    Failed,
+    Figures,
+    Finished,
+    Loading,
+    Progress,
+    Result,
+    Started,
+)
+from dia_demo.engine.loop import run
+from dia_demo.engine.rows import Row
+from dia_demo.errors import DiaDemoError
+from dia_demo.machine import peak_rss_bytes
+from dia_demo.model import checkpoint
+from dia_demo.model.codec import Codec, codec_format, load_codec
+from dia_demo.model.dia import Dia
+from dia_demo.model.hub import fetch_checkpoint
+
+REPORT_SECONDS = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class Engine:
+    """Built by `Engine.load`. One stream at a time: callers take turns (services/queue.py)."""
+
+    def __init__(self, name: str, folder: Path, model: Dia, placement: Placement) -> None:
+        self.name = name
+        self.folder = folder
+        self.model = model
+        self.placement = placement
+        self.format = codec_format(folder)
+        self._codec: Codec | None = None
+
+    @classmethod
+    def load(cls, runtime: RuntimeConfig) -> Generator[Loading, None, Engine]:
+        """Find, fetch where needed, and load; yields Loading events, returns the engine.
+
+        Raises InputError where the model cannot be had, does not fit, or cannot run as asked.
+        """
+        folder = checkpoint.local_folder(runtime.model)
+        if folder is None:
+            fetching = fetch_checkpoint(runtime.model)
+            folder = yield from _as_loading(f"Fetching {runtime.model}", fetching)
+        placement = place(runtime, ModelConfig.from_folder(folder))
+        torch.set_num_threads(placement.threads)
+        reading = checkpoint.load(folder, placement.precision, placement.device)
+        model = yield from _as_loading(f"Loading {runtime.model}", reading)
+        return cls(runtime.model, folder, model, placement)
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.model.config
+
+    @property
+    def codec(self) -> Codec:
+        """The checkpoint's codec, loaded when first asked for."""
+        if self._codec is None:
+            self._codec = load_codec(self.folder)
+        return self._codec
+
+    def stream(
+        self, rows: Sequence[Row], expected_seconds: Sequence[float], with_audio: bool = True
+    ) -> Iterator[Event]:
+        """Run rows together; every row's events, each ended by Finished, Cancelled or Failed.
+
+        expected_seconds: an estimate of each row's audio. Without audio no codec is loaded and
+        results hold codes alone. Closing the iterator stops the rows.
+        """
+        torch.set_num_threads(self.placement.threads)
+        codec = self.codec if with_audio else None
+        tracks = {
+            row: _Track(self, index, row, seconds, codec)
+            for index, (row, seconds) in enumerate(zip(rows, expected_seconds, strict=True))
+        }
+        for track in tracks.values():
+            yield track.started()
+        try:
+            yield from self._advance(rows, tracks)
+        except DiaDemoError as error:
+            yield from (Failed(str(error), t.index) for t in tracks.values() if not t.ended)
+        except Exception as error:
+            log.exception("a run broke off")
+            said = f"The run broke off: {type(error).__name__}: {error}. The app works on."
+            yield from (Failed(said, t.index) for t in tracks.values() if not t.ended)
+
+    def _advance(self, rows: Sequence[Row], tracks: dict[Row, _Track]) -> Iterator[Event]:
+        steps = run(self.model, rows)
+        try:
+            while True:
+                began = perf_counter()
+                row = next(steps, None)
+                took = perf_counter() - began
+                for track in tracks.values():
+                    track.token_seconds += 0.0 if track.ended else took
+                if row is None:
+                    return
+                yield from tracks[row].after_step()
+        finally:
+            steps.close()
+
+
+def _as_loading(what: str, work: Generator[float, None, object]) -> Generator:
+    """Fractions as Loading events, at most one every REPORT_SECONDS; returns the work's result."""
+    yield Loading(what, 0.0)
+    said = perf_counter()
+    while True:
+        try:
+            fraction = next(work)
+        except StopIteration as stop:
+            return stop.value
+        if perf_counter() - said >= REPORT_SECONDS:
+            said = perf_counter()
+            yield Loading(what, fraction)
+
+
+class _Track:
+    """What the engine knows of one row beside its tokens: times, audio so far, what was said."""
+
+    def __init__(
+        self, engine: Engine, index: int, row: Row, expected: float, codec: Codec | None
+    ) -> None:
+        self.engine, self.index, self.row = engine, index, row
+        room = row.config.frames_within(row.params.max_tokens, row.prompt_frames)
+        self.longest = room / engine.format.frames_per_second
+        self.expected = min(expected, self.longest)
+        self.decoding = codec.stream() if codec else None
+        self.chunks: list[np.ndarray] = []
+        self.frames_decoded = 0
+        self.token_seconds = self.codec_seconds = 0.0
+        self.first_audio: float | None = None
+        self.ended = False
+        self.began = self.reported = perf_counter()
+
+    @property
+    def audio_seconds(self) -> float:
+        return self.row.known_frames / self.engine.format.frames_per_second
+
+    def started(self) -> Started:
+        placement = self.engine.placement
+        return Started(
+            seed=self.row.params.seed,
+            model=self.engine.name,
+            precision=placement.precision,
+            device=placement.device,
+            sample_rate=self.engine.format.sample_rate,
+            expected_seconds=self.expected,
+            row=self.index,
+        )
+
+    def after_step(self) -> Iterator[Event]:
+        """What there is to say after a step: an end, or every REPORT_SECONDS where things are."""
+        ended = self.row.done or self.row.finish_reason == "cancelled"
+        now = perf_counter()
+        if not ended and now - self.reported < REPORT_SECONDS:
+            return
+        self.reported = now
+        yield from self._decode(finish=ended)
+        if not ended:
+            yield self._progress()
+            return
+        self.ended = True
+        if self.row.finish_reason == "cancelled":
+            yield Cancelled(self._result() if self.row.known_frames else None, self.index)
+        else:
+            yield Finished(self._result(), self.index)
+
+    def _decode(self, finish: bool) -> Iterator[AudioChunk]:
+        """Hand the frames that are new to the codec, and on whatever sound that makes."""
+        if self.decoding is None:
+            return
+        began = perf_counter()
+        samples = self.decoding.push(self.row.codes(self.frames_decoded))
+        self.frames_decoded = self.row.known_frames
+        if finish:
+            samples = np.concatenate([samples, self.decoding.finish()])
+        self.codec_seconds += perf_counter() - began
+        if not len(samples):
+            return
+        if self.first_audio is None:
+            self.first_audio = perf_counter() - self.began
+        rate = self.engine.format.sample_rate
+        start = sum(len(chunk) for chunk in self.chunks) / rate
+        self.chunks.append(samples)
+        yield AudioChunk(samples, rate, start, self.index)
+
+    def _progress(self) -> Progress:
+        audio, wall = self.audio_seconds, perf_counter() - self.began
+        factor = audio / wall
+        # A row that outlasts its estimate is expected to go on a little, up to what it may.
+        expected = min(max(self.expected, 1.05 * audio), self.longest)
+        left = (expected - audio) / factor if factor else expected
+        return Progress(self.row.steps, audio, wall, factor, expected, left, self.index)
+
+    def _result(self) -> Result:
+        samples = None
+        if self.decoding is not None:
+            samples = np.concatenate([np.zeros(0, np.float32), *self.chunks])
+        audio, wall = self.audio_seconds, perf_counter() - self.began
+        placement = self.engine.placement
+        figures = Figures(
+            audio_seconds=audio,
+            wall_seconds=wall,
+            realtime_factor=audio / wall,
+            token_seconds=self.token_seconds,
+            codec_seconds=self.codec_seconds,
+            first_audio_seconds=self.first_audio,
+            steps=self.row.steps,
+            finish_reason=self.row.finish_reason,
+            seed=self.row.params.seed,
+            model=self.engine.name,
+            precision=placement.precision,
+            device=placement.device,
+            sample_rate=self.engine.format.sample_rate,
+            peak_rss_bytes=peak_rss_bytes(),
+        )
+        return Result(self.row.codes(), samples, figures)

@@ -1,0 +1,137 @@
+"""Row: one take in the making. Its parameters, random generator, tokens, end and cancel flag.
+
+Positions are Dia's: 0 is BOS, a voice prompt of n frames fills 1..n, the first new frame is n + 1.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dia_demo.config import GenerationParams, ModelConfig
+from dia_demo.errors import InputError
+from dia_demo.model.cache import RowCache
+from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
+
+
+class Row:
+    """One row of a batch.
+
+    text: the bytes the encoder reads (a prompt's transcript included); prompt: codes
+    [frames, C] or None; cancel: set by anyone, at any time, to stop the row.
+    Raises InputError where parameters are out of range or the prompt leaves no room.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        text: bytes,
+        params: GenerationParams,
+        prompt: np.ndarray | None = None,
+        cancel: threading.Event | None = None,
+    ) -> None:
+        self.config = config
+        self.text = text
+        self.params = params.checked(config)
+        self.cancel = cancel or threading.Event()
+        self.cache: RowCache | None = None
+        channels = config.decoder.num_channels
+        prompt = np.zeros((0, channels), np.int64) if prompt is None else prompt
+        check_prompt(prompt, config, self.params.max_tokens)
+        self.prompt_frames = len(prompt)
+        given = apply_delay(prompt, config.delay_pattern, config.decoder.bos)
+        self._tokens = np.full((self.params.max_tokens + 1, channels), UNKNOWN, np.int64)
+        self._tokens[: len(given)] = given[: len(self._tokens)]
+        self._generator = torch.Generator().manual_seed(self.params.seed)
+        self._delay = np.array(config.delay_pattern)
+        self._end: int | None = None
+        self.position = self.prompt_frames
+        self.steps = 0
+        self.finish_reason: str | None = None
+
+    @property
+    def guidance(self) -> bool:
+        """Whether the row needs its unconditional half."""
+        return self.params.cfg_scale != 0
+
+    @property
+    def next_input(self) -> np.ndarray:
+        """Codes [C] the decoder reads next."""
+        return self._tokens[self.position]
+
+    @property
+    def prefill(self) -> np.ndarray:
+        """Codes [prompt frames, C] to be read before the first step."""
+        return self._tokens[: self.position]
+
+    @property
+    def known_frames(self) -> int:
+        """New frames all of whose channels are known."""
+        reached = self.position - self.config.max_delay
+        last = reached if self._end is None else min(reached, self._end - 1)
+        return max(0, last - self.prompt_frames)
+
+    def uniforms(self) -> Tensor:
+        """Uniforms [C] in [0, 1) for one step: a row draws the same whatever stands beside it."""
+        return torch.rand(len(self._delay), generator=self._generator)
+
+    def accept(self, codes: np.ndarray) -> None:
+        """Take the codes [C] predicted for the next position, and see whether the row has ended.
+
+        BOS and prompt codes already known stay. From the end on (EOS on channel 0, or the last
+        position that leaves room for the tail) channel c says EOS delay[c] later, then PAD.
+        """
+        decoder = self.config.decoder
+        self.position += 1
+        self.steps += 1
+        if self._end is None:
+            if codes[0] == decoder.eos:
+                self._end, self.finish_reason = self.position, "end"
+            elif self.position >= self.params.max_tokens - self.config.max_delay:
+                self._end, self.finish_reason = self.position, "max_tokens"
+        if self._end is not None:
+            since = self.position - self._end
+            codes = np.where(since == self._delay, decoder.eos, codes)
+            codes = np.where(since > self._delay, decoder.pad, codes)
+        known = self._tokens[self.position]
+        self._tokens[self.position] = np.where(known == UNKNOWN, codes, known)
+
+    @property
+    def done(self) -> bool:
+        """Every channel of the last frame is known: nothing is left to say."""
+        return self._end is not None and self.position - self._end >= self.config.max_delay - 1
+
+    def codes(self, first: int = 0, last: int | None = None) -> np.ndarray:
+        """New frames first..last as codes int16 [frames, C], delays undone, out-of-range codes 0.
+
+        `last` defaults to all that are known.
+        """
+        last = self.known_frames if last is None else last
+        start = self.prompt_frames
+        frames = revert_delay(self._tokens, self.config.delay_pattern, start + first, start + last)
+        valid = (frames >= 0) & (frames < self.config.num_codes)
+        return np.where(valid, frames, 0).astype(np.int16)
+
+
+def check_prompt(prompt: np.ndarray, config: ModelConfig, max_tokens: int) -> None:
+    """InputError where a prompt's codes do not fit the model or leave no room for a new frame."""
+    channels, limit = config.decoder.num_channels, config.num_codes
+    if prompt.ndim != 2 or prompt.shape[1] != channels:
+        raise InputError(
+            f"Voice codes must be [frames, {channels}] for this model, not {list(prompt.shape)}."
+        )
+    if not np.issubdtype(prompt.dtype, np.integer):
+        raise InputError(f"Voice codes must be whole numbers, not {prompt.dtype}.")
+    if prompt.size and (prompt.min() < 0 or prompt.max() >= limit):
+        raise InputError(
+            f"Voice codes must lie in 0..{limit - 1}, found {prompt.min()}..{prompt.max()}."
+        )
+    if config.frames_within(max_tokens, len(prompt)) < 1:
+        room = config.frames_within(max_tokens) - 1
+        raise InputError(
+            f"The voice prompt has {len(prompt)} frames, and max tokens {max_tokens} holds at most "
+            f"{max(room, 0)} before a new frame: cut the prompt or raise max tokens."
+        )

@@ -1,0 +1,78 @@
+"""What the machine grants this process: cores, memory. No torch here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def granted_cores() -> int:
+    """Cores this process may use: its affinity, cut by a container's CPU quota."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = _cpu_quota()
+    return cores if quota is None else max(1, min(cores, int(quota + 0.5)))
+
+
+def _cpu_quota() -> float | None:
+    """Cores granted by cgroup v2 or v1, None where there is no limit."""
+    try:
+        limit, period = (CGROUP / "cpu.max").read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        pass
+    try:
+        limit = int((CGROUP / "cpu" / "cpu.cfs_quota_us").read_text())
+        period = int((CGROUP / "cpu" / "cpu.cfs_period_us").read_text())
+        return None if limit <= 0 else limit / period
+    except (OSError, ValueError):
+        return None
+
+
+def memory_bytes() -> int | None:
+    """Memory of the machine or of the container, whichever is less; None where it is not told."""
+    found = []
+    for file in (CGROUP / "memory.max", CGROUP / "memory" / "memory.limit_in_bytes"):
+        try:
+            found.append(int(file.read_text()))
+        except (OSError, ValueError):
+            continue
+    try:
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        pass
+    return min(found) if found else None
+
+
+def peak_rss_bytes() -> int:
+    """The most memory this process has held since it started."""
+    if sys.platform == "win32":
+        return _windows_peak_bytes()
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def _windows_peak_bytes() -> int:
+    """PeakWorkingSetSize of GetProcessMemoryInfo (Windows has no `resource`)."""
+    import ctypes
+    from ctypes import wintypes
+
+    class Counters(ctypes.Structure):
+        _fields_ = [
+            ("cb", wintypes.DWORD),
+            ("PageFaultCount", wintypes.DWORD),
+            ("PeakWorkingSetSize", ctypes.c_size_t),
+            ("rest", ctypes.c_size_t * 7),
+        ]
+
+    counters = Counters(cb=ctypes.sizeof(Counters))
+    process = ctypes.windll.kernel32.GetCurrentProcess()
+    ctypes.windll.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.cb)
+    return counters.PeakWorkingSetSize

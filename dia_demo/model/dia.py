@@ -1,0 +1,194 @@
+"""Dia: a text encoder and an audio decoder, forward passes and nothing else.
+
+Sizes come from `ModelConfig`; shape letters are explained in model/layers.py. The architecture is
+that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (models/dia).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
+from dia_demo.model.cache import RowCache
+from dia_demo.model.layers import (
+    CrossAttention,
+    GatedMLP,
+    RMSNorm,
+    Rotary,
+    SelfAttention,
+    attend,
+)
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        width, eps = config.hidden_size, config.norm_eps
+        self.pre_sa_norm = RMSNorm(width, eps)
+        self.self_attention = SelfAttention(
+            width, config.num_heads, config.num_kv_heads, config.head_dim
+        )
+        self.post_sa_norm = RMSNorm(width, eps)
+        self.mlp = GatedMLP(width, config.intermediate_size)
+
+    def forward(self, x_BTD: Tensor, rotation, dtype: torch.dtype) -> Tensor:
+        q, k, v = self.self_attention.project(self.pre_sa_norm(x_BTD, dtype), rotation)
+        mixed = attend(q, k.transpose(1, 2), v.transpose(1, 2))
+        x_BTD = x_BTD + self.self_attention.o_proj(mixed)
+        return x_BTD + self.mlp(self.post_sa_norm(x_BTD, dtype))
+
+
+class Encoder(nn.Module):
+    """Bytes to text states. Texts of a batch have one length, so nothing is masked."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_layers))
+        self.norm = RMSNorm(config.hidden_size, config.norm_eps)
+
+    def forward(self, text_BS: Tensor, rotary: Rotary) -> Tensor:
+        """Text bytes [B, S] to states [B, S, D] in the precision of the weights."""
+        dtype = self.embedding.weight.dtype
+        rotation = rotary.at(torch.arange(text_BS.shape[1], device=text_BS.device)[None])
+        x_BSD = self.embedding(text_BS).float()
+        for layer in self.layers:
+            x_BSD = layer(x_BSD, rotation, dtype)
+        return self.norm(x_BSD, dtype)
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, config: DecoderConfig, text_width: int) -> None:
+        super().__init__()
+        width, eps = config.hidden_size, config.norm_eps
+        self.pre_sa_norm = RMSNorm(width, eps)
+        self.self_attention = SelfAttention(
+            width, config.num_heads, config.num_kv_heads, config.head_dim
+        )
+        self.pre_ca_norm = RMSNorm(width, eps)
+        self.cross_attention = CrossAttention(
+            width,
+            text_width,
+            config.cross_num_heads,
+            config.cross_num_kv_heads,
+            config.cross_head_dim,
+        )
+        self.pre_mlp_norm = RMSNorm(width, eps)
+        self.mlp = GatedMLP(width, config.intermediate_size)
+
+    def forward(
+        self, x_BTD: Tensor, rotation, caches: Sequence[RowCache], index: int, dtype: torch.dtype
+    ) -> Tensor:
+        q, k, v = self.self_attention.project(self.pre_sa_norm(x_BTD, dtype), rotation)
+        mixed = self._attend_self(q, k, v, caches, index)
+        x_BTD = x_BTD + self.self_attention.o_proj(mixed)
+        q = self.cross_attention.queries(self.pre_ca_norm(x_BTD, dtype))
+        parts = zip(q.split([cache.halves for cache in caches]), caches, strict=True)
+        mixed = _join(attend(q_row, *cache.cross[index]) for q_row, cache in parts)
+        x_BTD = x_BTD + self.cross_attention.o_proj(mixed)
+        return x_BTD + self.mlp(self.pre_mlp_norm(x_BTD, dtype))
+
+    def _attend_self(self, q, k, v, caches: Sequence[RowCache], index: int) -> Tensor:
+        halves = [cache.halves for cache in caches]
+        parts = zip(q.split(halves), k.split(halves), v.split(halves), caches, strict=True)
+        return _join(
+            attend(q_row, *cache.write(index, k_row, v_row), causal=q.shape[1] > 1)
+            for q_row, k_row, v_row, cache in parts
+        )
+
+
+class Decoder(nn.Module):
+    """Codes so far to logits of the next ones. Rows lie one after another in the batch."""
+
+    def __init__(self, config: DecoderConfig, text_width: int) -> None:
+        super().__init__()
+        self.config = config
+        codes = config.num_channels * config.vocab_size
+        # One table for all channels: channel c's codes start at c * V.
+        self.embeddings = nn.Embedding(codes, config.hidden_size)
+        self.layers = nn.ModuleList(
+            DecoderLayer(config, text_width) for _ in range(config.num_layers)
+        )
+        self.norm = RMSNorm(config.hidden_size, config.norm_eps)
+        self.logits_dense = nn.Linear(config.hidden_size, codes, bias=False)
+
+    def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
+        """Feed T more codes to each slot; the caches grow by T.
+
+        codes_BTC int64: B is the sum of the caches' halves. T > 1 only into empty caches (a voice
+        prompt). Returns float32 logits [B, T, C, V].
+        """
+        B, T, C = codes_BTC.shape
+        assert T == 1 or all(cache.length == 0 for cache in caches)
+        dtype = self.embeddings.weight.dtype
+        device = codes_BTC.device
+        offsets = torch.arange(C, device=device) * self.config.vocab_size
+        x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
+        lengths = [cache.length for cache in caches for _ in range(cache.halves)]
+        positions_BT = torch.tensor(lengths, device=device)[:, None] + torch.arange(
+            T, device=device
+        )
+        rotation = rotary.at(positions_BT)
+        for cache in caches:
+            cache.reserve(T)
+        for index, layer in enumerate(self.layers):
+            x_BTD = layer(x_BTD, rotation, caches, index, dtype)
+        for cache in caches:
+            cache.advance(T)
+        logits = self.logits_dense(self.norm(x_BTD, dtype))
+        return logits.view(B, T, C, self.config.vocab_size).float()
+
+
+class Dia(nn.Module):
+    """Encoder and decoder of one checkpoint; `config` is that checkpoint's."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config.encoder)
+        self.decoder = Decoder(config.decoder, config.encoder.hidden_size)
+        self._rotaries: tuple[Rotary, Rotary] | None = None
+
+    @property
+    def device(self) -> torch.device:
+        return self.decoder.logits_dense.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.decoder.embeddings.weight.dtype
+
+    @property
+    def rotaries(self) -> tuple[Rotary, Rotary]:
+        """Rotary tables of encoder and decoder, made once on the weights' device."""
+        if self._rotaries is None:
+            self._rotaries = tuple(
+                Rotary(part.head_dim, part.rope_theta, part.max_positions, self.device)
+                for part in (self.config.encoder, self.config.decoder)
+            )
+        return self._rotaries
+
+    @torch.inference_mode()
+    def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
+        """Read a row's text; returns its cache, ready for the first codes.
+
+        With guidance the unconditional half reads zeros of the same length. Cutting the text to
+        its true length equals the reference's padding to 1024 with a mask.
+        """
+        conditional = torch.tensor([list(text)], device=self.device)
+        halves = [conditional, torch.zeros_like(conditional)] if guidance else [conditional]
+        states = self.encoder(torch.cat(halves), self.rotaries[0])
+        cross = [layer.cross_attention.keys_values(states) for layer in self.decoder.layers]
+        return RowCache(self.config.decoder, cross, max_positions)
+
+    @torch.inference_mode()
+    def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
+        """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T."""
+        return self.decoder(codes_BTC, caches, self.rotaries[1])
+
+
+def _join(parts) -> Tensor:
+    parts = list(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -1,0 +1,112 @@
+"""Fetching the named files of a checkpoint from the hub, with progress. Nothing else is fetched.
+
+Endpoint, cache folder, offline mode and token are huggingface_hub's own settings (HF_ENDPOINT,
+HF_HOME, HF_HUB_OFFLINE, HF_TOKEN).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+from dia_demo.config import read_json
+from dia_demo.errors import InputError
+from dia_demo.model.weights import INDEX, PICKLES, SAFETENSORS
+
+POLL_SECONDS = 0.25
+
+
+def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
+    """The local folder of `name`'s config and weights; yields the fraction fetched.
+
+    Safetensors are preferred over pickles. Raises InputError where the hub or the repository
+    cannot be had, with what to do.
+    """
+    folder = (yield from _fetch(name, "config.json", 0.0, 0.0)).parent
+    yield from _try_fetch(name, "generation_config.json", 0.0, 0.0)
+    index = yield from _try_fetch(name, INDEX, 0.0, 0.0)
+    if index is not None:
+        shards = sorted(set(read_json(index).get("weight_map", {}).values()))
+        for done, shard in enumerate(shards):
+            yield from _fetch(name, shard, done / len(shards), 1 / len(shards))
+        return folder
+    for weights in (SAFETENSORS, *PICKLES):
+        if (yield from _try_fetch(name, weights, 0.0, 1.0)) is not None:
+            return folder
+    raise InputError(f"{name} holds none of {INDEX}, {SAFETENSORS}, {', '.join(PICKLES)}.")
+
+
+def _try_fetch(name: str, file: str, start: float, share: float) -> Generator:
+    """Like `_fetch`, but None where the repository (or, offline, the cache) has no such file."""
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        return (yield from _fetch(name, file, start, share))
+    except InputError as error:
+        if isinstance(error.__cause__, EntryNotFoundError):
+            return None
+        raise
+
+
+def _fetch(name: str, file: str, start: float, share: float) -> Generator[float, None, Path]:
+    """One file, fetched in a thread while this yields start + share * (fraction of it)."""
+    from huggingface_hub import hf_hub_download
+    from tqdm.auto import tqdm
+
+    meter: list[tqdm] = []
+
+    class Meter(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            kwargs.pop("name", None)
+            super().__init__(*args, **(kwargs | {"disable": False, "file": _Silent()}))
+            meter.append(self)
+
+    outcome: list[Path | Exception] = []
+
+    def work() -> None:
+        try:
+            outcome.append(Path(hf_hub_download(name, file, tqdm_class=Meter)))
+        except Exception as error:  # handed to the caller's thread below
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name=f"fetch {file}", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(POLL_SECONDS)
+        last = meter[-1] if meter else None
+        yield start + share * (last.n / last.total if last is not None and last.total else 0.0)
+    if isinstance(outcome[0], Exception):
+        raise _explain(name, file, outcome[0]) from outcome[0]
+    return outcome[0]
+
+
+class _Silent:
+    """tqdm's output goes nowhere: the page and the command line draw their own progress."""
+
+    def write(self, _text: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+def _explain(name: str, file: str, error: Exception) -> InputError:
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return InputError(f"{name} asks you to accept its terms on the hub and to set HF_TOKEN.")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return InputError(f"The hub has no model {name}: check the spelling, or set HF_TOKEN.")
+    if isinstance(error, errors.EntryNotFoundError) and not isinstance(
+        error, errors.LocalEntryNotFoundError
+    ):
+        return InputError(f"{name} on the hub has no file {file}: it is not a Dia checkpoint.")
+    if isinstance(error, OSError) and not isinstance(
+        error, errors.HfHubHTTPError | ConnectionError
+    ):
+        if getattr(error, "errno", None) == 28:
+            return InputError(f"The disk is full: {file} of {name} could not be stored.")
+    return InputError(
+        f"{file} of {name} could not be fetched: the hub cannot be reached from here and the "
+        f"file is not in the local cache. Connect once, or give a folder that holds {name}. "
+        f"The embedded model 'nano' works offline. ({type(error).__name__})"
+    )

@@ -1,0 +1,126 @@
+"""The parts of Dia's transformers: RMSNorm, rotary positions, attention, gated MLP.
+
+Shape letters used in model/ and in engine/sampling.py:
+
+    B  batch slots: the conditional and, with guidance, the unconditional half of each row
+    T  positions given at once     S  positions attended to (text, or what is cached)
+    D  model width                 H  query heads       G  key/value heads     K  head width
+    F  MLP width                   C  audio channels    V  codes of a channel  R  rows
+
+Dia's attention has no scale (1.0, not 1/sqrt(K)); norms and rotary positions are in float32, and
+so is the residual stream, whatever the precision of the weights.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class RMSNorm(nn.Module):
+    """Root-mean-square norm in float32, handed on in the precision of the linears after it."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+        self.eps = eps
+
+    def forward(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
+        return functional.rms_norm(x_BTD, self.weight.shape, self.weight, self.eps).to(dtype)
+
+
+class Rotary:
+    """Cosines and sines of rotary positions, half-split, float32 [positions, K / 2]."""
+
+    def __init__(self, head_dim: int, theta: float, positions: int, device: torch.device) -> None:
+        exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+        angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
+        self.cos = angles.cos().to(device)
+        self.sin = angles.sin().to(device)
+
+    def at(self, positions_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """(cos, sin) [B, T, 1, K / 2] for the given positions."""
+        return self.cos[positions_BT].unsqueeze(2), self.sin[positions_BT].unsqueeze(2)
+
+
+def rotate(x_BTHK: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn the first half of each head against the second; float32 inside, dtype kept."""
+    cos, sin = rotation
+    first, second = x_BTHK.float().chunk(2, dim=-1)
+    turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+    return turned.to(x_BTHK.dtype)
+
+
+def attend(q_BTHK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, causal: bool = False) -> Tensor:
+    """Attention of scale 1.0 over all S positions; each kv head serves H / G consecutive heads.
+
+    Returns [B, T, H * K]. `causal` needs T == S (a prefill).
+    """
+    B, T, H, K = q_BTHK.shape
+    G = k_BGSK.shape[1]
+    if T == 1:
+        # The H / G heads that share a kv head become queries of one: no key is copied.
+        q = q_BTHK.view(B, G, H // G, K)
+        out = functional.scaled_dot_product_attention(q, k_BGSK, v_BGSK, scale=1.0)
+        return out.reshape(B, 1, H * K)
+    out = functional.scaled_dot_product_attention(
+        q_BTHK.transpose(1, 2), k_BGSK, v_BGSK, is_causal=causal, scale=1.0, enable_gqa=H != G
+    )
+    return out.transpose(1, 2).reshape(B, T, H * K)
+
+
+class SelfAttention(nn.Module):
+    """Grouped-query self-attention with rotary positions; q, k and v are one product."""
+
+    def __init__(self, width: int, heads: int, kv_heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = heads, kv_heads, head_dim
+        self.qkv_proj = nn.Linear(width, (heads + 2 * kv_heads) * head_dim, bias=False)
+        self.o_proj = nn.Linear(heads * head_dim, width, bias=False)
+
+    def project(self, x_BTD: Tensor, rotation) -> tuple[Tensor, Tensor, Tensor]:
+        """q [B, T, H, K], k [B, T, G, K], v [B, T, G, K]; q and k rotated to their positions."""
+        B, T, _ = x_BTD.shape
+        qkv = self.qkv_proj(x_BTD).view(B, T, -1, self.head_dim)
+        rotated = rotate(qkv[:, :, : self.heads + self.kv_heads], rotation)
+        q, k = rotated.split((self.heads, self.kv_heads), dim=2)
+        return q, k, qkv[:, :, self.heads + self.kv_heads :]
+
+
+class CrossAttention(nn.Module):
+    """Attention from audio to the encoded text; keys and values are made once per row."""
+
+    def __init__(self, width: int, text_width: int, heads: int, kv_heads: int, head_dim: int):
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = heads, kv_heads, head_dim
+        self.q_proj = nn.Linear(width, heads * head_dim, bias=False)
+        self.k_proj = nn.Linear(text_width, kv_heads * head_dim, bias=False)
+        self.v_proj = nn.Linear(text_width, kv_heads * head_dim, bias=False)
+        self.o_proj = nn.Linear(heads * head_dim, width, bias=False)
+
+    def queries(self, x_BTD: Tensor) -> Tensor:
+        """[B, T, H, K], not rotated: text positions live in the encoder."""
+        B, T, _ = x_BTD.shape
+        return self.q_proj(x_BTD).view(B, T, self.heads, self.head_dim)
+
+    def keys_values(self, text_BSD: Tensor) -> tuple[Tensor, Tensor]:
+        """k and v [B, G, S, K] of the encoded text."""
+        B, S, _ = text_BSD.shape
+        shape = (B, S, self.kv_heads, self.head_dim)
+        k = self.k_proj(text_BSD).view(shape).transpose(1, 2).contiguous()
+        v = self.v_proj(text_BSD).view(shape).transpose(1, 2).contiguous()
+        return k, v
+
+
+class GatedMLP(nn.Module):
+    """silu(gate) * up, then down; gate and up are one product, gate first."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.gate_up_proj = nn.Linear(width, 2 * hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        gate, up = self.gate_up_proj(x_BTD).chunk(2, dim=-1)
+        return self.down_proj(functional.silu(gate) * up)
