@@ -225,7 +225,8 @@ def test_half_precision_weights_run_in_single(tmp_path):
 
 def test_descripts_pickle_is_the_same_codec(tmp_path):
     model = dac_model()
-    weights = {"state_dict": model.state_dict(), "metadata": {"kwargs": NATIVE}}
+    kwargs = NATIVE | {"an_argument_of_its_training": 1}
+    weights = {"state_dict": model.state_dict(), "metadata": {"kwargs": kwargs}}
     torch.save(weights, tmp_path / "weights.pth")
     codec = Codec(load_dac(CodecSource("test", tmp_path / "weights.pth")), "test")
     assert_same(codec, *native_calls(model), hop=16, books=4)

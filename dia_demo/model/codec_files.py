@@ -208,7 +208,7 @@ def load_dac(source: CodecSource) -> nn.Module:
 def build_dac(kwargs: dict, label: str = "config.json") -> nn.Module:
     """A dac.DAC on the meta device, its convolutions without weight norm."""
     dac = import_dac()
-    unknown = set(kwargs) - set(inspect.signature(dac.DAC).parameters)
+    unknown = kwargs.keys() - _dac_arguments()
     if unknown:
         raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
     try:
@@ -225,6 +225,10 @@ def build_dac(kwargs: dict, label: str = "config.json") -> nn.Module:
     return model
 
 
+def _dac_arguments() -> set[str]:
+    return set(inspect.signature(import_dac().DAC).parameters)
+
+
 def _product(rates: list[int] | None) -> int:
     return int(torch.tensor(rates or [2, 4, 8, 8]).prod())
 
@@ -235,7 +239,9 @@ def _read(source: CodecSource) -> tuple[dict, dict[str, torch.Tensor]]:
     try:
         if source.config is None:
             raw = torch.load(source.weights, map_location="cpu", weights_only=True)
-            kwargs, tensors = dict(raw["metadata"]["kwargs"]), dict(raw["state_dict"])
+            given, tensors = dict(raw["metadata"]["kwargs"]), dict(raw["state_dict"])
+            # Training runs keep arguments of their own there; dac's loader drops them too.
+            kwargs = {name: given[name] for name in _dac_arguments() & given.keys()}
         else:
             from safetensors.torch import load_file
 
