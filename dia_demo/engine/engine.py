@@ -29,7 +29,8 @@ from dia_demo.engine.rows import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.machine import peak_rss_bytes
 from dia_demo.model import checkpoint
-from dia_demo.model.codec import Codec, codec_format, load_codec
+from dia_demo.model.codec import Codec, load_codec
+from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
 

@@ -32,7 +32,10 @@ class Loading:
 
 @dataclass(frozen=True)
 class Started:
-    """The row has a place in the batch. `expected_seconds` of audio is an estimate."""
+    """The row has a place in the batch. `expected_seconds` of audio is an estimate.
+
+    `notes` say in plain words what was done to the voice prompt and what is worth knowing.
+    """
 
     seed: int
     model: str
@@ -40,6 +43,7 @@ class Started:
     device: str
     sample_rate: int
     expected_seconds: float
+    notes: tuple[str, ...] = ()
     row: int = 0
 
 

@@ -6,6 +6,7 @@ HF_HOME, HF_HUB_OFFLINE, HF_TOKEN).
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -15,6 +16,45 @@ from dia_demo.errors import InputError
 from dia_demo.model.weights import INDEX, PICKLES, SAFETENSORS
 
 POLL_SECONDS = 0.25
+SECONDS_TO_ANSWER = 10
+
+
+def cached_config(name: str) -> Path | None:
+    """The folder of `name`'s config.json where the local cache holds it; no network."""
+    found = _cached(name, "config.json")
+    return found.parent if found else None
+
+
+def ask_hub() -> None:
+    """One quick question: the hub's own client goes on asking for half a minute.
+
+    Raises what the connection raised where the hub does not answer.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    get_session().head(constants.ENDPOINT, timeout=SECONDS_TO_ANSWER)
+
+
+def _cached(name: str, file: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, file)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _known_missing(name: str, file: str) -> bool:
+    """Whether the cache remembers that the repository has no such file."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return not isinstance(try_to_load_from_cache(name, file), str | None)
+
+
+def fetch_config(name: str) -> Generator[float, None, Path]:
+    """The local folder that holds `name`'s config files, its weights not fetched."""
+    folder = (yield from _fetch(name, "config.json", 0.0, 0.0)).parent
+    yield from _fetch_if_there(name, "generation_config.json", 0.0, 0.0)
+    return folder
 
 
 def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
@@ -23,24 +63,29 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     Safetensors are preferred over pickles. Raises InputError where the hub or the repository
     cannot be had, with what to do.
     """
-    folder = (yield from _fetch(name, "config.json", 0.0, 0.0)).parent
-    yield from _try_fetch(name, "generation_config.json", 0.0, 0.0)
-    index = yield from _try_fetch(name, INDEX, 0.0, 0.0)
+    folder = yield from fetch_config(name)
+    index = yield from _fetch_if_there(name, INDEX, 0.0, 0.0)
     if index is not None:
         shards = sorted(set(read_json(index).get("weight_map", {}).values()))
         for done, shard in enumerate(shards):
             yield from _fetch(name, shard, done / len(shards), 1 / len(shards))
         return folder
     for weights in (SAFETENSORS, *PICKLES):
-        if (yield from _try_fetch(name, weights, 0.0, 1.0)) is not None:
+        if (yield from _fetch_if_there(name, weights, 0.0, 1.0)) is not None:
             return folder
-    raise InputError(f"{name} holds none of {INDEX}, {SAFETENSORS}, {', '.join(PICKLES)}.")
+    raise InputError(
+        f"{name} has none of {INDEX}, {SAFETENSORS} and {', '.join(PICKLES)} on the hub, or they "
+        "are not in the local cache and the hub cannot be reached."
+    )
 
 
-def _try_fetch(name: str, file: str, start: float, share: float) -> Generator:
+def _fetch_if_there(name: str, file: str, start: float, share: float) -> Generator:
     """Like `_fetch`, but None where the repository (or, offline, the cache) has no such file."""
+    from huggingface_hub import is_offline_mode
     from huggingface_hub.errors import EntryNotFoundError
 
+    if _cached(name, file) is None and (is_offline_mode() or _known_missing(name, file)):
+        return None
     try:
         return (yield from _fetch(name, file, start, share))
     except InputError as error:
@@ -50,8 +95,12 @@ def _try_fetch(name: str, file: str, start: float, share: float) -> Generator:
 
 
 def _fetch(name: str, file: str, start: float, share: float) -> Generator[float, None, Path]:
-    """One file, fetched in a thread while this yields start + share * (fraction of it)."""
-    from huggingface_hub import hf_hub_download
+    """One file: from the cache, or fetched in a thread while this yields the fraction done."""
+    cached = _cached(name, file)
+    if cached is not None:
+        yield start + share
+        return cached
+    from huggingface_hub import hf_hub_download, is_offline_mode
     from tqdm.auto import tqdm
 
     meter: list[tqdm] = []
@@ -66,6 +115,8 @@ def _fetch(name: str, file: str, start: float, share: float) -> Generator[float,
 
     def work() -> None:
         try:
+            if not is_offline_mode():
+                ask_hub()
             outcome.append(Path(hf_hub_download(name, file, tqdm_class=Meter)))
         except Exception as error:  # handed to the caller's thread below
             outcome.append(error)
@@ -96,17 +147,12 @@ def _explain(name: str, file: str, error: Exception) -> InputError:
         return InputError(f"{name} asks you to accept its terms on the hub and to set HF_TOKEN.")
     if isinstance(error, errors.RepositoryNotFoundError):
         return InputError(f"The hub has no model {name}: check the spelling, or set HF_TOKEN.")
-    if isinstance(error, errors.EntryNotFoundError) and not isinstance(
-        error, errors.LocalEntryNotFoundError
-    ):
+    if isinstance(error, errors.EntryNotFoundError):
         return InputError(f"{name} on the hub has no file {file}: it is not a Dia checkpoint.")
-    if isinstance(error, OSError) and not isinstance(
-        error, errors.HfHubHTTPError | ConnectionError
-    ):
-        if getattr(error, "errno", None) == 28:
-            return InputError(f"The disk is full: {file} of {name} could not be stored.")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return InputError(f"The disk is full: {file} of {name} could not be stored.")
     return InputError(
-        f"{file} of {name} could not be fetched: the hub cannot be reached from here and the "
-        f"file is not in the local cache. Connect once, or give a folder that holds {name}. "
-        f"The embedded model 'nano' works offline. ({type(error).__name__})"
+        f"{file} of {name} could not be fetched ({type(error).__name__}): the hub cannot be "
+        "reached from here, and the file is not in the local cache. Connect once, or give the "
+        "folder of a checkpoint. The embedded model 'nano' works offline."
     )

@@ -140,8 +140,8 @@ def _load_pickle(file: Path) -> dict[str, Tensor]:
 def targets(config: ModelConfig, names: set[str]) -> dict[str, Target]:
     """Every tensor name a file with such `names` must hold, and where it goes."""
     if any(name.startswith("model.") for name in names) or "logits_dense.weight" in names:
-        return dict(_transformers_targets(config))
-    return dict(_nari_targets(config))
+        return dict(transformers_targets(config))
+    return dict(nari_targets(config))
 
 
 def _projections(config: ModelConfig) -> Iterator[tuple[str, str, int, tuple[int, int], int, int]]:
@@ -189,7 +189,7 @@ def _mlps(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
             yield f"{part}.layers.{index}.mlp", sizes.hidden_size, sizes.intermediate_size
 
 
-def _transformers_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
+def transformers_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
     """transformers: linears [out, in] under "model.", one embedding table for all channels."""
     encoder, decoder = config.encoder, config.decoder
     codes = decoder.num_channels * decoder.vocab_size
@@ -209,7 +209,7 @@ def _transformers_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
     yield "logits_dense.weight", head
 
 
-def _nari_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
+def nari_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
     """nari-labs/dia: linears [in, out...] whose shapes carry the heads, a table per channel."""
     encoder, decoder = config.encoder, config.decoder
     channels, vocab, width = decoder.num_channels, decoder.vocab_size, decoder.hidden_size

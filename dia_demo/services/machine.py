@@ -1,0 +1,35 @@
+"""What this machine is, as a person would say it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+import torch
+
+from dia_demo.engine.devices import has_fast_bfloat16
+from dia_demo.machine import granted_cores, memory_bytes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """cores are those granted to this process; simd names the widest vectors in use."""
+
+    cpu: str
+    cores: int
+    simd: str
+    fast_bfloat16: bool
+    memory_bytes: int | None
+    system: str
+
+
+def describe_machine() -> Machine:
+    simd = torch.backends.cpu.get_cpu_capability()
+    return Machine(
+        cpu=str(torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "CPU"),
+        cores=granted_cores(),
+        simd={"AVX512": "AVX-512", "DEFAULT": "no wide vectors"}.get(simd, simd),
+        fast_bfloat16=has_fast_bfloat16(),
+        memory_bytes=memory_bytes(),
+        system=f"{platform.system()} {platform.machine()}",
+    )

@@ -1,0 +1,59 @@
+"""What the person who starts the app decides, from environment variables.
+
+DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of the
+takes handed out for download). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dia_demo.config import Range, RuntimeConfig
+from dia_demo.errors import InputError
+
+QUEUE_SIZE = 8
+
+
+def _default_takes() -> Path:
+    return Path(tempfile.gettempdir()) / "dia-demo-takes"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`runtime` is what the page starts with; the person may choose otherwise for each take."""
+
+    runtime: RuntimeConfig = RuntimeConfig()
+    queue_size: int = QUEUE_SIZE
+    takes_folder: Path = field(default_factory=_default_takes)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
+        """Raises InputError, naming the variable, for a value that cannot be."""
+        threads = _whole(env, "DIA_THREADS", None, 1)
+        runtime = RuntimeConfig(
+            model=env.get("DIA_MODEL") or RuntimeConfig.model,
+            precision=env.get("DIA_PRECISION") or RuntimeConfig.precision,
+            threads=threads,
+        )
+        takes = env.get("DIA_TAKES")
+        return cls(
+            runtime=runtime,
+            queue_size=_whole(env, "DIA_QUEUE", QUEUE_SIZE, 0),
+            takes_folder=Path(takes) if takes else _default_takes(),
+        )
+
+
+def _whole(env: Mapping[str, str], name: str, default: int | None, low: int) -> int | None:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        raise InputError(f"{name} must be a whole number, not {text!r}.") from None
+    Range(low, 1024, whole=True).check(name, value)
+    return value
