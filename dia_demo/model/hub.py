@@ -147,7 +147,8 @@ def _explain(name: str, file: str, error: Exception) -> InputError:
         return InputError(f"{name} asks you to accept its terms on the hub and to set HF_TOKEN.")
     if isinstance(error, errors.RepositoryNotFoundError):
         return InputError(f"The hub has no model {name}: check the spelling, or set HF_TOKEN.")
-    if isinstance(error, errors.EntryNotFoundError):
+    is_offline = isinstance(error, errors.LocalEntryNotFoundError)
+    if isinstance(error, errors.EntryNotFoundError) and not is_offline:
         return InputError(f"{name} on the hub has no file {file}: it is not a Dia checkpoint.")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return InputError(f"The disk is full: {file} of {name} could not be stored.")
