@@ -175,7 +175,7 @@ def _check_bytes(draft: _Draft) -> Iterator[Finding]:
     before = " ".join(draft.script[max(0, cut - 40) : cut].split())
     after = " ".join(draft.script[cut : cut + 40].split())
     message = f"{size:,} bytes, and the model reads {draft.byte_limit:,}: " + (
-        f"it would stop after “…{before}” and never say “{after}…”."
+        f"it would stop at “…{before} | {after}…”, and the rest is never said."
         if before
         else "the voice prompt's transcript leaves no room for the script."
     )

@@ -309,6 +309,7 @@ def test_tensors_that_do_not_fit_are_listed_by_name(tmp_path, hf_model):
         (NATIVE | {"colour": 1}, "unknown keys.*colour"),
         (NATIVE | {"encoder_rates": [2, 2]}, "differ in their product"),
         (NATIVE | {"n_codebooks": "four"}, "describes no codec"),
+        (HF_SHAPE | {"downsampling_ratios": 8}, "not a codec"),
     ],
 )
 def test_a_config_of_no_codec_is_refused(tmp_path, kwargs, message):

@@ -177,7 +177,7 @@ def test_over_the_limit_says_where_and_cuts_at_a_sentence():
     over = finding(script, "too_many_bytes", byte_limit=40)
     kept = encode_script(script)[:40].decode()
     assert over.level == "error"
-    assert kept[-7:] + "” and never say" in over.message and "too_many_bytes" not in codes(script)
+    assert kept[-7:] + " | rd is too long" in over.message and "too_many_bytes" not in codes(script)
     assert over.repaired == "[S1] One sentence. Two sentences."
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 import shutil
 import sys
 import types
@@ -25,6 +24,7 @@ from torch import nn
 
 from dia_demo.config import read_json
 from dia_demo.errors import InputError, RunError
+from dia_demo.model.codec_names import fold_weight_norm, from_transformers, is_transformers
 
 HUB_NAME = "descript/dac_44khz"
 # What dac.utils.download fetches, and the name it keeps it under.
@@ -199,7 +199,7 @@ def load_dac(source: CodecSource) -> nn.Module:
     """
     kwargs, tensors = _read(source)
     model = build_dac(kwargs, source.label)
-    tensors = {name: tensor.float() for name, tensor in _folded(tensors).items()}
+    tensors = {name: tensor.float() for name, tensor in fold_weight_norm(tensors).items()}
     _check_tensors(model, tensors, source.label)
     model.load_state_dict(tensors, assign=True)
     return model.eval().requires_grad_(False)
@@ -235,7 +235,6 @@ def _product(rates: list[int] | None) -> int:
 
 def _read(source: CodecSource) -> tuple[dict, dict[str, torch.Tensor]]:
     """Arguments for dac.DAC, and tensors under its names."""
-    damaged = f"{source.weights} is damaged or not a codec: delete it and fetch it again"
     try:
         if source.config is None:
             raw = torch.load(source.weights, map_location="cpu", weights_only=True)
@@ -246,37 +245,14 @@ def _read(source: CodecSource) -> tuple[dict, dict[str, torch.Tensor]]:
             from safetensors.torch import load_file
 
             kwargs, tensors = read_json(source.config), load_file(source.weights)
+        return from_transformers(kwargs, tensors) if is_transformers(kwargs) else (kwargs, tensors)
     except InputError:
         raise
     except Exception as error:  # torch and safetensors raise a dozen kinds for a damaged file.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise InputError(f"{damaged} ({reason}).") from error
-    if kwargs.get("model_type") == "dac" or "downsampling_ratios" in kwargs:
-        return _from_transformers(kwargs, tensors)
-    return kwargs, tensors
-
-
-def _folded(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Weight norm, old or parametrised, folded: weight = g * v / |v| over all axes but the first.
-
-    Salimans and Kingma, https://arxiv.org/abs/1602.07868.
-    """
-    folded = dict(tensors)
-    for name, g in tensors.items():
-        for g_end, v_end in _WEIGHT_NORMS:
-            v = tensors.get(name.removesuffix(g_end) + v_end)
-            if name.endswith(g_end) and v is not None and v.ndim == g.ndim:
-                del folded[name], folded[name.removesuffix(g_end) + v_end]
-                folded[name.removesuffix(g_end) + "weight"] = torch._weight_norm(
-                    v.float(), g.float(), 0
-                )
-    return folded
-
-
-_WEIGHT_NORMS = (
-    ("weight_g", "weight_v"),
-    ("parametrizations.weight.original0", "parametrizations.weight.original1"),
-)
+        raise InputError(
+            f"{source.weights} is damaged or not a codec: delete it and fetch it again ({reason})."
+        ) from error
 
 
 def _check_tensors(model: nn.Module, tensors: dict[str, torch.Tensor], label: str) -> None:
@@ -299,52 +275,3 @@ def _check_tensors(model: nn.Module, tensors: dict[str, torch.Tensor], label: st
 def _some(names: list[str]) -> str:
     more = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-# transformers' names
-
-_RESIDUAL_UNIT = {"snake1": "0", "conv1": "1", "snake2": "2", "conv2": "3"}
-# Per side: what its stack is called, the places of a block's own parts, and of its first unit.
-_SIDES = {
-    "encoder": ("block", {"snake1": "3", "conv1": "4"}, 0),
-    "decoder": ("model", {"snake1": "0", "conv_t1": "1"}, 2),
-}
-_ARGUMENTS = {
-    "encoder_hidden_size": "encoder_dim",
-    "downsampling_ratios": "encoder_rates",
-    "decoder_hidden_size": "decoder_dim",
-    "n_codebooks": "n_codebooks",
-    "codebook_size": "codebook_size",
-    "codebook_dim": "codebook_dim",
-    "sampling_rate": "sample_rate",
-}
-
-
-def _from_transformers(config: dict, tensors: dict) -> tuple[dict, dict[str, torch.Tensor]]:
-    """Arguments and names of dac.DAC from those of transformers' DacConfig and DacModel."""
-    # DacConfig's defaults are those of dac.DAC but for the rate.
-    given = {"sampling_rate": 16000, "downsampling_ratios": [2, 4, 8, 8]} | config
-    kwargs = {ours: given[theirs] for theirs, ours in _ARGUMENTS.items() if theirs in given}
-    kwargs["decoder_rates"] = list(kwargs["encoder_rates"])[::-1]
-    depth = len(kwargs["encoder_rates"])
-    return kwargs, {_dac_name(name, depth): tensor for name, tensor in tensors.items()}
-
-
-def _dac_name(name: str, depth: int) -> str:
-    """dac.DAC's name for a tensor of DacModel with `depth` blocks a side; others stay as is."""
-    side, _, rest = name.partition(".")
-    if side not in _SIDES:
-        return name
-    stack, parts, first_unit = _SIDES[side]
-    ends = {"conv1": "0", "snake1": str(depth + 1), "conv2": str(depth + 2)}
-    head, _, tail = rest.partition(".")
-    if head in ends:
-        return f"{side}.{stack}.{ends[head]}.{tail}"
-    if match := re.fullmatch(r"block\.(\d+)\.res_unit(\d)\.(snake[12]|conv[12])\.(.+)", rest):
-        unit = first_unit + int(match[2]) - 1
-        place = f"{unit}.block.{_RESIDUAL_UNIT[match[3]]}.{match[4]}"
-    elif match := re.fullmatch(rf"block\.(\d+)\.({'|'.join(parts)})\.(.+)", rest):
-        place = f"{parts[match[2]]}.{match[3]}"
-    else:
-        return name
-    return f"{side}.{stack}.{int(match[1]) + 1}.block.{place}"

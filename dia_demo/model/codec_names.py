@@ -1,0 +1,79 @@
+"""One form for the codec's tensors: the names of dac.DAC, weight norm folded into the weights."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+_WEIGHT_NORMS = (
+    ("weight_g", "weight_v"),
+    ("parametrizations.weight.original0", "parametrizations.weight.original1"),
+)
+_RESIDUAL_UNIT = {"snake1": "0", "conv1": "1", "snake2": "2", "conv2": "3"}
+# Per side: what its stack is called, the places of a block's own parts, and of its first unit.
+_SIDES = {
+    "encoder": ("block", {"snake1": "3", "conv1": "4"}, 0),
+    "decoder": ("model", {"snake1": "0", "conv_t1": "1"}, 2),
+}
+_ARGUMENTS = {
+    "encoder_hidden_size": "encoder_dim",
+    "downsampling_ratios": "encoder_rates",
+    "decoder_hidden_size": "decoder_dim",
+    "n_codebooks": "n_codebooks",
+    "codebook_size": "codebook_size",
+    "codebook_dim": "codebook_dim",
+    "sampling_rate": "sample_rate",
+}
+
+
+def is_transformers(config: dict) -> bool:
+    """Whether a config.json is that of transformers' DacModel, rather than dac.DAC's arguments."""
+    return config.get("model_type") == "dac" or "downsampling_ratios" in config
+
+
+def from_transformers(config: dict, tensors: dict) -> tuple[dict, dict[str, torch.Tensor]]:
+    """Arguments and names of dac.DAC from those of transformers' DacConfig and DacModel."""
+    # DacConfig's defaults are those of dac.DAC but for the rate.
+    given = {"sampling_rate": 16000, "downsampling_ratios": [2, 4, 8, 8]} | config
+    kwargs = {ours: given[theirs] for theirs, ours in _ARGUMENTS.items() if theirs in given}
+    kwargs["decoder_rates"] = list(kwargs["encoder_rates"])[::-1]
+    depth = len(kwargs["encoder_rates"])
+    return kwargs, {_dac_name(name, depth): tensor for name, tensor in tensors.items()}
+
+
+def _dac_name(name: str, depth: int) -> str:
+    """dac.DAC's name for a tensor of DacModel with `depth` blocks a side; others stay as is."""
+    side, _, rest = name.partition(".")
+    if side not in _SIDES:
+        return name
+    stack, parts, first_unit = _SIDES[side]
+    ends = {"conv1": "0", "snake1": str(depth + 1), "conv2": str(depth + 2)}
+    head, _, tail = rest.partition(".")
+    if head in ends:
+        return f"{side}.{stack}.{ends[head]}.{tail}"
+    if match := re.fullmatch(r"block\.(\d+)\.res_unit(\d)\.(snake[12]|conv[12])\.(.+)", rest):
+        unit = first_unit + int(match[2]) - 1
+        place = f"{unit}.block.{_RESIDUAL_UNIT[match[3]]}.{match[4]}"
+    elif match := re.fullmatch(rf"block\.(\d+)\.({'|'.join(parts)})\.(.+)", rest):
+        place = f"{parts[match[2]]}.{match[3]}"
+    else:
+        return name
+    return f"{side}.{stack}.{int(match[1]) + 1}.block.{place}"
+
+
+def fold_weight_norm(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Weight norm, old or parametrised, folded: weight = g * v / |v| over all axes but the first.
+
+    Salimans and Kingma, https://arxiv.org/abs/1602.07868.
+    """
+    folded = dict(tensors)
+    for name, g in tensors.items():
+        for g_end, v_end in _WEIGHT_NORMS:
+            v = tensors.get(name.removesuffix(g_end) + v_end)
+            if name.endswith(g_end) and v is not None and v.ndim == g.ndim:
+                del folded[name], folded[name.removesuffix(g_end) + v_end]
+                folded[name.removesuffix(g_end) + "weight"] = torch._weight_norm(
+                    v.float(), g.float(), 0
+                )
+    return folded
