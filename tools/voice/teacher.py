@@ -49,8 +49,8 @@ class Voice:
 
 
 VOICES = {
-    "S1": Voice("S1", "slt", 4, 0.5),
-    "S2": Voice("S2", "rms", 3, 1.0),
+    "S1": Voice("S1", "rms", 5, 0.85, warp=1.15),  # 208 Hz
+    "S2": Voice("S2", "rms", 3, 1.1),  # 125 Hz
 }
 
 

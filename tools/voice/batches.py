@@ -1,0 +1,231 @@
+"""Training items of the small Dia: turns joined at code level into scripts, with guides.
+
+Two guides exist in training only. Every frame knows which letter it should read (for the guided
+attention), and which phone it is in and how many frames of it are left (for the auxiliary head).
+"""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+
+from tools.voice import corpus
+from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
+from tools.voice.teacher import PHONES
+from tools.voice.text import pronunciations_file
+
+MAX_FRAMES = 860  # 20.6 s, the longest script trained on
+GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
+IGNORE = -100
+PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
+# turns in a script and how often
+TURNS = ((1, 0.42), (2, 0.28), (3, 0.12), (4, 0.08), (6, 0.06), (8, 0.04))
+SAME_SPEAKER = 0.15  # the next turn is the same speaker's (as after a voice prompt)
+BARE_TAG = 0.2  # the script ends with a bare tag, as Dia's authors advise
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One utterance: its bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2]."""
+
+    text: bytes
+    tag: int  # 1 or 2
+    codes: np.ndarray
+    letters: np.ndarray
+    phones: np.ndarray
+
+
+@dataclass(frozen=True)
+class Item:
+    text: list[int]
+    codes: np.ndarray
+    letters: np.ndarray
+    phones: np.ndarray
+
+
+@lru_cache
+def _phone_counts() -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for line in pronunciations_file().read_text().splitlines():
+        parts = line.split()
+        counts.setdefault(parts[0], len(parts) - 1)
+    return counts
+
+
+def _stretches(phones: list[str]) -> list[list[int]]:
+    """Indices of phones between pauses."""
+    out: list[list[int]] = [[]]
+    for i, phone in enumerate(phones):
+        if phone == "pau":
+            out.append([])
+        else:
+            out[-1].append(i)
+    return [s for s in out if s]
+
+
+def _clauses(text: str) -> list[list[tuple[int, int]]]:
+    """(start, end) of the words between marks where the teacher pauses."""
+    out = []
+    for clause in re.finditer(r"[^,.?!;:]+", text):
+        words = re.finditer(r"[A-Za-z']+", clause.group())
+        spans = [(clause.start() + w.start(), clause.start() + w.end()) for w in words]
+        if spans:
+            out.append(spans)
+    return out
+
+
+def letters_read(text: str, phones: list[str], frames: list[int]) -> np.ndarray:
+    """For each frame the (fractional) position in `text` it speaks.
+
+    Words take their share of the phones between two pauses, by their dictionary lengths; inside a
+    word the position moves evenly.
+    """
+    clauses, stretches = _clauses(text), _stretches(phones)
+    if len(clauses) != len(stretches):  # a mark without pause: align the whole line at once
+        clauses = [[w for c in clauses for w in c]]
+        stretches = [[i for s in stretches for i in s]]
+    ends = np.cumsum([0, *frames])
+    times, places = [0.0], [0.0]
+    for words, stretch in zip(clauses, stretches, strict=True):
+        counts = [_phone_counts().get(text[a:b].lower(), max(1, round((b - a) * 0.8)))
+                  for a, b in words]
+        bounds = np.cumsum([0, *counts]) * len(stretch) / max(1, sum(counts))
+        for (a, b), low, high in zip(words, bounds[:-1], bounds[1:], strict=True):
+            first = stretch[min(len(stretch) - 1, round(low))]
+            last = stretch[min(len(stretch) - 1, max(round(low), round(high) - 1))]
+            start = max(float(ends[first]), times[-1] + 1e-3)
+            times += [start, max(float(ends[last + 1]), start + 1)]
+            places += [a, b - 0.3]
+    times.append(max(float(ends[-1]), times[-1] + 1))
+    places.append(len(text) - 0.5)
+    return np.interp(np.arange(ends[-1]) + 0.5, times, places)
+
+
+def _phone_targets(phones: list[str], frames: list[int]) -> np.ndarray:
+    unknown = len(PHONES)
+    return np.array([
+        (PHONE_INDEX.get(p, unknown), min(REMAINING - 1, n - 1 - k))
+        for p, n in zip(phones, frames, strict=True) for k in range(n)
+    ])
+
+
+def load_turns(work: Path) -> list[Turn]:
+    """Every turn of every shard that has been encoded."""
+    turns = []
+    for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
+        codes = np.load(path)
+        record, _ = corpus.read_shard(work, path.stem)
+        start = 0
+        for (text, tag), phones, frames in zip(
+            record["items"], record["phones"], record["frames"], strict=True
+        ):
+            count = sum(frames)
+            turns.append(Turn(
+                text.encode(), int(tag[1]), codes[start : start + count].astype(np.int64),
+                letters_read(text, phones, frames), _phone_targets(phones, frames),
+            ))
+            start += count
+    return turns
+
+
+class Scripts:
+    """An endless, seeded source of items made from `turns`."""
+
+    def __init__(self, turns: list[Turn], seed: int) -> None:
+        self.turns, self.random = turns, Random(seed)
+        self.by_tag = {t: [x for x in turns if x.tag == t] for t in (1, 2)}
+
+    def _choose(self) -> list[Turn]:
+        r = self.random
+        count = r.choices([n for n, _ in TURNS], [w for _, w in TURNS])[0]
+        chosen = [r.choice(self.turns)]
+        frames = len(chosen[0].codes)
+        while len(chosen) < count:
+            tag = chosen[-1].tag if r.random() < SAME_SPEAKER else 3 - chosen[-1].tag
+            following = r.choice(self.by_tag[tag])
+            frames += len(following.codes)
+            if frames > MAX_FRAMES:
+                break
+            chosen.append(following)
+        return chosen
+
+    def item(self) -> Item:
+        r = self.random
+        text, letters = bytearray(), []
+        join = b"\n" if r.random() < 0.3 else b" "
+        chosen = self._choose()
+        for turn in chosen:
+            text += (join if text else b"") + bytes([turn.tag]) + b" "
+            letters.append(turn.letters + len(text))
+            text += turn.text
+        if r.random() < BARE_TAG:
+            tag = chosen[-1].tag
+            text += join + bytes([3 - tag if r.random() < 0.8 else tag])
+        return Item(
+            list(text), np.concatenate([t.codes for t in chosen]), np.concatenate(letters),
+            np.concatenate([t.phones for t in chosen]),
+        )
+
+    def batches(self, frames: int, pool: int = 128):
+        """Lists of items of like length, about `frames` frames a batch with padding."""
+        while True:
+            items = sorted((self.item() for _ in range(pool)), key=lambda i: len(i.codes))
+            groups, group = [], []
+            for item in items:
+                if group and (len(group) + 1) * (len(item.codes) + CHANNELS) > frames:
+                    groups.append(group)
+                    group = []
+                group.append(item)
+            groups.append(group)
+            self.random.shuffle(groups)
+            yield from groups
+
+
+def delayed(codes: np.ndarray) -> np.ndarray:
+    """codes [T, C] -> targets [T + max delay + 1, C]: BOS before, EOS once, PAD after."""
+    length = len(codes)
+    out = np.full((length + 1 + max(DELAYS), CHANNELS), PAD, np.int64)
+    for c, delay in enumerate(DELAYS):
+        out[:delay, c] = BOS
+        out[delay : delay + length, c] = codes[:, c]
+        out[delay + length, c] = EOS
+    return out
+
+
+@dataclass(frozen=True)
+class Batch:
+    """text [B, S], mask [B, S], inputs and targets [B, T, C], astray [B, T, S], phones [B, T, 2].
+
+    astray is the guide's cost of attending to each letter; 0 in frames without a guide.
+    """
+
+    text: torch.Tensor
+    mask: torch.Tensor
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    astray: torch.Tensor
+    phones: torch.Tensor
+
+
+def collate(items: list[Item], device: str = "cpu") -> Batch:
+    rows, width = len(items), max(len(i.text) for i in items)
+    length = max(len(i.codes) for i in items) + 1 + max(DELAYS)
+    text = np.zeros((rows, width), np.int64)
+    targets = np.full((rows, length, CHANNELS), PAD, np.int64)
+    astray = np.zeros((rows, length, width), np.float32)
+    phones = np.full((rows, length, 2), IGNORE, np.int64)
+    for k, item in enumerate(items):
+        text[k, : len(item.text)] = item.text
+        shifted, frames = delayed(item.codes), len(item.codes)
+        targets[k, : len(shifted)] = shifted
+        phones[k, :frames] = item.phones
+        off = np.arange(width)[None] - item.letters[:, None]
+        astray[k, :frames] = 1 - np.exp(-(off**2) / (2 * GUIDE_WIDTH**2))
+    inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
+    tensors = (torch.from_numpy(x).to(device) for x in (text, text != 0, inputs, targets, astray, phones))
+    return Batch(*tensors)

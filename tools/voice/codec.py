@@ -1,0 +1,210 @@
+"""Stage 2: train the codec. `python -m tools.voice.codec --work DIR --minutes 50`.
+
+Crops lie on the frame grid (the teacher is phase-locked to it). Dead codes are re-seeded from
+current latents: without it most books collapse at once. Saves DIR/codec.pt every two minutes;
+run again to resume. `--decoder-only` goes on with frozen codes, which keeps a trained language
+model valid.
+"""
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tools.voice import codec_net, corpus, parallel
+from tools.voice.teacher import HOP
+
+log = logging.getLogger(__name__)
+CROP = 32  # frames
+SAVE_EVERY = 120.0  # seconds
+RESEED_EVERY = 25  # steps
+FLOAT32_FROM = 0.8  # share of the run after which bfloat16 is left
+
+
+@dataclass(frozen=True)
+class Plan:
+    work: Path
+    minutes: float
+    lr: float
+    batch: int
+    workers: int
+    device: str
+    seed: int
+    decoder_only: bool
+    out: str
+
+
+def load_samples(work: Path) -> np.ndarray:
+    """The whole corpus as int16 [samples], whole frames."""
+    return np.concatenate([np.asarray(corpus.read_shard(work, n)[1]) for n in corpus.shard_names(work)])
+
+
+def learning_rate(base: float, step: int, share: float) -> float:
+    """Warm-up of 50 steps, constant to the middle, cosine to 2% at the end."""
+    decay = 1.0 if share < 0.4 else 0.5 * (1 + math.cos(math.pi * (share - 0.4) / 0.6)) * 0.98 + 0.02
+    return base * min(1.0, (step + 1) / 50) * decay
+
+
+class CodeUse:
+    """Running use of every code, and the re-seeding of those that died."""
+
+    def __init__(self, codec) -> None:
+        self.books = [q.codebook.weight for q in codec.quantizer.quantizers]
+        self.counts = torch.zeros(len(self.books), self.books[0].shape[0])
+
+    def count(self, codes: torch.Tensor) -> None:
+        self.counts *= 0.98
+        for k in range(len(self.books)):
+            self.counts[k] += torch.bincount(codes[:, k].flatten().cpu(), minlength=256)
+
+    @torch.no_grad()
+    def reseed(self, latents: torch.Tensor, optimiser, workers: int) -> None:
+        """latents [B, books * dim, T]: dead codes take the place of random current latents."""
+        mean = self.counts.mean(1, keepdim=True)
+        dead = (self.counts < 0.05 * mean).float()
+        parallel.broadcast([dead], workers)
+        vectors = latents.transpose(1, 2).reshape(-1, len(self.books), self.books[0].shape[1])
+        for k, book in enumerate(self.books):
+            rows = dead[k].nonzero()[:, 0]
+            if not len(rows):
+                continue
+            book[rows] = vectors[torch.randint(0, len(vectors), (len(rows),)), k].float()
+            self.counts[k, rows] = 0.3 * mean[k]
+            state = optimiser.state.get(book)
+            if state:
+                state["exp_avg"][rows] = 0
+                state["exp_avg_sq"][rows] = 0
+        parallel.broadcast(self.books, workers)
+
+    def perplexity(self) -> list[int]:
+        p = self.counts / self.counts.sum(1, keepdim=True).clamp(min=1e-9)
+        return [int(x) for x in torch.exp(-(p * (p + 1e-9).log()).sum(1))]
+
+
+def joint_step(codec, loss, wave, amp: bool):
+    """Loss of encoder, quantizer and decoder together; the quantizer stays in float32."""
+    device = wave.device.type
+    with torch.autocast(device, torch.bfloat16, enabled=amp):
+        latent = codec.encoder(wave[:, None])
+    z, codes, latents, commitment, codebook = codec.quantizer(latent.float())
+    with torch.autocast(device, torch.bfloat16, enabled=amp):
+        guess = codec.decoder(z)
+    mel, stft, raw = loss(guess.float()[:, 0], wave)
+    total = 7.5 * mel + stft + 0.7 * raw + 0.25 * commitment.mean() + codebook.mean()
+    return total, (mel, stft, raw, commitment.mean()), codes, latents
+
+
+def decoder_step(codec, loss, wave, amp: bool):
+    """Loss of the decoder alone on the codes the frozen encoder gives."""
+    with torch.no_grad():
+        z, codes, latents, _, _ = codec.quantizer(codec.encoder(wave[:, None]))
+    with torch.autocast(wave.device.type, torch.bfloat16, enabled=amp):
+        guess = codec.decoder(z)
+    mel, stft, raw = loss(guess.float()[:, 0, HOP:-HOP], wave[:, HOP:-HOP])
+    return 15 * mel + stft + 0.5 * raw, (mel, stft, raw, torch.zeros(())), codes, latents
+
+
+def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
+    state = {
+        "config": codec_net.CODEC, "model": codec.state_dict(), "optimiser": optimiser.state_dict(),
+        "step": step, "elapsed": elapsed,
+    }
+    torch.save(state, path.with_suffix(".tmp"))
+    path.with_suffix(".tmp").rename(path)
+
+
+def prepare(plan: Plan):
+    """Codec, optimiser, steps and seconds so far (from a checkpoint where there is one)."""
+    dropout = 0.0 if plan.decoder_only else 0.5
+    codec = codec_net.make_codec(codec_net.CODEC, dropout).to(plan.device)
+    trained = codec.decoder if plan.decoder_only else codec
+    optimiser = torch.optim.AdamW(
+        trained.parameters(), lr=plan.lr, betas=(0.8, 0.99), weight_decay=1e-3
+    )
+    path, step, elapsed = plan.work / plan.out, 0, 0.0
+    start_from = path if path.exists() else plan.work / "codec.pt"
+    if start_from.exists():
+        saved = torch.load(start_from, map_location=plan.device, weights_only=False)
+        codec.load_state_dict(saved["model"])
+        if start_from == path:
+            optimiser.load_state_dict(saved["optimiser"])
+            step, elapsed = saved["step"], saved["elapsed"]
+    if plan.decoder_only:
+        codec.encoder.requires_grad_(False).eval()
+        codec.quantizer.requires_grad_(False).eval()
+    return codec, trained, optimiser, step, elapsed
+
+
+def train(rank: int, workers: int, plan: Plan) -> None:
+    if rank == 0:
+        handler = logging.FileHandler(plan.work / (Path(plan.out).stem + ".log"))
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s",
+                            handlers=[handler])
+    torch.manual_seed(plan.seed + rank)
+    codec_net.dac_class()
+    codec_net.compile_snake()
+    codec, trained, optimiser, step, before = prepare(plan)
+    parallel.broadcast([p.data for p in codec.parameters()], workers)
+    loss, use = codec_net.SpectralLoss().to(plan.device), CodeUse(codec)
+    samples = load_samples(plan.work)
+    draw = np.random.default_rng(plan.seed + 17 * rank + step)
+    take = decoder_step if plan.decoder_only else joint_step
+    begin = saved = time.time()
+    history: list[tuple[float, ...]] = []
+    while True:
+        elapsed = parallel.share(before + time.time() - begin, workers)
+        done = elapsed / (plan.minutes * 60)
+        if done >= 1:
+            break
+        for group in optimiser.param_groups:
+            group["lr"] = learning_rate(plan.lr, step, done)
+        starts = draw.integers(0, len(samples) // HOP - CROP, plan.batch) * HOP
+        crops = np.stack([samples[a : a + CROP * HOP] for a in starts])
+        wave = torch.from_numpy(crops).to(plan.device).float() / 32768
+        total, parts, codes, latents = take(codec, loss, wave, amp=done < FLOAT32_FROM)
+        optimiser.zero_grad()
+        total.backward()
+        parallel.average_gradients(trained.parameters(), workers)
+        torch.nn.utils.clip_grad_norm_(trained.parameters(), 10.0)
+        optimiser.step()
+        step += 1
+        history.append(tuple(p.item() for p in parts))
+        use.count(codes)
+        if not plan.decoder_only and step % RESEED_EVERY == 0 and done < 0.6:
+            use.reseed(latents, optimiser, workers)
+        if rank == 0 and step % 50 == 0:
+            mel, stft, raw, commit = np.mean(history, 0)
+            history.clear()
+            log.info("step %d t %.0f mel %.4f stft %.3f wave %.3f commit %.3f codes %s",
+                     step, elapsed, mel, stft, raw, commit, use.perplexity())
+        if rank == 0 and time.time() - saved > SAVE_EVERY:
+            save(plan.work / plan.out, codec, optimiser, step, elapsed)
+            saved = time.time()
+    if rank == 0:
+        save(plan.work / plan.out, codec, optimiser, step, elapsed)
+        log.info("done: %d steps", step)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=50)
+    parser.add_argument("--lr", type=float, default=8e-4)
+    parser.add_argument("--batch", type=int, default=4, help="crops a process")
+    parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--decoder-only", action="store_true")
+    parser.add_argument("--out", default="codec.pt")
+    plan = Plan(**vars(parser.parse_args()))
+    parallel.launch(plan.workers, train, plan)
+
+
+if __name__ == "__main__":
+    main()

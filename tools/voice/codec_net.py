@@ -1,0 +1,113 @@
+"""The small Descript Audio Codec: its shape, its losses, loading and saving. No training loop."""
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+import types
+from pathlib import Path
+
+import torch
+from torch import nn
+
+CODEC = {
+    "encoder_dim": 16,
+    "encoder_rates": [4, 4, 4, 6],
+    "latent_dim": 96,
+    "decoder_dim": 256,
+    "decoder_rates": [6, 4, 4, 4],
+    "n_codebooks": 4,
+    "codebook_size": 256,
+    "codebook_dim": 8,
+    "sample_rate": 16000,
+}
+WINDOWS = {2048: 100, 1024: 80, 512: 64, 256: 40, 128: 20}  # STFT window -> mel bands
+
+
+def dac_class():
+    """dac.DAC, also where torchaudio is absent: only audiotools' unused parts need it."""
+    if importlib.util.find_spec("torchaudio") is None and "torchaudio" not in sys.modules:
+        for name in ("", ".functional", ".sox_effects", ".backend"):
+            module = types.ModuleType("torchaudio" + name)
+            module.__spec__ = importlib.machinery.ModuleSpec(module.__name__, None)
+            module.__version__ = "0"
+            sys.modules[module.__name__] = module
+    from dac.model.dac import DAC
+
+    return DAC
+
+
+def make_codec(config: dict = CODEC, dropout: float = 0.0) -> nn.Module:
+    return dac_class()(**config, quantizer_dropout=dropout)
+
+
+def load_codec(path: Path) -> nn.Module:
+    """A codec as codec.py saved it: {"config", "model", ...}."""
+    saved = torch.load(path, map_location="cpu", weights_only=False)
+    codec = make_codec(saved["config"])
+    codec.load_state_dict(saved["model"])
+    return codec.eval()
+
+
+def load_exported(folder: Path) -> nn.Module:
+    """The codec as shipped: config.json and model.safetensors."""
+    from safetensors.torch import load_file
+
+    codec = make_codec(json.loads((folder / "config.json").read_text()))
+    state = {k: v.float() for k, v in load_file(folder / "model.safetensors").items()}
+    codec.load_state_dict(state)
+    return codec.eval()
+
+
+def compile_snake() -> None:
+    """Fuse dac's Snake activation: it is memory-bound and takes most of a CPU step otherwise."""
+    import dac.nn.layers as layers
+    import torch._dynamo
+
+    torch._dynamo.config.recompile_limit = 64  # one variant a width and precision
+
+    def snake(x, alpha):
+        return x + (alpha + 1e-9).reciprocal() * torch.sin(alpha * x).pow(2)
+
+    compiled = torch.compile(snake, dynamic=True)
+    layers.Snake1d.forward = lambda self, x: compiled(x, self.alpha)
+
+
+@torch.no_grad()
+def decode(codec: nn.Module, codes: torch.Tensor) -> torch.Tensor:
+    """codes [B, C, T] -> waveform [B, T * hop]."""
+    latent = codec.quantizer.from_codes(codes)[0]
+    return codec.decode(latent)[:, 0]
+
+
+class SpectralLoss(nn.Module):
+    """Log-mel L1, relative STFT error and relative waveform L1, averaged over five windows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from librosa.filters import mel
+
+        for window, bands in WINDOWS.items():
+            self.register_buffer(f"hann{window}", torch.hann_window(window))
+            filters = torch.tensor(mel(sr=CODEC["sample_rate"], n_fft=window, n_mels=bands))
+            self.register_buffer(f"mel{window}", filters)
+
+    def _magnitude(self, wave: torch.Tensor, window: int) -> torch.Tensor:
+        hann = getattr(self, f"hann{window}")
+        spectrum = torch.stft(wave, window, window // 4, window=hann, return_complex=True)
+        return (spectrum.real.square() + spectrum.imag.square() + 1e-9).sqrt()
+
+    def forward(self, guess: torch.Tensor, truth: torch.Tensor):
+        """[B, samples] twice -> (mel, stft, wave), three scalars."""
+        mel_error = stft_error = 0.0
+        for window in WINDOWS:
+            a, b = self._magnitude(guess, window), self._magnitude(truth, window)
+            filters = getattr(self, f"mel{window}") * (2 / window**0.5)
+            floor = 1e-4
+            log_a, log_b = (torch.log10((filters @ x).clamp(min=floor)) for x in (a, b))
+            mel_error = mel_error + (log_a - log_b).abs().mean()
+            energy = b.square().sum((1, 2)) + 1e-2
+            stft_error = stft_error + ((a - b).square().sum((1, 2)) / energy).sqrt().mean()
+        wave_error = (guess - truth).abs().mean() / (truth.abs().mean() + 1e-4)
+        return mel_error / len(WINDOWS), stft_error / len(WINDOWS), wave_error

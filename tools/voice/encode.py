@@ -1,0 +1,81 @@
+"""Stage 3: the corpus as codes. `python -m tools.voice.encode --work DIR`.
+
+Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order. A shard that exists
+is kept; delete DIR/codes after training encoder or codebooks further.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import time
+from functools import partial
+from multiprocessing import Pool
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tools.voice import codec_net
+from tools.voice.teacher import HOP
+
+log = logging.getLogger(__name__)
+BATCH_SAMPLES = 16 * HOP * 100
+
+
+def batches(lengths: np.ndarray):
+    """Indices grouped by like length, about BATCH_SAMPLES samples a group."""
+    group: list[int] = []
+    for k in np.argsort(lengths):
+        if group and (len(group) + 1) * lengths[k] > BATCH_SAMPLES:
+            yield group
+            group = []
+        group.append(int(k))
+    if group:
+        yield group
+
+
+@torch.no_grad()
+def encode_shard(record_path: Path, checkpoint: Path, out: Path, device: str) -> float:
+    """Encode one shard; returns seconds of speech."""
+    torch.set_num_threads(1)
+    codec = codec_net.load_codec(checkpoint).to(device)
+    offsets = np.array(json.loads(record_path.read_text())["offsets"])
+    samples = np.load(record_path.with_suffix(".npy"), mmap_mode="r")
+    lengths = np.diff(offsets)
+    codes = np.zeros((offsets[-1] // HOP, codec_net.CODEC["n_codebooks"]), np.int16)
+    for group in batches(lengths):
+        wave = np.zeros((len(group), 1, lengths[group].max()), np.float32)
+        for row, k in enumerate(group):
+            wave[row, 0, : lengths[k]] = samples[offsets[k] : offsets[k + 1]] / 32768.0
+        found = codec.quantizer(codec.encoder(torch.from_numpy(wave).to(device)))[1].cpu().numpy()
+        for row, k in enumerate(group):
+            start, count = offsets[k] // HOP, lengths[k] // HOP
+            codes[start : start + count] = found[row, :, :count].T
+    part = out / (record_path.stem + ".part.npy")
+    np.save(part, codes)
+    part.rename(out / (record_path.stem + ".npy"))
+    return offsets[-1] / codec_net.CODEC["sample_rate"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--codec", default="codec.pt")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    args = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    out = args.work / "codes"
+    out.mkdir(exist_ok=True)
+    todo = [p for p in sorted((args.work / "corpus").glob("*.json"))
+            if not (out / (p.stem + ".npy")).exists()]
+    run = partial(encode_shard, checkpoint=args.work / args.codec, out=out, device=args.device)
+    start = time.time()
+    with Pool(args.workers) as pool:
+        for seconds in pool.imap_unordered(run, todo):
+            log.info("encoded %.2f h, %.0f s so far", seconds / 3600, time.time() - start)
+
+
+if __name__ == "__main__":
+    main()

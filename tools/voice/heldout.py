@@ -1,0 +1,129 @@
+"""Sentences the voice is measured on; none of them is ever trained on (corpus.py bans them)."""
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random
+
+NATURAL = """
+Hello and welcome to the little talking machine.
+Thank you very much, it is nice to be here.
+What would you like to eat this evening?
+I would like some fish with rice and a glass of wine.
+The weather is cold today, so please bring a warm coat.
+My sister lives in a small town near the sea.
+Can you tell me the way to the train station?
+Go down this street and turn left at the church.
+We had a wonderful time at the party last night.
+The children are playing in the garden behind the house.
+How much does this red shirt cost?
+I forgot my keys on the kitchen table again.
+She wants to become a doctor when she is older.
+They walked along the river until it was dark.
+Do you remember the name of that old movie?
+No, but my brother has seen it many times.
+The bus was late because of the heavy snow.
+Please open the window and turn off the light.
+He bought a new computer for his office.
+It is important to drink enough water every day.
+Our teacher told us a very funny story.
+I am sorry, I did not hear the question.
+The cat is sleeping under the bed.
+Let us meet at noon in front of the hotel.
+You should read this book, it is really good.
+There are seven days in a week.
+I think we need a better plan for tomorrow.
+Someone left a message for you on the phone.
+The music was so loud that nobody could sleep.
+Good night, I will see you in the morning.
+My father worked in that building for twenty years.
+Did you hear what happened at school today?
+She put the money in a box and closed it.
+We can talk about it later if you want.
+The first time I saw him, he was only a boy.
+Nobody knows where the old man came from.
+You don't have to answer that question right now.
+They are going to build a new bridge over the river.
+I'm not sure that this is the right house.
+What are you going to do with all that paper?
+The dog ran across the field and into the woods.
+He said that he would call me on Friday.
+If it rains tomorrow, we will stay at home.
+This is the best coffee I have ever had.
+Where did you find such a beautiful dress?
+The doctor told her to rest for a few days.
+Everybody in the room was looking at me.
+It takes about two hours to drive to the city.
+I can't believe that you said that to your mother.
+The plane will land in ten minutes.
+Could you please speak a little more slowly?
+We lost the game, but we had a lot of fun.
+His wife makes the best bread in the village.
+Do you want to come with us to the beach?
+The government changed the law last year.
+There was a big fire in the center of town.
+She doesn't like to talk about her family.
+I have been waiting here for almost an hour.
+The boy gave his little sister a piece of cake.
+That was the longest day of my life.
+Who is going to take care of the baby?
+You can leave your bag next to the door.
+He never told anyone about his secret.
+The people in this country work very hard.
+I need to find a job before the end of the month.
+Are you still angry with me?
+The moon is very bright tonight.
+We should have left earlier this morning.
+It's too late to change your mind now.
+The police are looking for a man in a black hat.
+My phone does not work in this building.
+Would you mind if I sat down here?
+They say that time heals everything.
+The young woman smiled and shook her head.
+Let me show you something interesting.
+He opened the letter and read it twice.
+I don't understand what you mean by that.
+The store on the corner sells fresh fruit.
+Have you ever been to the other side of the world?
+She was too tired to cook dinner.
+The war was over, and the soldiers went home.
+You have to be careful when you cross the road.
+There is nothing wrong with asking for help.
+We will never forget what you did for us.
+The water in the lake is clear and cold.
+How long have you been living here?
+I was born in a house on top of a hill.
+He plays the piano better than anyone I know.
+The meeting will start at nine in the morning.
+Why don't you ask your friend to help you?
+All the lights went out at the same time.
+It was a dark night, and the wind was strong.
+My grandmother used to tell us stories by the fire.
+The team played well, but they did not win.
+Please write your name at the top of the page.
+She looked out of the window and saw the rain.
+I would rather stay here with you.
+The price of food is higher than last year.
+Don't be afraid, the dog is very friendly.
+Thanks for coming, and have a good trip.
+""".strip().splitlines()
+
+TEMPLATE_SEED = 4242
+
+
+@lru_cache
+def template(count: int = 100) -> tuple[str, ...]:
+    """`count` sentences of the training grammar, drawn from a seed training never uses."""
+    from tools.voice.grammar import sentence
+
+    r = Random(TEMPLATE_SEED)
+    found: list[str] = []
+    while len(found) < count:
+        candidate = sentence(r)
+        if len(candidate) <= 70:
+            found.append(candidate)
+    return tuple(found)
+
+
+@lru_cache
+def banned() -> frozenset[str]:
+    return frozenset(NATURAL) | frozenset(template())

@@ -1,0 +1,211 @@
+"""Stage 4: train the small Dia. `python -m tools.voice.model --work DIR --minutes 45`.
+
+Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
+a tenth of the items, as guidance does at inference; 3% of the input codes are random against
+exposure bias.
+"""
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from tools.voice import parallel
+from tools.voice.batches import IGNORE, Batch, Scripts, collate, load_turns
+from tools.voice.nano import BOS, CHANNELS, CODES, PAD, Nano, load_nano, save_nano
+from tools.voice.teacher import PHONES
+
+log = logging.getLogger(__name__)
+SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
+HELD_OUT = 100  # turns kept from training for the running check
+DROP_TEXT, WRONG_CODES = 0.1, 0.03
+GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.05  # steps, steps, weight
+GUIDED_HEADS = 2  # heads a layer that the guide pulls
+BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
+
+
+@dataclass(frozen=True)
+class Plan:
+    work: Path
+    minutes: float
+    lr: float
+    frames: int
+    workers: int
+    device: str
+    seed: int
+    out: str
+
+
+def code_losses(logits, targets):
+    """Mean cross-entropy and accuracy of every book; BOS and PAD do not count."""
+    wanted = targets.masked_fill((targets == PAD) | (targets == BOS), IGNORE)
+    flat = F.cross_entropy(
+        logits.float().flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
+    ).view(wanted.shape)
+    counted = wanted != IGNORE
+    hits = (logits.argmax(-1) == wanted) & counted
+    total = counted.sum((0, 1)).clamp(min=1)
+    return flat.sum((0, 1)) / total, hits.sum((0, 1)) / total
+
+
+def phone_loss(logits, phones):
+    """Cross-entropy of the phone plus half that of the frames left in it."""
+    kinds = len(PHONES) + 1
+    which = F.cross_entropy(logits[..., :kinds].float().flatten(0, 1), phones[..., 0].flatten(),
+                            ignore_index=IGNORE)
+    rest = F.cross_entropy(logits[..., kinds:].float().flatten(0, 1), phones[..., 1].flatten(),
+                           ignore_index=IGNORE)
+    return which + 0.5 * rest
+
+
+def guide_loss(attention, astray, keep):
+    """How far the guided heads look from the letter they should read."""
+    cost = astray[:, None] * keep[:, None, None, None]
+    return sum((a[:, :GUIDED_HEADS] * cost).sum(-1).mean() for a in attention) / len(attention)
+
+
+def guide_weight(step: int) -> float:
+    return max(GUIDE_FLOOR, 1.0 - max(0, step - GUIDE_FULL) / GUIDE_FADE)
+
+
+def learning_rate(base: float, step: int, done: float) -> float:
+    """Warm-up of 100 steps, constant to 35%, then a line down to 2%."""
+    decay = 1.0 if done < 0.35 else max(0.02, 1 - (done - 0.35) / 0.65)
+    return base * min(1.0, (step + 1) / 100) * decay
+
+
+def spoil(batch: Batch, generator: torch.Generator):
+    """(text with some rows zeroed, inputs with some random codes, rows that kept their text)."""
+    device = batch.text.device
+    noise = (torch.rand(batch.inputs.shape, generator=generator) < WRONG_CODES).to(device)
+    random_codes = torch.randint(0, CODES, batch.inputs.shape, generator=generator).to(device)
+    inputs = torch.where(noise & (batch.inputs < CODES), random_codes, batch.inputs)
+    keep = (torch.rand(len(batch.text), generator=generator) >= DROP_TEXT).to(device)
+    return batch.text.masked_fill(~keep[:, None], 0), inputs, keep
+
+
+def training_loss(model, batch: Batch, step: int, generator):
+    """Total loss and the parts worth logging: codes, guide, phone, then every book."""
+    text, inputs, keep = spoil(batch, generator)
+    with torch.autocast(text.device.type, torch.bfloat16):
+        logits, attention, phone_logits = model(text, batch.mask, inputs)
+    books, _ = code_losses(logits, batch.targets)
+    weight = BOOK_WEIGHT.to(books.device)
+    codes = (books * weight).sum() / weight.sum()
+    guide = guide_loss(attention, batch.astray, keep.float())
+    phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
+    total = codes + guide_weight(step) * guide + 0.3 * phones
+    return total, [codes, guide, phones, *books]
+
+
+@torch.no_grad()
+def check(model, batches: list[Batch]) -> str:
+    """Cross-entropy and accuracy by book on held-out turns."""
+    model.eval()
+    found = []
+    for batch in batches:
+        with torch.autocast(batch.text.device.type, torch.bfloat16):
+            logits, _, _ = model(batch.text, batch.mask, batch.inputs)
+        found.append(torch.stack(code_losses(logits, batch.targets)))
+    model.train()
+    mean = torch.stack(found).mean(0)
+    loss, accuracy = ([round(x, 3) for x in row.tolist()] for row in mean)
+    return f"held out: cross-entropy {loss} accuracy {accuracy}"
+
+
+def optimisers(model: Nano, lr: float):
+    """Muon for the matrices inside layers, AdamW for embeddings, norms and heads."""
+    inner = [p for n, p in model.named_parameters()
+             if p.dim() == 2 and n.startswith(("encoder.", "decoder."))]
+    chosen = {id(p) for p in inner}
+    rest = [p for p in model.parameters() if id(p) not in chosen]
+    return (
+        torch.optim.Muon(inner, lr=lr, weight_decay=0.02, momentum=0.95,
+                         adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.01),
+    )
+
+
+def train(rank: int, workers: int, plan: Plan) -> None:
+    path = plan.work / plan.out
+    if rank == 0:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s",
+                            handlers=[logging.FileHandler(path.with_suffix(".log"))])
+    torch.manual_seed(plan.seed)
+    model, saved_state = load_nano(path) if path.exists() else (Nano(), {})
+    model.to(plan.device)
+    opts = optimisers(model, plan.lr)
+    for opt, state in zip(opts, saved_state.get("optimisers", ()), strict=False):
+        opt.load_state_dict(state)
+    step, before = saved_state.get("step", 0), saved_state.get("elapsed", 0.0)
+    turns = load_turns(plan.work)
+    held = Scripts(turns[:HELD_OUT], 3)
+    checks = [collate([held.item() for _ in range(8)], plan.device) for _ in range(4)]
+    source = Scripts(turns[HELD_OUT:], plan.seed + 100 * rank + 7919 * step).batches(plan.frames)
+    generator = torch.Generator().manual_seed(plan.seed + rank + step)
+    if rank == 0:
+        log.info("%d parameters, %d turns, %.1f h", sum(p.numel() for p in model.parameters()),
+                 len(turns), sum(len(t.codes) for t in turns) * 0.024 / 3600)
+    begin = saved = checked = time.time()
+    history, frames = [], 0
+    while True:
+        elapsed = parallel.share(before + time.time() - begin, workers)
+        done = elapsed / (plan.minutes * 60)
+        if done >= 1:
+            break
+        for opt in opts:
+            for group in opt.param_groups:
+                group["lr"] = learning_rate(plan.lr, step, done)
+        batch = collate(next(source), plan.device)
+        total, parts = training_loss(model, batch, step, generator)
+        model.zero_grad()
+        total.backward()
+        parallel.average_gradients(model.parameters(), workers)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for opt in opts:
+            opt.step()
+        step += 1
+        frames += workers * batch.inputs[..., 0].numel()
+        history.append([p.item() for p in parts])
+        if rank == 0 and step % 50 == 0:
+            means = np.round(np.mean(history, 0), 3).tolist()
+            history.clear()
+            log.info("step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f books %s", step,
+                     elapsed, frames / (time.time() - begin), *means[:3], means[3:])
+        if rank == 0 and time.time() - saved > SAVE_EVERY:
+            keep_state(path, model, opts, step, elapsed)
+            saved = time.time()
+        if rank == 0 and time.time() - checked > CHECK_EVERY:
+            log.info("step %d %s", step, check(model, checks))
+            checked = time.time()
+    if rank == 0:
+        keep_state(path, model, opts, step, elapsed)
+        log.info("done, step %d %s", step, check(model, checks))
+
+
+def keep_state(path: Path, model, opts, step: int, elapsed: float) -> None:
+    save_nano(path, model, optimisers=[o.state_dict() for o in opts], step=step, elapsed=elapsed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=45)
+    parser.add_argument("--lr", type=float, default=2.5e-3)
+    parser.add_argument("--frames", type=int, default=1500, help="frames a batch and process")
+    parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", default="nano.pt")
+    plan = Plan(**vars(parser.parse_args()))
+    parallel.launch(plan.workers, train, plan)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""The small Dia as it is trained: Dia's architecture, plus what training alone needs.
+
+Differences from the exported model, all removed by export.py: attention is scaled by
+1/sqrt(head_dim) (folded into the query weights), cross-attention returns its weights (for the
+guide), and an auxiliary head predicts phones.
+
+Shapes: B batch, T frames, S text bytes, C channels, V vocabulary, H heads.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from tools.voice.codec_net import CODEC
+from tools.voice.teacher import PHONES
+
+CODES = CODEC["codebook_size"]
+CHANNELS = CODEC["n_codebooks"]
+EOS, PAD, BOS, VOCABULARY = CODES, CODES + 1, CODES + 2, CODES + 4
+DELAYS = list(range(CHANNELS))
+REMAINING = 13  # classes of "frames left in this phone": 0..11 and more
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of the network; head_dim is width / heads throughout."""
+
+    encoder_layers: int = 3
+    encoder_width: int = 192
+    encoder_heads: int = 4
+    encoder_mlp: int = 448
+    decoder_layers: int = 4
+    decoder_width: int = 256
+    decoder_heads: int = 8
+    decoder_kv_heads: int = 2
+    decoder_mlp: int = 576
+    cross_heads: int = 8
+
+
+class Norm(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return F.rms_norm(x.float(), (x.shape[-1],), self.weight, 1e-5).to(x.dtype)
+
+
+def rotate(x: torch.Tensor) -> torch.Tensor:
+    """RoPE on [B, H, T, D], half-split, theta 10000."""
+    length, dim = x.shape[-2:]
+    steps = torch.arange(dim // 2, device=x.device)
+    frequency = 1.0 / 10000 ** (steps * 2 / dim)
+    angle = torch.arange(length, device=x.device)[:, None].float() * frequency
+    sine, cosine = angle.sin(), angle.cos()
+    a, b = x.float().chunk(2, -1)
+    return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1).to(x.dtype)
+
+
+def heads(x: torch.Tensor, count: int) -> torch.Tensor:
+    return x.view(x.shape[0], x.shape[1], count, -1).transpose(1, 2)
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, width: int, count: int, kv_count: int) -> None:
+        super().__init__()
+        self.count, self.kv_count = count, kv_count
+        kv_width = width // count * kv_count
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.k_proj = nn.Linear(width, kv_width, bias=False)
+        self.v_proj = nn.Linear(width, kv_width, bias=False)
+        self.o_proj = nn.Linear(width, width, bias=False)
+
+    def forward(self, x, mask=None):
+        """Causal where no mask is given."""
+        q = rotate(heads(self.q_proj(x), self.count))
+        k = rotate(heads(self.k_proj(x), self.kv_count))
+        v = heads(self.v_proj(x), self.kv_count)
+        repeat = self.count // self.kv_count
+        if repeat > 1:
+            k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        return self.o_proj(out.transpose(1, 2).flatten(2))
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, width: int, text_width: int, count: int) -> None:
+        super().__init__()
+        self.count = count
+        self.q_proj = nn.Linear(width, width, bias=False)
+        self.k_proj = nn.Linear(text_width, width, bias=False)
+        self.v_proj = nn.Linear(text_width, width, bias=False)
+        self.o_proj = nn.Linear(width, width, bias=False)
+
+    def forward(self, x, text, bias):
+        """bias [B, 1, 1, S] is -inf on padding. Returns (out, weights [B, H, T, S] float32)."""
+        q, k = heads(self.q_proj(x), self.count), heads(self.k_proj(text), self.count)
+        v = heads(self.v_proj(text), self.count)
+        weights = ((q @ k.mT).float() / math.sqrt(q.shape[-1]) + bias).softmax(-1)
+        out = weights.to(v.dtype) @ v
+        return self.o_proj(out.transpose(1, 2).flatten(2)), weights
+
+
+class GatedMLP(nn.Module):
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.gate_up_proj = nn.Linear(width, 2 * hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x):
+        gate, up = self.gate_up_proj(x).chunk(2, -1)
+        return self.down_proj(F.silu(gate) * up)
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, s: Shape) -> None:
+        super().__init__()
+        self.pre_sa_norm, self.post_sa_norm = Norm(s.encoder_width), Norm(s.encoder_width)
+        self.self_attention = SelfAttention(s.encoder_width, s.encoder_heads, s.encoder_heads)
+        self.mlp = GatedMLP(s.encoder_width, s.encoder_mlp)
+
+    def forward(self, x, mask):
+        x = x + self.self_attention(self.pre_sa_norm(x), mask)
+        return x + self.mlp(self.post_sa_norm(x))
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, s: Shape) -> None:
+        super().__init__()
+        width = s.decoder_width
+        self.pre_sa_norm, self.pre_ca_norm, self.pre_mlp_norm = Norm(width), Norm(width), Norm(width)
+        self.self_attention = SelfAttention(width, s.decoder_heads, s.decoder_kv_heads)
+        self.cross_attention = CrossAttention(width, s.encoder_width, s.cross_heads)
+        self.mlp = GatedMLP(width, s.decoder_mlp)
+
+    def forward(self, x, text, bias):
+        x = x + self.self_attention(self.pre_sa_norm(x))
+        out, weights = self.cross_attention(self.pre_ca_norm(x), text, bias)
+        x = x + out
+        return x + self.mlp(self.pre_mlp_norm(x)), weights
+
+
+class Nano(nn.Module):
+    def __init__(self, shape: Shape = Shape()) -> None:  # noqa: B008 - frozen
+        super().__init__()
+        self.shape = shape
+        self.text_embedding = nn.Embedding(256, shape.encoder_width)
+        self.encoder = nn.ModuleList([EncoderLayer(shape) for _ in range(shape.encoder_layers)])
+        self.encoder_norm = Norm(shape.encoder_width)
+        self.code_embedding = nn.Embedding(CHANNELS * VOCABULARY, shape.decoder_width)
+        self.decoder = nn.ModuleList([DecoderLayer(shape) for _ in range(shape.decoder_layers)])
+        self.decoder_norm = Norm(shape.decoder_width)
+        self.logits_dense = nn.Linear(shape.decoder_width, CHANNELS * VOCABULARY, bias=False)
+        self.phone_head = nn.Linear(shape.decoder_width, len(PHONES) + 1 + REMAINING)
+        self.register_buffer("offsets", torch.arange(CHANNELS) * VOCABULARY, persistent=False)
+        self._initialise()
+
+    def _initialise(self) -> None:
+        for p in self.parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, 0, min(0.05, p.shape[1] ** -0.5))
+        nn.init.normal_(self.code_embedding.weight, 0, 0.1)
+        nn.init.normal_(self.text_embedding.weight, 0, 0.3)
+        for layer in [*self.encoder, *self.decoder]:
+            layer.mlp.down_proj.weight.data *= 0.3
+            layer.self_attention.o_proj.weight.data *= 0.3
+
+    def forward(self, text, mask, tokens):
+        """text [B, S], mask [B, S] bool, tokens [B, T, C].
+
+        Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits.
+        """
+        x = self.text_embedding(text)
+        for layer in self.encoder:
+            x = layer(x, mask[:, None, None, :])
+        encoded = self.encoder_norm(x)
+        bias = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -1e9)[:, None, None]
+        x = self.code_embedding(tokens + self.offsets).sum(2)
+        attention, phone = [], None
+        for n, layer in enumerate(self.decoder):
+            x, weights = layer(x, encoded, bias)
+            attention.append(weights)
+            if n == 1:
+                phone = self.phone_head(x)
+        logits = self.logits_dense(self.decoder_norm(x))
+        return logits.view(*x.shape[:2], CHANNELS, VOCABULARY), attention, phone
+
+
+def save_nano(path, model: Nano, **extra) -> None:
+    state = {"shape": asdict(model.shape), "model": model.state_dict(), **extra}
+    torch.save(state, path.with_suffix(".tmp"))
+    path.with_suffix(".tmp").rename(path)
+
+
+def load_nano(path) -> tuple[Nano, dict]:
+    saved = torch.load(path, map_location="cpu", weights_only=False)
+    model = Nano(Shape(**saved["shape"]))
+    model.load_state_dict(saved["model"])
+    return model, saved
