@@ -1,0 +1,72 @@
+"""The About tab: what this is, what the embedded voice is not, and what is kept where."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from dia_demo.services.catalogue import ModelInfo
+
+TEXT = """
+## What this is
+
+Dia is a model by Nari Labs that speaks a whole dialogue at once, two voices and their laughter
+included. This program runs it on an ordinary CPU, without a graphics card and, with the voice
+that comes along, without a connection.
+
+## The embedded voice, and the real one
+
+The **nano voice** is a small synthetic voice, trained for this program so that everything can be
+tried at once. It is built like Dia and runs through the same code, but it is a few megabytes
+where Dia is six gigabytes: it speaks in two flat, robot-like voices, knows common English words
+best, does not laugh, and does not imitate a voice prompt well. **How it sounds says nothing about
+how Dia sounds.**
+
+**Dia-1.6B** is the real one. It needs about 7 GB of memory in bfloat16 and 13 GB in float32, and
+several seconds of work for a second of speech on a small CPU. To load it:
+
+- choose it under *Model*: the first run fetches about 7 GB from the Hugging Face hub and keeps
+  them for the next time; or
+- start the program with it: `DIA_MODEL=nari-labs/Dia-1.6B-0626 python app.py`; or
+- on a machine without a connection, copy a checkpoint's folder there and start with
+  `DIA_MODEL=/path/to/the/folder python app.py`.
+
+## Writing a script
+
+Begin with `[S1]`, let `[S1]` and `[S2]` take turns, aim at 5 to 20 seconds of speech, and end
+with the tag of the speaker who would be next: it keeps the last word whole. Sounds stand in round
+brackets, for instance (laughs), (sighs) or (clears throat). English only.
+
+The voices change with the seed and with every sampling setting. A voice prompt of 5 to 10 seconds
+with its exact transcript holds them.
+
+## What is kept, and where
+
+Script and settings are kept in this browser alone. Takes and uploaded voice prompts lie in a
+temporary folder of the machine that runs this page, under names that cannot be guessed, for a day
+at most. Nothing is sent anywhere else, nothing is counted. Only a model from the hub is
+fetched, when you choose one.
+
+A WAV or FLAC you download carries its script's settings, seed and model inside.
+
+## Licences
+
+Dia's code and weights are Nari Labs', under the Apache License 2.0. The codec is the Descript
+Audio Codec, MIT. The nano voice learned from synthetic speech of Flite (Carnegie Mellon
+University), under its own free licence; the notice is in the voice's model card. Do not use a
+voice prompt of someone who has not agreed to it, and do not pass generated speech off as a
+recording.
+
+## Limits
+
+One run uses the whole machine, so runs wait for each other and are told their place. Long scripts
+sound rushed, short ones unnatural. A run ends at *Max tokens* whether or not the script is
+finished, and says so. The Intel XPU switch is experimental: it stays off until it has proved
+itself on the very device.
+"""
+
+
+def lay_out(models: list[ModelInfo]) -> None:
+    """The text, then one line about each model that can be chosen."""
+    with gr.Column(elem_id="about", elem_classes="card"):
+        listed = "\n".join(f"- **{one.title}** (`{one.name}`): {one.note}" for one in models)
+        gr.Markdown(f"{TEXT}\n## Models this page offers\n\n{listed}\n")

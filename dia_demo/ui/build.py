@@ -1,0 +1,152 @@
+"""The page as a whole: header, tabs, and how it is served."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from dia_demo.services.machine import describe_machine
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui import about_tab, form, generate_tab, markup
+from dia_demo.ui.generate_tab import ASSETS, Parts
+from dia_demo.ui.handlers import Handlers
+from dia_demo.ui.live import LiveAudio
+from dia_demo.ui.theme import make_theme
+
+HOUR, DAY = 3600, 86400
+
+
+def build_ui(synthesis: Synthesis) -> gr.Blocks:
+    """The whole page over one `Synthesis`, ready to be launched with `launch_options(settings)`."""
+    models = synthesis.models()
+    info = synthesis.info(synthesis.settings.runtime.model)
+    live = LiveAudio()
+
+    def hear(wanted: dict) -> dict:
+        return live.after(str(wanted.get("run")), int(wanted.get("from") or 0))
+
+    with gr.Blocks(
+        title="Dia on your CPU", analytics_enabled=False, delete_cache=(HOUR, DAY)
+    ) as page:
+        gr.HTML(markup.header(_machine_parts()), js_on_load=None)
+        # The secret only has to be the same after a restart: it lies in the page for all to see.
+        memory = gr.BrowserState(None, storage_key="dia-form-1", secret="dia-on-your-cpu")
+        with gr.Tabs(elem_id="tabs"):
+            with gr.Tab("Generate", id="generate"):
+                parts = generate_tab.lay_out(models, info, synthesis.settings.runtime, hear)
+            with gr.Tab("About", id="about"):
+                about_tab.lay_out(models)
+        handlers = Handlers(synthesis, parts, live)
+        _show_first_report(handlers, parts, info)
+        wire_run(parts, handlers)
+        wire_form(parts, handlers)
+        wire_memory(page, parts, handlers, memory)
+        page.unload(handlers.closed)
+    # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
+    return page.queue(max_size=64, default_concurrency_limit=None)
+
+
+def launch_options(settings: Settings) -> dict:
+    """How the page is served, the same at home and on a Space: nothing from outside, lean footer.
+
+    Server name and port are left to gradio, which takes them from the environment.
+    """
+    return {
+        "theme": make_theme(),
+        "css_paths": [ASSETS / "style.css"],
+        "js": (ASSETS / "page.js").read_text(encoding="utf-8"),
+        "footer_links": [],
+        "run_history": False,
+        "ssr_mode": False,
+        "pwa": False,
+        "max_file_size": "100mb",
+        "allowed_paths": [str(settings.takes_folder)],
+    }
+
+
+def _show_first_report(handlers: Handlers, parts: Parts, info) -> None:
+    script = parts.fields["script"].value
+    parts.report.value, _ = handlers.check(script, info.name, info.config.defaults.max_tokens, "")
+
+
+def wire_run(parts: Parts, handlers: Handlers) -> None:
+    """Generate, Stop, and the same run for programs."""
+    outputs = [
+        parts.generate,
+        parts.stop,
+        parts.status,
+        parts.live,
+        parts.take,
+        parts.wav,
+        parts.flac,
+        parts.keep_seed,
+        parts.take_seed,
+        parts.figures,
+        parts.spectrogram,
+    ]
+    parts.generate.click(
+        handlers.generate, parts.inputs, outputs, show_progress="hidden", api_visibility="private"
+    )
+    parts.stop.click(handlers.stop, None, parts.stop, queue=False, api_visibility="private")
+    gr.on(
+        [],
+        handlers.api_generate,
+        parts.inputs,
+        [parts.take, parts.api_figures],
+        api_name="generate",
+    )
+
+
+def wire_form(parts: Parts, handlers: Handlers) -> None:
+    """Live remarks, repairs, seeds, and a model's own defaults."""
+    fields = parts.fields
+    quiet = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+    checked = [fields[name] for name in ("script", "model", "max_tokens", "voice_transcript")]
+    gr.on(
+        [field.change for field in checked],
+        handlers.check,
+        checked,
+        [parts.report, fields["max_tokens"]],
+        trigger_mode="always_last",
+        **quiet,
+    )
+    parts.report.click(handlers.repair, checked, fields["script"], **quiet)
+    # `input`, not `change`: a reload that brings a model back must not reset its settings.
+    fields["model"].input(
+        handlers.change_model,
+        fields["model"],
+        [*(fields[name] for name in form.SAMPLING), parts.model_note],
+        **quiet,
+    )
+    parts.dice.click(form.random_seed, None, fields["seed"], **quiet)
+    parts.keep_seed.click(lambda seed: seed, parts.take_seed, fields["seed"], **quiet)
+
+
+def wire_memory(page: gr.Blocks, parts: Parts, handlers: Handlers, memory: gr.BrowserState) -> None:
+    """Script and settings outlive a reload, in the browser's own storage."""
+    remembered = [parts.fields[name] for name in form.REMEMBERED]
+    page.load(
+        handlers.restore,
+        memory,
+        [*remembered, parts.model_note],
+        show_progress="hidden",
+        api_visibility="private",
+    ).then(None, None, None, js="() => { window.diaRestored = true; }")
+    names = ", ".join(form.REMEMBERED)
+    # In the page alone: nothing is sent. Before the reload is over, defaults must not be saved.
+    gr.on(
+        [field.change for field in remembered],
+        None,
+        [memory, *remembered],
+        memory,
+        js=f"(old, {names}) => window.diaRestored ? {{ {names} }} : old",
+        show_progress="hidden",
+    )
+
+
+def _machine_parts() -> list[str]:
+    machine = describe_machine()
+    parts = [markup.plural(machine.cores, "core"), machine.simd]
+    if machine.memory_bytes:
+        parts.append(f"{machine.memory_bytes / 2**30:.0f} GB")
+    return [part for part in parts if part]

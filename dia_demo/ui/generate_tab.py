@@ -1,0 +1,228 @@
+"""The Generate tab: what is on it and what leads to what. What happens then is in `handlers`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import gradio as gr
+
+from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.engine.devices import xpu_status
+from dia_demo.services.catalogue import ModelInfo
+from dia_demo.ui import form, markup, present
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The components that take part in events. `fields` follows `form.FIELDS`."""
+
+    fields: dict[str, gr.components.Component]
+    report: gr.HTML
+    model_note: gr.HTML
+    dice: gr.Button
+    generate: gr.Button
+    stop: gr.Button
+    status: gr.HTML
+    live: gr.HTML
+    take: gr.Audio
+    wav: gr.DownloadButton
+    flac: gr.DownloadButton
+    keep_seed: gr.Button
+    take_seed: gr.State
+    figures: gr.HTML
+    spectrogram: gr.HTML
+    api_figures: gr.JSON
+
+    @property
+    def inputs(self) -> list[gr.components.Component]:
+        return [self.fields[name] for name in form.FIELDS]
+
+
+def load_examples() -> list[dict[str, str]]:
+    """The example scripts, each with its label."""
+    return json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))
+
+
+def lay_out(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig, hear) -> Parts:
+    """The tab's components. On a phone the style sheet puts script and take above the settings."""
+    with gr.Row(elem_id="generate-grid"):
+        with gr.Column(elem_id="model-area", elem_classes="card"):
+            model, precision, note = _model_part(models, info, runtime)
+        with gr.Column(elem_id="script-area", elem_classes="card"):
+            script, report, generate = _script_part()
+        with gr.Column(elem_id="take-area", elem_classes="card"):
+            take = _take_part(hear)
+        with gr.Column(elem_id="settings-area", elem_classes="card"):
+            settings = _settings_part(info)
+            dice = settings.pop("dice")
+            xpu = _xpu_part()
+    fields = settings | {"script": script, "model": model, "precision": precision, "xpu": xpu}
+    return Parts(
+        fields=fields, report=report, model_note=note, dice=dice, generate=generate, **take
+    )
+
+
+def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig):
+    model = gr.Dropdown(
+        [(one.title, one.name) for one in models],
+        value=info.name,
+        label="Model",
+        filterable=False,
+        elem_id="model",
+    )
+    precision = gr.Dropdown(
+        list(PRECISIONS),
+        value=runtime.precision,
+        label="Precision",
+        filterable=False,
+        elem_id="precision",
+    )
+    note = gr.HTML(markup.model_note(info), elem_id="model-note", js_on_load=None)
+    return model, precision, note
+
+
+def _script_part():
+    examples = load_examples()
+    script = gr.Textbox(
+        value=examples[0]["script"],
+        label="Script",
+        info="[S1] and [S2] before each turn: two speakers, in English.",
+        placeholder="[S1] Good morning. Did you sleep well?\n[S2] Yes, thank you.",
+        lines=7,
+        max_lines=14,
+        elem_id="script",
+    )
+    report = gr.HTML(elem_id="report", js_on_load=_asset("repair.js"))
+    gr.Examples(
+        [[one["script"]] for one in examples],
+        inputs=[script],
+        example_labels=[one["label"] for one in examples],
+        label="Examples",
+        elem_id="examples",
+        api_visibility="private",
+    )
+    generate = gr.Button("Generate", variant="primary", elem_id="generate")
+    return script, report, generate
+
+
+def _take_part(hear) -> dict[str, gr.components.Component]:
+    with gr.Row(elem_id="status-row"):
+        status = gr.HTML(markup.status_card(present.IDLE), elem_id="status", js_on_load=None)
+        stop = gr.Button("Stop", elem_id="stop", interactive=False, min_width=88, scale=0)
+    live = gr.HTML(
+        {},
+        html_template='<button type="button" disabled>Listen so far</button> '
+        '<span class="live-text"></span>',
+        js_on_load=_asset("live_player.js"),
+        server_functions=[hear],
+        elem_id="live",
+    )
+    take = gr.Audio(
+        label="Take",
+        interactive=False,
+        buttons=[],
+        elem_id="take",
+        waveform_options=gr.WaveformOptions(
+            waveform_color="#a39c90", waveform_progress_color="#14877c"
+        ),
+    )
+    with gr.Row(elem_id="take-actions"):
+        wav = gr.DownloadButton(
+            "Download WAV", size="sm", interactive=False, min_width=110, elem_id="wav"
+        )
+        flac = gr.DownloadButton(
+            "Download FLAC", size="sm", interactive=False, min_width=110, elem_id="flac"
+        )
+        keep_seed = gr.Button(
+            "Keep this seed", size="sm", interactive=False, min_width=110, elem_id="keep-seed"
+        )
+    return {
+        "status": status,
+        "stop": stop,
+        "live": live,
+        "take": take,
+        "wav": wav,
+        "flac": flac,
+        "keep_seed": keep_seed,
+        "take_seed": gr.State(None),
+        "figures": gr.HTML(markup.figures_table(present.NO_FIGURES), js_on_load=None),
+        "spectrogram": gr.HTML(markup.spectrogram_figure(None), js_on_load=None),
+        "api_figures": gr.JSON(visible=False, label="Figures"),
+    }
+
+
+def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
+    parts = {
+        "temperature": _slider(info, "temperature", "Temperature", 0.05, TEMPERATURE_INFO),
+        "cfg_scale": _slider(info, "cfg_scale", "CFG scale", 0.1, CFG_INFO),
+        "max_tokens": _slider(info, "max_tokens", "Max tokens", 1, max_tokens_info(info)),
+    }
+    with gr.Accordion("More", open=False, elem_id="more"):
+        parts["top_p"] = _slider(info, "top_p", "Top-p", 0.01, TOP_P_INFO)
+        parts["top_k"] = _slider(info, "top_k", "Top-k", 1, TOP_K_INFO)
+        with gr.Row(elem_id="seed-row"):
+            parts["seed"] = gr.Number(
+                label="Seed",
+                info="Blank or -1: a new one each time. The seed used stands with the take.",
+                placeholder="random",
+                precision=0,
+                elem_id="seed",
+            )
+            parts["dice"] = gr.Button("Roll the dice", size="sm", scale=0, elem_id="dice")
+        parts["speed"] = gr.Slider(
+            0.5, 2.0, 1.0, step=0.05, label="Speed", info="At the same pitch; 1 is as spoken."
+        )
+    with gr.Accordion("Voice prompt", open=False, elem_id="voice"):
+        parts["voice_prompt"] = gr.Audio(
+            label="Voice prompt",
+            sources=["upload", "microphone"],
+            type="filepath",
+            buttons=[],
+            elem_id="voice-prompt",
+        )
+        parts["voice_transcript"] = gr.Textbox(
+            label="Transcript",
+            info="Exactly what the prompt says, with its tags. 5 to 10 s of clear speech do best.",
+            placeholder="[S1] The words of the recording.",
+            lines=2,
+            elem_id="transcript",
+        )
+    return parts
+
+
+def _xpu_part() -> gr.Checkbox:
+    status = xpu_status()
+    reason = "" if status.usable else f"Off: {status.reason}"
+    return gr.Checkbox(
+        label="Intel XPU (experimental)",
+        info=reason or "May give distorted audio; it checks itself before it runs.",
+        value=False,
+        interactive=status.usable,
+        elem_id="xpu",
+    )
+
+
+TEMPERATURE_INFO = "How freely it speaks: low is steady, high is lively and less sure."
+CFG_INFO = "How closely it sticks to the script."
+TOP_P_INFO = "Leaves out the least likely sounds: 1 leaves out none."
+TOP_K_INFO = "How many sounds it chooses among at every step."
+
+
+def max_tokens_info(info: ModelInfo, max_tokens: int | None = None) -> str:
+    """What the slider means right now."""
+    count = int(info.config.defaults.max_tokens if max_tokens is None else max_tokens)
+    return f"{present.tokens_hint(count, info.seconds_of(count))}, the longest it may get."
+
+
+def _slider(info: ModelInfo, name: str, label: str, step: float, hint: str) -> gr.Slider:
+    low, high = form.slider_ends(info)[name]
+    value = form.defaults_of(info)[name]
+    return gr.Slider(low, high, value, step=step, label=label, info=hint, elem_id=name)
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
