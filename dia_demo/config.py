@@ -31,11 +31,12 @@ class Range:
             return
         kind = "a whole number" if self.whole else "a number"
         raise InputError(
-            f"{name} must be {kind} from {self.low:g} to {self.high:g}, not {value!r}."
+            f"{name} must be {kind} from {self.low:.10g} to {self.high:.10g}, not {value!r}."
         )
 
 
 SEED_LIMIT = 2**32 - 1
+_ABOVE_ZERO = Range(1e-30, 1e30)
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class ModelConfig:
         generation = folder / "generation_config.json"
         if not generation.is_file():
             return config
-        return replace(config, defaults=_defaults(read_json(generation), config))
+        return replace(config, defaults=_defaults(read_json(generation), config, str(generation)))
 
     @classmethod
     def from_dict(cls, raw: dict, source: str = "config.json") -> ModelConfig:
@@ -183,14 +184,11 @@ class ModelConfig:
         encoder = _section(raw, "encoder_config", EncoderConfig, _ENCODER_KEYS, source)
         decoder = _section(raw, "decoder_config", DecoderConfig, _DECODER_KEYS, source)
         # Checkpoints of mid-2025 keep the special codes at the top level.
-        top = {ours: raw[theirs] for theirs, ours in _SPECIAL_KEYS.items() if raw.get(theirs)}
-        decoder = replace(decoder, **top)
-        config = cls(
-            encoder=encoder,
-            decoder=decoder,
-            delay_pattern=tuple(raw.get("delay_pattern") or cls.delay_pattern),
-        )
-        _check_sizes(config, (raw["decoder_config"] or {}).get("cross_hidden_size"), source)
+        decoder = replace(decoder, **_sizes(raw, _SPECIAL_KEYS, source))
+        delays = _delays(raw.get("delay_pattern"), source) or cls.delay_pattern
+        config = cls(encoder=encoder, decoder=decoder, delay_pattern=delays)
+        cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
+        _check_sizes(config, cross_width, source)
         limit = config.decoder.max_positions
         defaults = replace(cls.defaults, max_tokens=limit, top_k=min(45, decoder.vocab_size))
         return replace(config, defaults=defaults)
@@ -246,24 +244,56 @@ def _refuse_other_generations(raw: dict, source: str) -> None:
 
 def _section(raw: dict, name: str, cls, keys: dict[str, str], source: str):
     """One part's sizes. Keys that do not shape the computation are left alone."""
-    section = raw.get(name) or {}
-    values = {ours: section[theirs] for theirs, ours in keys.items() if section.get(theirs)}
-    wrong = {k: v for k, v in values.items() if not isinstance(v, int) or v < 1}
-    if wrong:
-        raise InputError(f"{source}, {name}: sizes must be positive whole numbers, not {wrong}.")
+    section = _table(raw, name, source)
+    where = f"{source}, {name}"
+    values = _sizes(section, keys, where)
     if "num_heads" in values and "num_kv_heads" not in values:
         values["num_kv_heads"] = values["num_heads"]
-    rope = section.get("rope_parameters") or {}
+    # transformers wrote rope_scaling (null for plain rotary positions) before rope_parameters.
+    rope = _table(section, "rope_parameters", where) or _table(section, "rope_scaling", where)
     kinds = {
         "hidden_act": (section.get("hidden_act", "silu"), "silu"),
-        "rope_type": (rope.get("rope_type", "default"), "default"),
+        "rope_type": (rope.get("rope_type", rope.get("type", "default")), "default"),
     }
     for key, (found, supported) in kinds.items():
         if found != supported:
-            raise InputError(f"{source}, {name}: {key} {found!r} is not Dia's {supported!r}.")
-    norm_eps = section.get("norm_eps", raw.get("norm_eps", cls.norm_eps))
-    theta = rope.get("rope_theta") or section.get("rope_theta") or cls.rope_theta
-    return cls(**values, norm_eps=float(norm_eps), rope_theta=float(theta))
+            raise InputError(f"{where}: {key} {found!r} is not Dia's {supported!r}.")
+    numbers = {
+        "norm_eps": (section.get("norm_eps"), raw.get("norm_eps"), cls.norm_eps),
+        "rope_theta": (rope.get("rope_theta"), section.get("rope_theta"), cls.rope_theta),
+    }
+    for key, places in numbers.items():
+        values[key] = next(value for value in places if value is not None)
+        _ABOVE_ZERO.check(f"{where}: {key}", values[key])
+    return cls(**values)
+
+
+def _table(raw: dict, name: str, source: str) -> dict:
+    """A part of a config that may be left out or null."""
+    found = raw.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise InputError(f"{source}: {name} must be a JSON object, not {found!r}.")
+    return found or {}
+
+
+def _sizes(raw: dict, keys: dict[str, str], source: str) -> dict[str, int]:
+    """Those of `keys` that are there, under our names."""
+    found = {theirs: raw[theirs] for theirs in keys if raw.get(theirs) is not None}
+    wrong = {key: value for key, value in found.items() if type(value) is not int or value < 1}
+    if wrong:
+        told = ", ".join(f"{key} is {value!r}" for key, value in wrong.items())
+        raise InputError(f"{source}: sizes must be positive whole numbers, but {told}.")
+    return {keys[theirs]: value for theirs, value in found.items()}
+
+
+def _delays(found: object, source: str) -> tuple[int, ...] | None:
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(type(lag) is int and lag >= 0 for lag in found):
+        raise InputError(f"{source}: delay_pattern must list whole numbers from 0, not {found!r}.")
+    if not found or found[0] != 0:
+        raise InputError(f"{source}: delay_pattern must start with 0, not {found!r}.")
+    return tuple(found)
 
 
 def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> None:
@@ -274,11 +304,6 @@ def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> N
         "cross_hidden_size is not the encoder's hidden_size": text_width != encoder.hidden_size,
         "delay_pattern and num_channels differ in length": (
             len(config.delay_pattern) != decoder.num_channels
-        ),
-        "delay_pattern must start with 0 and hold no negative number": (
-            config.delay_pattern[0] != 0
-            or not all(isinstance(lag, int) for lag in config.delay_pattern)
-            or min(config.delay_pattern) < 0
         ),
         "heads must be a multiple of key/value heads": (
             encoder.num_heads % encoder.num_kv_heads
@@ -301,11 +326,15 @@ def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> N
         raise InputError(f"{source} does not fit together: {'; '.join(found)}.")
 
 
-def _defaults(raw: dict, config: ModelConfig) -> GenerationParams:
+def _defaults(raw: dict, config: ModelConfig, source: str) -> GenerationParams:
     names = {"guidance_scale": "cfg_scale", "max_length": "max_tokens"}
     known = {field.name for field in fields(GenerationParams)} - {"seed"}
     given = {names.get(key, key): value for key, value in raw.items() if value is not None}
     values = {key: value for key, value in given.items() if key in known}
     limit = config.decoder.max_positions
-    values["max_tokens"] = min(values.get("max_tokens", limit), limit)
-    return replace(config.defaults, **values).checked(config)
+    if isinstance(values.get("max_tokens"), int | float):
+        values["max_tokens"] = min(values["max_tokens"], limit)
+    try:
+        return replace(config.defaults, **values).checked(config)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
