@@ -1,4 +1,5 @@
-"""Word error by pocketsphinx with its general English model: the project's measure of being understood."""
+"""Word error by pocketsphinx with its general English model: our measure of being understood."""
+
 from __future__ import annotations
 
 import re

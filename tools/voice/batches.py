@@ -3,6 +3,7 @@
 Two guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for the auxiliary head).
 """
+
 from __future__ import annotations
 
 import re
@@ -31,7 +32,7 @@ BARE_TAG = 0.2  # the script ends with a bare tag, as Dia's authors advise
 
 @dataclass(frozen=True)
 class Turn:
-    """One utterance: its bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2]."""
+    """One utterance: bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2]."""
 
     text: bytes
     tag: int  # 1 or 2
@@ -92,8 +93,9 @@ def letters_read(text: str, phones: list[str], frames: list[int]) -> np.ndarray:
     ends = np.cumsum([0, *frames])
     times, places = [0.0], [0.0]
     for words, stretch in zip(clauses, stretches, strict=True):
-        counts = [_phone_counts().get(text[a:b].lower(), max(1, round((b - a) * 0.8)))
-                  for a, b in words]
+        counts = [
+            _phone_counts().get(text[a:b].lower(), max(1, round((b - a) * 0.8))) for a, b in words
+        ]
         bounds = np.cumsum([0, *counts]) * len(stretch) / max(1, sum(counts))
         for (a, b), low, high in zip(words, bounds[:-1], bounds[1:], strict=True):
             first = stretch[min(len(stretch) - 1, round(low))]
@@ -108,10 +110,13 @@ def letters_read(text: str, phones: list[str], frames: list[int]) -> np.ndarray:
 
 def _phone_targets(phones: list[str], frames: list[int]) -> np.ndarray:
     unknown = len(PHONES)
-    return np.array([
-        (PHONE_INDEX.get(p, unknown), min(REMAINING - 1, n - 1 - k))
-        for p, n in zip(phones, frames, strict=True) for k in range(n)
-    ])
+    return np.array(
+        [
+            (PHONE_INDEX.get(p, unknown), min(REMAINING - 1, n - 1 - k))
+            for p, n in zip(phones, frames, strict=True)
+            for k in range(n)
+        ]
+    )
 
 
 def load_turns(work: Path) -> list[Turn]:
@@ -125,10 +130,15 @@ def load_turns(work: Path) -> list[Turn]:
             record["items"], record["phones"], record["frames"], strict=True
         ):
             count = sum(frames)
-            turns.append(Turn(
-                text.encode(), int(tag[1]), codes[start : start + count].astype(np.int64),
-                letters_read(text, phones, frames), _phone_targets(phones, frames),
-            ))
+            turns.append(
+                Turn(
+                    text.encode(),
+                    int(tag[1]),
+                    codes[start : start + count].astype(np.int64),
+                    letters_read(text, phones, frames),
+                    _phone_targets(phones, frames),
+                )
+            )
             start += count
     return turns
 
@@ -167,7 +177,9 @@ class Scripts:
             tag = chosen[-1].tag
             text += join + bytes([3 - tag if r.random() < 0.8 else tag])
         return Item(
-            list(text), np.concatenate([t.codes for t in chosen]), np.concatenate(letters),
+            list(text),
+            np.concatenate([t.codes for t in chosen]),
+            np.concatenate(letters),
             np.concatenate([t.phones for t in chosen]),
         )
 
@@ -227,5 +239,7 @@ def collate(items: list[Item], device: str = "cpu") -> Batch:
         off = np.arange(width)[None] - item.letters[:, None]
         astray[k, :frames] = 1 - np.exp(-(off**2) / (2 * GUIDE_WIDTH**2))
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
-    tensors = (torch.from_numpy(x).to(device) for x in (text, text != 0, inputs, targets, astray, phones))
+    tensors = (
+        torch.from_numpy(x).to(device) for x in (text, text != 0, inputs, targets, astray, phones)
+    )
     return Batch(*tensors)

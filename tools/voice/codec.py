@@ -5,6 +5,7 @@ current latents: without it most books collapse at once. Saves DIR/codec.pt ever
 run again to resume. `--decoder-only` goes on with frozen codes, which keeps a trained language
 model valid.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -42,12 +43,16 @@ class Plan:
 
 def load_samples(work: Path) -> np.ndarray:
     """The whole corpus as int16 [samples], whole frames."""
-    return np.concatenate([np.asarray(corpus.read_shard(work, n)[1]) for n in corpus.shard_names(work)])
+    return np.concatenate(
+        [np.asarray(corpus.read_shard(work, n)[1]) for n in corpus.shard_names(work)]
+    )
 
 
 def learning_rate(base: float, step: int, share: float) -> float:
     """Warm-up of 50 steps, constant to the middle, cosine to 2% at the end."""
-    decay = 1.0 if share < 0.4 else 0.5 * (1 + math.cos(math.pi * (share - 0.4) / 0.6)) * 0.98 + 0.02
+    decay = (
+        1.0 if share < 0.4 else 0.5 * (1 + math.cos(math.pi * (share - 0.4) / 0.6)) * 0.98 + 0.02
+    )
     return base * min(1.0, (step + 1) / 50) * decay
 
 
@@ -112,8 +117,11 @@ def decoder_step(codec, loss, wave, amp: bool):
 
 def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
     state = {
-        "config": codec_net.CODEC, "model": codec.state_dict(), "optimiser": optimiser.state_dict(),
-        "step": step, "elapsed": elapsed,
+        "config": codec_net.CODEC,
+        "model": codec.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "step": step,
+        "elapsed": elapsed,
     }
     torch.save(state, path.with_suffix(".tmp"))
     path.with_suffix(".tmp").rename(path)
@@ -144,8 +152,9 @@ def prepare(plan: Plan):
 def train(rank: int, workers: int, plan: Plan) -> None:
     if rank == 0:
         handler = logging.FileHandler(plan.work / (Path(plan.out).stem + ".log"))
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s",
-                            handlers=[handler])
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
+        )
     torch.manual_seed(plan.seed + rank)
     codec_net.dac_class()
     codec_net.compile_snake()
@@ -181,8 +190,16 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         if rank == 0 and step % 50 == 0:
             mel, stft, raw, commit = np.mean(history, 0)
             history.clear()
-            log.info("step %d t %.0f mel %.4f stft %.3f wave %.3f commit %.3f codes %s",
-                     step, elapsed, mel, stft, raw, commit, use.perplexity())
+            log.info(
+                "step %d t %.0f mel %.4f stft %.3f wave %.3f commit %.3f codes %s",
+                step,
+                elapsed,
+                mel,
+                stft,
+                raw,
+                commit,
+                use.perplexity(),
+            )
         if rank == 0 and time.time() - saved > SAVE_EVERY:
             save(plan.work / plan.out, codec, optimiser, step, elapsed)
             saved = time.time()

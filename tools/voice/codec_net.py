@@ -1,15 +1,14 @@
 """The small Descript Audio Codec: its shape, its losses, loading and saving. No training loop."""
+
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
-import sys
-import types
 from pathlib import Path
 
 import torch
 from torch import nn
+
+from dia_demo.model.codec_files import import_dac
 
 CODEC = {
     "encoder_dim": 16,
@@ -26,16 +25,8 @@ WINDOWS = {2048: 100, 1024: 80, 512: 64, 256: 40, 128: 20}  # STFT window -> mel
 
 
 def dac_class():
-    """dac.DAC, also where torchaudio is absent: only audiotools' unused parts need it."""
-    if importlib.util.find_spec("torchaudio") is None and "torchaudio" not in sys.modules:
-        for name in ("", ".functional", ".sox_effects", ".backend"):
-            module = types.ModuleType("torchaudio" + name)
-            module.__spec__ = importlib.machinery.ModuleSpec(module.__name__, None)
-            module.__version__ = "0"
-            sys.modules[module.__name__] = module
-    from dac.model.dac import DAC
-
-    return DAC
+    """dac.DAC; the app knows how to import it where torchaudio does not load."""
+    return import_dac().DAC
 
 
 def make_codec(config: dict = CODEC, dropout: float = 0.0) -> nn.Module:

@@ -3,6 +3,7 @@
 Writes DIR/corpus/NNN.npy (int16 samples, 16 kHz, whole frames an utterance) and NNN.json (text,
 voice, offsets, phones, frames per phone). A shard that exists is kept: run again to go on.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -93,7 +94,9 @@ def main() -> None:
                 continue
             start = time.time()
             seconds = make_shard(path, args.per_shard, 1000 + k, table, pool)
-            log.info("shard %03d: %.2f h of speech in %.0f s", k, seconds / 3600, time.time() - start)
+            log.info(
+                "shard %03d: %.2f h of speech in %.0f s", k, seconds / 3600, time.time() - start
+            )
 
 
 if __name__ == "__main__":

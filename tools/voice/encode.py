@@ -3,6 +3,7 @@
 Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order. A shard that exists
 is kept; delete DIR/codes after training encoder or codebooks further.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -68,8 +69,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     out = args.work / "codes"
     out.mkdir(exist_ok=True)
-    todo = [p for p in sorted((args.work / "corpus").glob("*.json"))
-            if not (out / (p.stem + ".npy")).exists()]
+    todo = [
+        p
+        for p in sorted((args.work / "corpus").glob("*.json"))
+        if not (out / (p.stem + ".npy")).exists()
+    ]
     run = partial(encode_shard, checkpoint=args.work / args.codec, out=out, device=args.device)
     start = time.time()
     with Pool(args.workers) as pool:

@@ -4,6 +4,7 @@ The language model goes out under transformers' names and without attention scal
 1/sqrt(head_dim) is folded into the query weights), the codec as the state of `dac.DAC(**config)`.
 Loads the result through transformers and refuses it if a tensor is missing, surplus or too large.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -21,7 +22,11 @@ FILE_LIMIT = 10_000_000  # bytes, each file
 SHARD_LIMIT = 9_000_000
 MAX_TEXT, MAX_POSITIONS = 1024, 1536  # bytes; frames (36.8 s)
 SAMPLING = {  # the best of evaluate.py's sweep, see LOG.md
-    "do_sample": True, "temperature": 0.4, "top_k": 30, "top_p": 0.95, "guidance_scale": 1.5,
+    "do_sample": True,
+    "temperature": 0.4,
+    "top_k": 30,
+    "top_p": 0.95,
+    "guidance_scale": 1.5,
     "max_length": 1024,
 }
 ROPE = {"rope_theta": 10000.0, "rope_type": "default"}
@@ -29,29 +34,57 @@ ROPE = {"rope_theta": 10000.0, "rope_type": "default"}
 
 def dia_config(s: Shape) -> dict:
     """transformers' DiaConfig of the trained shape."""
-    shared = {"hidden_act": "silu", "norm_eps": 1e-5, "initializer_range": 0.02,
-              "rope_parameters": ROPE}
+    shared = {
+        "hidden_act": "silu",
+        "norm_eps": 1e-5,
+        "initializer_range": 0.02,
+        "rope_parameters": ROPE,
+    }
     encoder = {
-        "model_type": "dia_encoder", "hidden_size": s.encoder_width,
-        "num_hidden_layers": s.encoder_layers, "num_attention_heads": s.encoder_heads,
-        "num_key_value_heads": s.encoder_heads, "head_dim": s.encoder_width // s.encoder_heads,
-        "intermediate_size": s.encoder_mlp, "vocab_size": 256,
-        "max_position_embeddings": MAX_TEXT, **shared,
+        "model_type": "dia_encoder",
+        "hidden_size": s.encoder_width,
+        "num_hidden_layers": s.encoder_layers,
+        "num_attention_heads": s.encoder_heads,
+        "num_key_value_heads": s.encoder_heads,
+        "head_dim": s.encoder_width // s.encoder_heads,
+        "intermediate_size": s.encoder_mlp,
+        "vocab_size": 256,
+        "max_position_embeddings": MAX_TEXT,
+        **shared,
     }
     decoder = {
-        "model_type": "dia_decoder", "hidden_size": s.decoder_width,
-        "num_hidden_layers": s.decoder_layers, "num_attention_heads": s.decoder_heads,
-        "num_key_value_heads": s.decoder_kv_heads, "head_dim": s.decoder_width // s.decoder_heads,
-        "cross_num_attention_heads": s.cross_heads, "cross_num_key_value_heads": s.cross_heads,
-        "cross_head_dim": s.decoder_width // s.cross_heads, "cross_hidden_size": s.encoder_width,
-        "intermediate_size": s.decoder_mlp, "num_channels": CHANNELS, "vocab_size": VOCABULARY,
-        "max_position_embeddings": MAX_POSITIONS, "eos_token_id": EOS, "pad_token_id": PAD,
-        "bos_token_id": BOS, "is_encoder_decoder": True, "use_cache": True, **shared,
+        "model_type": "dia_decoder",
+        "hidden_size": s.decoder_width,
+        "num_hidden_layers": s.decoder_layers,
+        "num_attention_heads": s.decoder_heads,
+        "num_key_value_heads": s.decoder_kv_heads,
+        "head_dim": s.decoder_width // s.decoder_heads,
+        "cross_num_attention_heads": s.cross_heads,
+        "cross_num_key_value_heads": s.cross_heads,
+        "cross_head_dim": s.decoder_width // s.cross_heads,
+        "cross_hidden_size": s.encoder_width,
+        "intermediate_size": s.decoder_mlp,
+        "num_channels": CHANNELS,
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": MAX_POSITIONS,
+        "eos_token_id": EOS,
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "is_encoder_decoder": True,
+        "use_cache": True,
+        **shared,
     }
     return {
-        "architectures": ["DiaForConditionalGeneration"], "model_type": "dia", "dtype": "float16",
-        "delay_pattern": DELAYS, "encoder_config": encoder, "decoder_config": decoder,
-        "is_encoder_decoder": True, "norm_eps": 1e-5, "initializer_range": 0.02, "use_cache": True,
+        "architectures": ["DiaForConditionalGeneration"],
+        "model_type": "dia",
+        "dtype": "float16",
+        "delay_pattern": DELAYS,
+        "encoder_config": encoder,
+        "decoder_config": decoder,
+        "is_encoder_decoder": True,
+        "norm_eps": 1e-5,
+        "initializer_range": 0.02,
+        "use_cache": True,
         "transformers_version": "5.23.0",
     }
 
@@ -149,8 +182,13 @@ def main() -> None:
     model = Nano() if args.untrained else load_nano(args.work / args.model)[0]
     config = json.dumps(dia_config(model.shape), indent=2) + "\n"
     (args.out / "config.json").write_text(config)
-    generation = {**SAMPLING, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD,
-                  "transformers_version": "5.23.0"}
+    generation = {
+        **SAMPLING,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "pad_token_id": PAD,
+        "transformers_version": "5.23.0",
+    }
     (args.out / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
     write_weights(dia_weights(model), args.out)
     write_codec(codec_net.load_codec(args.work / args.codec), args.out / "codec")

@@ -1,4 +1,5 @@
 """Sentences the voice is measured on; none of them is ever trained on (corpus.py bans them)."""
+
 from __future__ import annotations
 
 from functools import lru_cache

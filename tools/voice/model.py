@@ -4,6 +4,7 @@ Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed und
 a tenth of the items, as guidance does at inference; 3% of the input codes are random against
 exposure bias.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -57,10 +58,12 @@ def code_losses(logits, targets):
 def phone_loss(logits, phones):
     """Cross-entropy of the phone plus half that of the frames left in it."""
     kinds = len(PHONES) + 1
-    which = F.cross_entropy(logits[..., :kinds].float().flatten(0, 1), phones[..., 0].flatten(),
-                            ignore_index=IGNORE)
-    rest = F.cross_entropy(logits[..., kinds:].float().flatten(0, 1), phones[..., 1].flatten(),
-                           ignore_index=IGNORE)
+    which = F.cross_entropy(
+        logits[..., :kinds].float().flatten(0, 1), phones[..., 0].flatten(), ignore_index=IGNORE
+    )
+    rest = F.cross_entropy(
+        logits[..., kinds:].float().flatten(0, 1), phones[..., 1].flatten(), ignore_index=IGNORE
+    )
     return which + 0.5 * rest
 
 
@@ -121,13 +124,17 @@ def check(model, batches: list[Batch]) -> str:
 
 def optimisers(model: Nano, lr: float):
     """Muon for the matrices inside layers, AdamW for embeddings, norms and heads."""
-    inner = [p for n, p in model.named_parameters()
-             if p.dim() == 2 and n.startswith(("encoder.", "decoder."))]
+    inner = [
+        p
+        for n, p in model.named_parameters()
+        if p.dim() == 2 and n.startswith(("encoder.", "decoder."))
+    ]
     chosen = {id(p) for p in inner}
     rest = [p for p in model.parameters() if id(p) not in chosen]
     return (
-        torch.optim.Muon(inner, lr=lr, weight_decay=0.02, momentum=0.95,
-                         adjust_lr_fn="match_rms_adamw"),
+        torch.optim.Muon(
+            inner, lr=lr, weight_decay=0.02, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+        ),
         torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.01),
     )
 
@@ -135,8 +142,11 @@ def optimisers(model: Nano, lr: float):
 def train(rank: int, workers: int, plan: Plan) -> None:
     path = plan.work / plan.out
     if rank == 0:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s",
-                            handlers=[logging.FileHandler(path.with_suffix(".log"))])
+        logging.basicConfig(
+            level=logging.INFO,
+            format="%(asctime)s %(message)s",
+            handlers=[logging.FileHandler(path.with_suffix(".log"))],
+        )
     torch.manual_seed(plan.seed)
     model, saved_state = load_nano(path) if path.exists() else (Nano(), {})
     model.to(plan.device)
@@ -150,8 +160,12 @@ def train(rank: int, workers: int, plan: Plan) -> None:
     source = Scripts(turns[HELD_OUT:], plan.seed + 100 * rank + 7919 * step).batches(plan.frames)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
     if rank == 0:
-        log.info("%d parameters, %d turns, %.1f h", sum(p.numel() for p in model.parameters()),
-                 len(turns), sum(len(t.codes) for t in turns) * 0.024 / 3600)
+        log.info(
+            "%d parameters, %d turns, %.1f h",
+            sum(p.numel() for p in model.parameters()),
+            len(turns),
+            sum(len(t.codes) for t in turns) * 0.024 / 3600,
+        )
     begin = saved = checked = time.time()
     history, frames = [], 0
     while True:
@@ -176,8 +190,14 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         if rank == 0 and step % 50 == 0:
             means = np.round(np.mean(history, 0), 3).tolist()
             history.clear()
-            log.info("step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f books %s", step,
-                     elapsed, frames / (time.time() - begin), *means[:3], means[3:])
+            log.info(
+                "step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f books %s",
+                step,
+                elapsed,
+                frames / (time.time() - begin),
+                *means[:3],
+                means[3:],
+            )
         if rank == 0 and time.time() - saved > SAVE_EVERY:
             keep_state(path, model, opts, step, elapsed)
             saved = time.time()

@@ -4,6 +4,7 @@ Two processes of one thread beat one process of two threads on a machine that ot
 waits at every one of a step's thousand barriers for whichever thread was descheduled (ten times
 slower, measured), processes wait once a step.
 """
+
 from __future__ import annotations
 
 import os

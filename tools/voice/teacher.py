@@ -7,6 +7,7 @@ fixed whole number of frames, so that codes are nearly a function of the phones 
 
 Not here: sentences (text.py), running it over a corpus (corpus.py).
 """
+
 from __future__ import annotations
 
 import os
@@ -101,7 +102,9 @@ def speak_flite(text: str, flite_voice: str) -> tuple[np.ndarray, list[tuple[str
     try:
         out = subprocess.run(
             ["flite", "-psdur", "-voice", flite_voice, "-t", text, "-o", path],
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         wave, rate = soundfile.read(path)
     finally:
@@ -138,10 +141,15 @@ def _envelopes(wave, times, kinds, warp: float) -> np.ndarray:
     pw = _pyworld()
     f0, t = pw.dio(wave, SAMPLE_RATE, frame_period=10.0, speed=2, f0_floor=65.0, f0_ceil=330.0)
     voiced = f0 > 0
-    track = np.interp(times, t[voiced], f0[voiced]) if voiced.sum() > 1 else np.full(len(times), 120.0)
+    track = (
+        np.interp(times, t[voiced], f0[voiced]) if voiced.sum() > 1 else np.full(len(times), 120.0)
+    )
     track = np.where([k == "unvoiced" for k in kinds], 0.0, track)
     power = pw.cheaptrick(
-        wave, np.ascontiguousarray(track), np.ascontiguousarray(times), SAMPLE_RATE,
+        wave,
+        np.ascontiguousarray(track),
+        np.ascontiguousarray(times),
+        SAMPLE_RATE,
         fft_size=FFT_SIZE,
     )
     if warp == 1.0:
@@ -198,6 +206,4 @@ def duration_table(sentences: list[str], flite_voice: str) -> dict[str, int]:
     for sentence in sentences:
         for phone, start, end in speak_flite(sentence, flite_voice)[1]:
             seen.setdefault(phone, []).append(end - start)
-    return {
-        p: max(2, round(float(np.mean(d)) * SAMPLE_RATE / HOP + 0.15)) for p, d in seen.items()
-    }
+    return {p: max(2, round(float(np.mean(d)) * SAMPLE_RATE / HOP + 0.15)) for p, d in seen.items()}

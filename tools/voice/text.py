@@ -3,6 +3,7 @@
 The frequency list is derived at run time from installed packages (the unigrams of pocketsphinx's
 language model, kept where Debian's wamerican knows the word); nothing of it is stored here.
 """
+
 from __future__ import annotations
 
 import re
@@ -49,7 +50,7 @@ def own_words() -> list[str]:
     for value in vars(words).values():
         if isinstance(value, list):
             for entry in value:
-                for piece in (entry if isinstance(entry, tuple) else (entry,)):
+                for piece in entry if isinstance(entry, tuple) else (entry,):
                     found.update(piece.split())
     return sorted(found)
 
