@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ SAFETENSORS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 # In order of preference; pickles last. nari-labs/dia names its files dia-v1.pth (2025-06).
 PICKLES = ("dia-v1.pth", "pytorch_model.bin", "dia-v0_1.pth")
+SHARD = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
 MAPPED_BYTES = 512 * 2**20
 
@@ -52,10 +54,9 @@ def weight_files(folder: Path) -> list[Path]:
     """The weight files of a checkpoint folder; InputError names what was looked for."""
     index = folder / INDEX
     if index.is_file():
-        names = sorted(set(read_json(index).get("weight_map", {}).values()))
-        files = [folder / name for name in names]
+        files = [folder / name for name in shard_names(index)]
         missing = [file.name for file in files if not file.is_file()]
-        if missing or not files:
+        if missing:
             raise InputError(f"{index} names files that are missing: {', '.join(missing)}.")
         return files
     for name in (SAFETENSORS, *PICKLES):
@@ -69,19 +70,40 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
+def shard_names(index: Path) -> list[str]:
+    """The files an index names; InputError unless each is a name beside it."""
+    weight_map = read_json(index).get("weight_map")
+    names = set(map(str, weight_map.values())) if isinstance(weight_map, dict) else set()
+    if not names or not all(SHARD.fullmatch(name) for name in names):
+        raise InputError(
+            f"{index} must map tensors to .safetensors files beside it: fetch it again."
+        )
+    return sorted(names)
+
+
 def tensor_shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every tensor, without reading any. InputError for an unreadable file."""
+    """Name and shape of every tensor, without reading any.
+
+    InputError for an unreadable file, and for a tensor that stands in two of them.
+    """
     shapes: dict[str, tuple[int, ...]] = {}
     for file in files:
         with _readable(file):
-            if file.suffix == ".safetensors":
-                with safe_open(file, framework="pt") as opened:
-                    shapes |= {
-                        name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()
-                    }
-            else:
-                shapes |= {name: tuple(tensor.shape) for name, tensor in _load_pickle(file).items()}
+            found = _shapes_in(file)
+        twice = sorted(found.keys() & shapes.keys())
+        if twice:
+            raise InputError(
+                f"{file} holds {twice[0]}, which another file of the folder holds too."
+            )
+        shapes |= found
     return shapes
+
+
+def _shapes_in(file: Path) -> dict[str, tuple[int, ...]]:
+    if file.suffix != ".safetensors":
+        return {name: tuple(tensor.shape) for name, tensor in _load_pickle(file).items()}
+    with safe_open(file, framework="pt") as opened:
+        return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}
 
 
 def read_tensors(files: list[Path]) -> Iterator[tuple[str, Tensor]]:
@@ -119,7 +141,7 @@ def _read_pickle(file: Path) -> Iterator[tuple[str, Tensor]]:
     while done < len(names):
         state, mapped = _load_pickle(file), 0
         while done < len(names) and mapped < MAPPED_BYTES:
-            tensor = state.pop(names[done])
+            tensor = state.pop(names[done]).detach()
             mapped += tensor.nbytes
             yield names[done], tensor
             done += 1
@@ -128,9 +150,12 @@ def _read_pickle(file: Path) -> Iterator[tuple[str, Tensor]]:
 def _load_pickle(file: Path) -> dict[str, Tensor]:
     """Tensors only: weights_only refuses code. Old, unzipped files cannot be mapped."""
     try:
-        state = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except RuntimeError:
-        state = torch.load(file, map_location="cpu", weights_only=True)
+        try:
+            state = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError:
+            state = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # Damaged bytes meet every kind of error inside the unpickler.
+        raise pickle.UnpicklingError(str(error) or type(error).__name__) from error
     state = state.get("state_dict", state) if isinstance(state, dict) else state
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
         raise pickle.UnpicklingError("it holds something other than a table of tensors")
