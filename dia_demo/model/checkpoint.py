@@ -6,7 +6,6 @@ caller can show progress and stop.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -15,11 +14,11 @@ import torch
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.model.dia import Dia
+from dia_demo.model.hub import is_hub_name
 from dia_demo.model.weights import read_tensors, targets, tensor_shapes, weight_files
 
 EMBEDDED = "nano"
 EMBEDDED_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "nano"
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Enough names to see what is wrong without drowning the message.
 LISTED = 8
@@ -32,9 +31,13 @@ def local_folder(name: str) -> Path | None:
     """
     if name == EMBEDDED:
         return EMBEDDED_FOLDER
-    if Path(name).expanduser().is_dir():
-        return Path(name).expanduser()
-    if HUB_NAME.fullmatch(name):
+    try:
+        folder = Path(name).expanduser()
+        if name and folder.is_dir():
+            return folder
+    except (OSError, RuntimeError):  # No path can have that name: too long, or an unknown ~user.
+        pass
+    if is_hub_name(name):
         return None
     raise InputError(
         f"Model {name!r} is neither {EMBEDDED!r}, nor a folder on this machine, nor a hub name "

@@ -7,16 +7,31 @@ HF_HOME, HF_HUB_OFFLINE, HF_TOKEN).
 from __future__ import annotations
 
 import errno
+import re
 import threading
 from collections.abc import Generator
 from pathlib import Path
 
-from dia_demo.config import read_json
 from dia_demo.errors import InputError
-from dia_demo.model.weights import INDEX, PICKLES, SAFETENSORS
+from dia_demo.model.weights import INDEX, PICKLES, SAFETENSORS, shard_names
 
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 POLL_SECONDS = 0.25
 SECONDS_TO_ANSWER = 10
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether `name` is OWNER/NAME as the hub allows it."""
+    if not HUB_NAME.fullmatch(name):
+        return False
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
 
 
 def cached_config(name: str) -> Path | None:
@@ -66,7 +81,7 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     folder = yield from fetch_config(name)
     index = yield from _fetch_if_there(name, INDEX, 0.0, 0.0)
     if index is not None:
-        shards = sorted(set(read_json(index).get("weight_map", {}).values()))
+        shards = shard_names(index)
         for done, shard in enumerate(shards):
             yield from _fetch(name, shard, done / len(shards), 1 / len(shards))
         return folder
