@@ -1,0 +1,228 @@
+"""Sampling: the distribution of transformers' own logits processors, drawn by a row's uniforms."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from transformers.generation.logits_process import (
+    DiaClassifierFreeGuidanceLogitsProcessor,
+    DiaEOSChannelFilterLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from dia_demo.config import GenerationParams
+from dia_demo.engine.sampling import (
+    Sampler,
+    apply_eos_rule,
+    draw,
+    forbid_specials,
+    keep_guided,
+    nucleus,
+)
+
+JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
+
+
+def their_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
+    """Probabilities [C, V] in the order of transformers' generation_dia.py."""
+    channels = len(cond_CV)
+    ids = torch.zeros(channels, 1, dtype=torch.long)
+    scores = cond_CV.clone()
+    if params.cfg_scale:
+        guide = _guidance(params.cfg_scale, params.top_k)
+        scores = guide(ids, torch.cat([cond_CV, uncond_CV]))
+    scores = TemperatureLogitsWarper(params.temperature)(ids, scores)
+    scores = DiaEOSChannelFilterLogitsProcessor(channels, eos)(ids, scores)
+    scores = TopKLogitsWarper(params.top_k)(ids, scores)
+    if params.top_p < 1:
+        scores = TopPLogitsWarper(params.top_p)(ids, scores)
+    return scores.softmax(dim=-1)
+
+
+def _guidance(cfg_scale, top_k) -> DiaClassifierFreeGuidanceLogitsProcessor:
+    guide = DiaClassifierFreeGuidanceLogitsProcessor(guidance_scale=2.0, guidance_top_k=top_k)
+    guide.guidance_scale = cfg_scale  # Its constructor refuses 1 and below; its formula does not.
+    return guide
+
+
+def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
+    sampler = Sampler.of([params], eos, cond_CV.shape[-1])
+    shared = (sampler.cfg_scale, sampler.top_k, sampler.candidates)
+    allowed = keep_guided(cond_CV[None].clone(), uncond_CV[None].clone(), *shared)
+    allowed = apply_eos_rule(forbid_specials(allowed, eos), eos)
+    codes, probabilities = nucleus(
+        allowed, sampler.temperature, sampler.top_k, sampler.top_p, sampler.candidates
+    )
+    spread = torch.zeros_like(cond_CV)[None]
+    return spread.scatter_add_(-1, codes, probabilities)[0]
+
+
+def random_case(seed: int):
+    """(cond, uncond, params, eos): any size, sharpness and setting, EOS sometimes the likeliest."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    channels, codes = int(rng.integers(1, 10)), int(rng.integers(4, 200))
+    vocab = codes + 4
+    sharpness = float(rng.choice([0.1, 1.0, 5.0, 20.0]))
+    cond = sharpness * torch.randn(channels, vocab)
+    uncond = cond + sharpness * float(rng.choice([0.1, 1.0])) * torch.randn(channels, vocab)
+    if rng.random() < 0.3:
+        cond[0, codes] = cond[0].max() + 1
+    params = GenerationParams(
+        temperature=float(rng.choice([0.01, 0.3, 1.0, 1.2, 1.8, 5.0])),
+        cfg_scale=float(rng.choice([0.0, 0.5, 1.0, 3.0, 20.0])),
+        top_p=float(rng.choice([0.01, 0.3, 0.9, 0.95, 0.999, 1.0])),
+        top_k=int(rng.choice([1, 2, 7, 45, vocab - 1, vocab]).clip(1, vocab)),
+    )
+    return cond, uncond, params, codes
+
+
+def test_the_distribution_is_that_of_transformers():
+    compared = 0
+    for seed in range(600):
+        cond, uncond, params, eos = random_case(seed)
+        theirs = their_distribution(cond, uncond, params, eos)
+        has_codes = theirs.isfinite().all(dim=-1)  # They end in NaN where nothing may be said.
+        ours = our_distribution(cond, uncond, params, eos)
+        difference = (ours - theirs)[has_codes].abs()
+        assert not len(difference) or difference.max() < 1e-6, (seed, params)
+        compared += int(has_codes.sum())
+    assert compared > 2000
+
+
+def test_eos_is_the_only_choice_where_it_is_the_likeliest_and_none_elsewhere():
+    ends = 0
+    for seed in range(300):
+        cond, uncond, params, eos = random_case(seed)
+        guided = cond[0] + params.cfg_scale * (cond[0] - uncond[0])
+        kept = guided.topk(params.top_k).indices if params.cfg_scale else torch.arange(eos + 1)
+        kept = kept[kept <= eos]
+        ours = our_distribution(cond, uncond, params, eos)
+        is_end = len(kept) > 0 and kept[cond[0, kept].argmax()] == eos
+        if is_end:
+            assert ours[0, eos] == 1
+        elif len(kept) > 0:
+            assert ours[0, eos] == 0
+        ends += bool(is_end)
+    assert ends > 30
+
+
+def test_no_row_ever_says_what_is_no_audio():
+    """EOS off channel 0, PAD, BOS and what follows: not even where nothing else is left."""
+    for seed in range(300):
+        cond, uncond, params, eos = random_case(seed)
+        if seed % 3 == 0:
+            cond[:, eos + 1 :] += 100
+        if seed % 5 == 0:
+            params = replace(params, temperature=0.0)
+        sampler = Sampler.of([params], eos, cond.shape[-1])
+        for uniform in (0.0, 0.5, JUST_BELOW_ONE):
+            uniforms = torch.full((1, len(cond)), uniform)
+            codes = sampler(cond[None].clone(), uncond[None].clone(), uniforms)[0]
+            assert codes.min() >= 0 and codes[0] <= eos
+            assert len(codes) == 1 or codes[1:].max() < eos
+
+
+def test_where_only_forbidden_codes_are_left_code_0_is_said():
+    """Guidance may keep specials alone; the references' argmax of -inf is code 0, ours drew NaN."""
+    cond = torch.zeros(1, 2, 14)
+    uncond = cond.clone()
+    cond[..., 11:] = 9.0
+    for temperature in (0.0, 1.0):
+        params = GenerationParams(temperature=temperature, cfg_scale=3.0, top_k=3)
+        codes = Sampler.of([params], 10, 14)(cond.clone(), uncond.clone(), torch.full((1, 2), 0.9))
+        assert codes.tolist() == [[0, 0]]
+
+
+# Drawing
+
+
+def test_the_draw_follows_the_distribution():
+    """Against the probabilities, by chi-square: 60,000 draws of 11 codes, fixed seed."""
+    cond, uncond = torch.zeros(1, 1, 16), torch.zeros(1, 1, 16)
+    cond[0, 0, :12] = torch.linspace(-2, 1.5, 12)
+    params = GenerationParams(temperature=1.3, cfg_scale=0.0, top_k=11, top_p=1.0)
+    expected = our_distribution(cond[0], uncond[0], params, 12)[0].double()
+    assert (expected > 0).sum() == 11
+    rows = 60_000
+    sampler = Sampler.of([params], 12, 16)
+    uniforms = torch.rand(rows, 1, generator=torch.Generator().manual_seed(5))
+    drawn = sampler(cond.expand(rows, 1, 16), uncond.expand(rows, 1, 16), uniforms)
+    counts = torch.bincount(drawn.view(-1), minlength=16).double()
+    assert counts[expected == 0].sum() == 0
+    some = expected > 0
+    chi_square = ((counts - rows * expected)[some] ** 2 / (rows * expected[some])).sum()
+    assert chi_square < 29.6  # 10 degrees of freedom, p = 0.001
+
+
+def test_uniforms_at_both_ends_draw_codes_that_may_be_drawn():
+    """At 0 the likeliest code; just below 1 the last with a probability, not the first without."""
+    codes = torch.tensor([[[5, 3, 9, 1, 7]]])
+    probabilities = torch.tensor([[[0.4, 0.3, 0.2, 0.1, 0.0]]])
+    assert draw(codes, probabilities, torch.zeros(1, 1)).item() == 5
+    assert draw(codes, probabilities, torch.full((1, 1), JUST_BELOW_ONE)).item() == 1
+    for size in (2, 45, 1028):
+        thirds = torch.full((1, 1, size), 1 / 3).softmax(-1)
+        thirds[..., -1] = 0
+        last = draw(torch.arange(size)[None, None], thirds, torch.full((1, 1), JUST_BELOW_ONE))
+        assert last.item() == size - 2
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.3, 0.5, 0.999])
+def test_the_draw_inverts_the_cumulative_probabilities(uniform):
+    codes = torch.arange(4).view(1, 1, 4)
+    probabilities = torch.tensor([[[0.5, 0.25, 0.125, 0.125]]])
+    expected = np.searchsorted([0.5, 0.75, 0.875], uniform, side="right")
+    assert draw(codes, probabilities, torch.full((1, 1), uniform)).item() == expected
+
+
+def test_temperature_0_takes_the_likeliest_whatever_the_uniforms():
+    for seed in range(50):
+        cond, uncond, params, eos = random_case(seed)
+        params = replace(params, temperature=0.0, cfg_scale=0.0)
+        allowed = apply_eos_rule(forbid_specials(cond[None].clone(), eos), eos)
+        for uniforms in (torch.zeros(1, len(cond)), torch.full((1, len(cond)), JUST_BELOW_ONE)):
+            codes = Sampler.of([params], eos, cond.shape[-1])(cond[None], uncond[None], uniforms)
+            assert torch.equal(codes, allowed.argmax(dim=-1))
+
+
+# Rows
+
+
+def test_rows_of_one_sampler_are_each_as_alone():
+    """A top k, a temperature or a guidance that leaks into its neighbour shows here."""
+    rng = np.random.default_rng(0)
+    for seed in range(100):
+        torch.manual_seed(seed)
+        rows, channels, codes = int(rng.integers(2, 5)), 4, 60
+        cond, uncond = 3 * torch.randn(2, rows, channels, codes + 4)
+        uniforms = torch.rand(rows, channels)
+        params = [
+            GenerationParams(
+                temperature=float(rng.choice([0.0, 0.5, 1.0, 2.0])),
+                cfg_scale=float(rng.choice([0.0, 1.0, 4.0])),
+                top_p=float(rng.choice([0.2, 0.9, 1.0])),
+                top_k=int(rng.choice([1, 5, 45, 64])),
+            )
+            for _ in range(rows)
+        ]
+        together = Sampler.of(params, codes, codes + 4)(cond.clone(), uncond.clone(), uniforms)
+        for row, one in enumerate(params):
+            part = slice(row, row + 1)
+            alone = Sampler.of([one], codes, codes + 4)(
+                cond[part].clone(), uncond[part].clone(), uniforms[part]
+            )
+            assert torch.equal(together[part], alone), (seed, row, params)
+
+
+def test_sampling_leaves_the_logits_as_they_were():
+    """The loop's views of one tensor: a row without guidance has one half that stands for both."""
+    cond, uncond, params, eos = random_case(3)
+    before = cond.clone(), uncond.clone()
+    for cfg_scale in (0.0, 3.0):
+        sampler = Sampler.of([replace(params, cfg_scale=cfg_scale)], eos, cond.shape[-1])
+        sampler(cond[None], uncond[None], torch.rand(1, len(cond)))
+        assert torch.equal(cond, before[0]) and torch.equal(uncond, before[1])
