@@ -15,6 +15,7 @@ from dia_demo.engine.loop import run
 from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.delay import apply_delay
+from dia_demo.model.linear import PlainLinear, use_fastest
 from dia_demo.text import encode_script
 
 TEXT = encode_script("[S1] Hello there, how are you? [S2] Fine (laughs), thanks.\n[S1] Good.")
@@ -30,9 +31,11 @@ def drain(generator):
 
 @pytest.fixture(scope="module", params=list(SHAPES))
 def pair(request, tmp_path_factory):
-    """(transformers' model, ours loaded from what it saved)."""
+    """(transformers' model, ours loaded from what it saved, with the kernels it runs with)."""
     reference = make_reference(request.param, tmp_path_factory.mktemp("checkpoint"))
-    return reference.model, drain(checkpoint.load(reference.folder, "float32"))
+    model = drain(checkpoint.load(reference.folder, "float32"))
+    use_fastest(model)
+    return reference.model, model
 
 
 def assert_near(ours: torch.Tensor, theirs: torch.Tensor) -> None:
@@ -159,16 +162,13 @@ def test_greedy_generation_through_eos(pair, cfg_scale, prompt_frames):
 @contextmanager
 def end_instead_of(code: int, theirs, ours):
     """Both models say EOS on channel 0 where they would have said `code`: their rows swap."""
-    eos = ours.config.decoder.eos
-    heads = [theirs.logits_dense.weight, ours.decoder.logits_dense.weight]
+    eos, own_head = ours.config.decoder.eos, ours.decoder.logits_dense
+    weight = theirs.logits_dense.weight.data
     there, back = torch.tensor([code, eos]), torch.tensor([eos, code])
-
-    def swap() -> None:
-        for weight in heads:
-            weight.data[there] = weight.data[back]
-
-    swap()
+    weight[there] = weight[back]
+    ours.decoder.logits_dense = PlainLinear(weight)
     try:
         yield
     finally:
-        swap()
+        weight[there] = weight[back]
+        ours.decoder.logits_dense = own_head

@@ -33,6 +33,7 @@ from dia_demo.model.codec import Codec, load_codec
 from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
+from dia_demo.model.linear import use_fastest
 
 REPORT_SECONDS = 0.2
 
@@ -64,6 +65,8 @@ class Engine:
         torch.set_num_threads(placement.threads)
         reading = checkpoint.load(folder, placement.precision, placement.device)
         model = yield from _as_loading(f"Loading {runtime.model}", reading)
+        if placement.device == "cpu":
+            log.info("%s", use_fastest(model).reason)
         return cls(runtime.model, folder, model, placement)
 
     @property

@@ -154,7 +154,7 @@ class Dia(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return self.decoder.logits_dense.weight.device
+        return self.decoder.embeddings.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
