@@ -42,12 +42,12 @@ SMALL = ModelConfig(
     ),
     delay_pattern=(0, 2, 3),
 )
-# A codec of SMALL's three channels of 64 codes: 1,000 frames of 16 samples a second.
+# A codec of SMALL's three channels of 64 codes: 62.5 frames of 256 samples a second.
 CODEC = dict(
     encoder_dim=2,
-    encoder_rates=[4, 4],
+    encoder_rates=[4, 8, 8],
     decoder_dim=8,
-    decoder_rates=[4, 4],
+    decoder_rates=[8, 8, 4],
     latent_dim=8,
     n_codebooks=3,
     codebook_size=64,

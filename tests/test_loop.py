@@ -1,0 +1,197 @@
+"""The loop: a row is the same in any company, stops within a step, and leaves nothing behind."""
+
+import gc
+import threading
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import SMALL, load, random_codes, say, write_small
+
+from dia_demo.engine.loop import run
+from dia_demo.engine.rows import Row
+from dia_demo.errors import RunError
+from dia_demo.model import cache as cache_module
+
+TEXT = b"\x01 Hello there.\n\x02 Hi."
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return load(write_small(tmp_path_factory.mktemp("small")))
+
+
+def make_row(text=TEXT, prompt=None, cancel=None, **params) -> Row:
+    settings = dict(temperature=1.0, max_tokens=60) | params
+    return Row(SMALL, text, replace(SMALL.defaults, **settings), prompt, cancel)
+
+
+def different_rows() -> list[Row]:
+    """Nothing in common: texts, lengths, settings, guidance, prompts."""
+    return [
+        make_row(seed=3),
+        make_row(b"\x02 A much longer line to say, with more in it.", cfg_scale=0.0, top_k=7,
+                 temperature=1.7, top_p=0.8, seed=5, max_tokens=45),
+        make_row(b"x", random_codes(SMALL, 14), cfg_scale=5.0, seed=3, max_tokens=75),
+        make_row(TEXT, random_codes(SMALL, 3, seed=9), temperature=0.0, cfg_scale=0.0),
+    ]  # fmt: skip
+
+
+def finish(model, rows) -> list[np.ndarray]:
+    for _ in run(model, rows):
+        pass
+    return [row.codes() for row in rows]
+
+
+def test_a_row_alone_is_the_row_in_a_batch(model):
+    alone = [finish(model, [row])[0] for row in different_rows()]
+    assert len({codes.tobytes() for codes in alone}) == len(alone)
+    for chosen in ([0, 1, 2], [2, 0, 3], [3, 2, 1, 0]):
+        together = finish(model, [different_rows()[index] for index in chosen])
+        for index, codes in zip(chosen, together, strict=True):
+            np.testing.assert_array_equal(codes, alone[index], err_msg=f"{index} in {chosen}")
+
+
+def test_a_row_that_ends_early_leaves_the_others_unchanged(model):
+    long = finish(model, [make_row(seed=1, max_tokens=80)])[0]
+    rows = [make_row(seed=2, max_tokens=8), make_row(seed=1, max_tokens=80), make_row(seed=4)]
+    codes = finish(model, rows)
+    assert [row.done for row in rows] == [True] * 3 and len(codes[0]) == SMALL.frames_within(8)
+    np.testing.assert_array_equal(codes[1], long)
+
+
+def test_the_same_seed_is_the_same_take_and_another_is_not(model):
+    first, again, other = (finish(model, [make_row(seed=seed)])[0] for seed in (7, 7, 8))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).mean() > 0.5
+
+
+def test_global_randomness_does_not_count(model):
+    torch.manual_seed(0)
+    first = finish(model, [make_row(seed=7)])[0]
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    np.testing.assert_array_equal(finish(model, [make_row(seed=7)])[0], first)
+    assert torch.equal(torch.get_rng_state(), before), "the loop touched the global generator"
+
+
+def test_every_row_is_yielded_once_a_step(model):
+    rows = [make_row(max_tokens=10), make_row(max_tokens=14)]
+    yielded = [rows.index(row) for row in run(model, rows)]
+    assert yielded == [0, 1] * rows[0].steps + [1] * (rows[1].steps - rows[0].steps)
+
+
+# Stop
+
+
+@pytest.mark.parametrize("after", [1, 2, 10, 40])
+def test_cancel_stops_within_a_step_and_keeps_what_was_said(model, after):
+    whole = finish(model, [make_row(seed=1)])[0]
+    row = make_row(seed=1)
+    for _ in run(model, [row]):
+        if row.steps == after:
+            row.cancel.set()
+    assert row.steps == after and row.finish_reason == "cancelled" and not row.done
+    assert len(row.codes()) == max(0, after - SMALL.max_delay)
+    np.testing.assert_array_equal(row.codes(), whole[: len(row.codes())])
+
+
+def test_cancelling_one_row_leaves_the_others_unchanged(model):
+    alone = [finish(model, [row])[0] for row in different_rows()]
+    rows = different_rows()
+    for row in run(model, rows):
+        if row is rows[1] and row.steps == 20:
+            row.cancel.set()
+    assert rows[1].steps == 20
+    for index in (0, 2, 3):
+        np.testing.assert_array_equal(rows[index].codes(), alone[index])
+
+
+def test_a_row_cancelled_before_it_starts_takes_no_step(model):
+    cancel = threading.Event()
+    cancel.set()
+    row = make_row(cancel=cancel)
+    assert [one is row for one in run(model, [row])] == [True]
+    assert row.steps == 0 and row.finish_reason == "cancelled" and len(row.codes()) == 0
+
+
+def test_memory_goes_when_a_row_ends_is_cancelled_or_the_loop_is_closed(model):
+    """The caches are the memory of a run; each is free while the others go on."""
+    rows = [make_row(max_tokens=8), make_row(seed=1), make_row(seed=2)]
+    steps = run(model, rows)
+    next(steps)
+    caches = [weakref.ref(row.cache) for row in rows]
+    for row in steps:
+        if row is rows[1] and row.steps == 15:
+            row.cancel.set()
+        if row.steps == 20:
+            break
+    del row
+    gc.collect()
+    assert [cache() is None for cache in caches] == [True, True, False]
+    steps.close()
+    gc.collect()
+    assert caches[2]() is None
+
+
+# Caches
+
+
+def test_slots_not_written_are_nan(model):
+    """Reading one must be loud: zeros would pass for keys."""
+    cache = model.encode(TEXT, guidance=True, max_positions=100)
+    codes = torch.zeros(2, 5, SMALL.decoder.num_channels, dtype=torch.long)
+    model(codes, [cache])
+    assert cache.length == 5 and cache.halves == 2
+    assert cache._kv[..., :5, :].isfinite().all() and cache._kv[..., 5:, :].isnan().all()
+
+
+@pytest.mark.parametrize("first", [16, 100])
+def test_growing_the_cache_changes_nothing(model, monkeypatch, first):
+    params = dict(temperature=1.0, max_tokens=300, seed=2)
+    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 1000)
+    expected = say(model, TEXT, **params).codes()
+    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", first)
+    np.testing.assert_array_equal(say(model, TEXT, **params).codes(), expected)
+
+
+def test_a_row_longer_than_the_first_cache_runs_to_the_models_limit(model):
+    limit = SMALL.decoder.max_positions
+    row = say(model, TEXT, max_tokens=limit, cfg_scale=0.0)
+    assert limit > 2 * cache_module.FIRST_POSITIONS
+    assert len(row.codes()) == SMALL.frames_within(limit)
+
+
+def test_a_prompt_longer_than_the_first_cache_is_read(model, monkeypatch):
+    prompt = random_codes(SMALL, 30)
+    expected = say(model, TEXT, prompt, max_tokens=60).codes()
+    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 8)
+    np.testing.assert_array_equal(say(model, TEXT, prompt, max_tokens=60).codes(), expected)
+
+
+def test_the_longest_text_the_model_reads_is_read(model):
+    assert len(say(model, b"x" * SMALL.encoder.max_positions, max_tokens=20).codes()) > 0
+
+
+# Damage
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_logit_that_is_no_number_ends_the_run_with_a_remedy(model, value):
+    expected = finish(model, [make_row(seed=1)])[0]
+    weight = model.decoder.logits_dense.weight
+    kept = weight[5, 0].item()
+    row = make_row(seed=1)
+    steps = run(model, [row])
+    for _ in range(6):
+        next(steps)
+    weight[5, 0] = value
+    try:
+        with pytest.raises(RunError, match="step 7.*float32.*fetch them again"):
+            next(steps)
+    finally:
+        weight[5, 0] = kept
+    assert row.cache is None
+    np.testing.assert_array_equal(finish(model, [make_row(seed=1)])[0], expected)
