@@ -245,7 +245,7 @@ def health(samples: np.ndarray, sample_rate: int) -> Health:
         peak=peak,
         peak_db=_decibels(peak),
         rms_db=_decibels(rms),
-        loudness_lufs=_loudness(wave, sample_rate),
+        loudness_lufs=integrated_loudness(wave, sample_rate),
         dc=dc,
         clipped_fraction=float((np.abs(wave) >= _FULL_SCALE).sum() / size),
         silent_fraction=float(quiet.mean()) if quiet.size else float(rms == 0),
@@ -257,9 +257,11 @@ def _decibels(amplitude: float) -> float:
     return 20 * float(np.log10(amplitude)) if amplitude > 0 else -np.inf
 
 
-def _loudness(wave: np.ndarray, sample_rate: int) -> float | None:
+def integrated_loudness(wave: np.ndarray, sample_rate: int) -> float | None:
+    """LUFS of a wave [n] by ITU-R BS.1770; None below 0.4 s and for silence."""
     import pyloudnorm
 
+    wave = np.asarray(wave, dtype=np.float64)
     if wave.size < 0.4 * sample_rate:
         return None
     with np.errstate(divide="ignore", invalid="ignore"):

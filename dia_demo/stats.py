@@ -1,0 +1,147 @@
+"""What votes can and cannot show: exact binomial tests, intervals, Bradley-Terry. Pure functions.
+
+Numbers in, numbers out; what a person is told about them is in `dia_demo.services.tally`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+SIGNIFICANT = 0.05
+CONFIDENCE = 0.95
+_NORMAL_975 = 1.959963984540054
+
+
+def _pmf(n: int, p: float) -> np.ndarray:
+    """Probabilities [n + 1] of 0..n successes in n trials."""
+    if p <= 0.0 or p >= 1.0:
+        certain = np.zeros(n + 1)
+        certain[n if p >= 1.0 else 0] = 1.0
+        return certain
+    k = np.arange(1, n + 1)
+    ways = np.concatenate([[0.0], np.cumsum(np.log(n - k + 1) - np.log(k))])
+    hits = np.arange(n + 1)
+    return np.exp(ways + hits * np.log(p) + (n - hits) * np.log1p(-p))
+
+
+def _check_counts(k: int, n: int) -> None:
+    if not 0 <= k <= n:
+        raise ValueError(f"{k} of {n} is no count")
+
+
+def binomial_two_sided(k: int, n: int, p: float = 0.5) -> float:
+    """The exact two-sided p-value of k successes in n trials (1 where n is 0).
+
+    The sum over all outcomes at most as likely as the one seen, as scipy and R do it.
+    """
+    _check_counts(k, n)
+    pmf = _pmf(n, p)
+    # Outcomes as likely as k itself may differ from it in the last bits.
+    return float(min(1.0, pmf[pmf <= pmf[k] * (1 + 1e-7)].sum()))
+
+
+def binomial_at_least(k: int, n: int, p: float = 0.5) -> float:
+    """The chance of k or more successes in n trials: the one-sided p-value against guessing."""
+    _check_counts(k, n)
+    return float(min(1.0, _pmf(n, p)[k:].sum()))
+
+
+def clopper_pearson(k: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact (conservative) interval of a rate seen k times in n; (0, 1) where n is 0."""
+    _check_counts(k, n)
+    tail = (1 - confidence) / 2
+    low = 0.0 if k == 0 else _solve(lambda p: _pmf(n, p)[k:].sum(), tail)
+    high = 1.0 if k == n else 1 - _solve(lambda q: _pmf(n, q)[n - k :].sum(), tail)
+    return low, high
+
+
+def _solve(rising, target: float) -> float:
+    """Where a function that rises on [0, 1] reaches `target`, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if rising(middle) < target:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def fewest_significant(n: int, level: float = SIGNIFICANT) -> int | None:
+    """The fewest of n votes for one side whose two-sided p is below `level`; None: none is."""
+    majority = range(n // 2 + 1, n + 1)
+    return next((k for k in majority if binomial_two_sided(k, n) < level), None)
+
+
+def fewest_above_chance(n: int, level: float = SIGNIFICANT) -> int | None:
+    """The fewest of n right answers that guessing gives less often than `level`; None: none."""
+    return next((k for k in range(n + 1) if binomial_at_least(k, n) < level), None)
+
+
+def power(n: int, rate: float, level: float = SIGNIFICANT) -> float:
+    """How often n votes come out significant where one side is truly preferred at `rate`."""
+    needed = fewest_significant(n, level)
+    if needed is None:
+        return 0.0
+    return binomial_at_least(needed, n, rate) + binomial_at_least(needed, n, 1 - rate)
+
+
+@dataclass(frozen=True)
+class BradleyTerry:
+    """Log-strengths [K] with mean 0, their standard errors and 95% intervals [K, 2].
+
+    softened: some setting won or lost everything, so no finite estimate exists, and half a vote
+    was added to each side of every pair that was compared.
+    """
+
+    strengths: np.ndarray
+    errors: np.ndarray
+    intervals: np.ndarray
+    softened: bool
+
+
+def bradley_terry(wins: np.ndarray) -> BradleyTerry:
+    """Fit wins [K, K], where wins[i, j] counts i preferred to j (a tie is half a win for each).
+
+    Maximum likelihood by Newton's method; errors from the inverse information (Hunter 2004).
+    Raises ValueError where the settings fall into groups that were never compared.
+    """
+    wins = np.asarray(wins, dtype=float) * (1 - np.eye(len(wins)))
+    if not _all_reachable(wins + wins.T > 0):
+        raise ValueError("not every setting was compared with the others")
+    softened = not _all_reachable(wins > 0)
+    if softened:
+        wins = wins + 0.5 * (wins + wins.T > 0)
+    strengths = np.zeros(len(wins))
+    for _ in range(200):
+        slope, information = _derivatives(wins, strengths)
+        step = np.linalg.pinv(information, hermitian=True) @ slope
+        # Far from the top a full Newton step can overshoot.
+        strengths = strengths + step / max(1.0, np.abs(step).max())
+        if np.abs(step).max() < 1e-13:
+            break
+    strengths -= strengths.mean()
+    _, information = _derivatives(wins, strengths)
+    errors = np.sqrt(np.diag(np.linalg.pinv(information, hermitian=True)))
+    reach = _NORMAL_975 * errors
+    intervals = np.stack([strengths - reach, strengths + reach], axis=1)
+    return BradleyTerry(strengths, errors, intervals, softened)
+
+
+def _derivatives(wins: np.ndarray, strengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The log-likelihood's gradient [K] and its information matrix [K, K]."""
+    ahead = 1 / (1 + np.exp(strengths[None] - strengths[:, None]))
+    games = wins + wins.T
+    slope = wins.sum(axis=1) - (games * ahead).sum(axis=1)
+    weight = games * ahead * (1 - ahead)
+    return slope, np.diag(weight.sum(axis=1)) - weight
+
+
+def _all_reachable(edges: np.ndarray) -> bool:
+    """Whether every node leads to every other."""
+    reach = edges | np.eye(len(edges), dtype=bool)
+    for _ in range(len(edges)):
+        reach = (reach.astype(int) @ reach.astype(int)) > 0
+    return bool(reach.all())
