@@ -8,7 +8,9 @@ from dia_demo.ui.build import build_ui, launch_options
 def main() -> None:
     """Serve the page where GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say."""
     settings = Settings.from_env()
-    build_ui(Synthesis(settings)).launch(**launch_options(settings))
+    synthesis = Synthesis(settings)
+    synthesis.warm_up()
+    build_ui(synthesis).launch(**launch_options(settings))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -74,11 +75,26 @@ class Engine:
         return self.model.config
 
     @property
-    def codec(self) -> Codec:
-        """The checkpoint's codec, loaded when first asked for."""
+    def has_codec(self) -> bool:
+        return self._codec is not None
+
+    def load_codec(self) -> None:
+        """Load the checkpoint's codec, which takes seconds; once is enough."""
         if self._codec is None:
             self._codec = load_codec(self.folder)
+
+    @property
+    def codec(self) -> Codec:
+        """The checkpoint's codec, loaded when first asked for."""
+        self.load_codec()
         return self._codec
+
+    def warm_up(self) -> None:
+        """Run everything once on next to nothing: what is built at first use is then there."""
+        self.codec.decode(np.zeros((1, self.codec.num_codebooks), np.int64))
+        params = replace(self.config.defaults, max_tokens=self.config.shortest_max_tokens)
+        for _ in run(self.model, [Row(self.config, b"\x01 Hello.", params)]):
+            pass
 
     def stream(
         self, rows: Sequence[Row], expected_seconds: Sequence[float], with_audio: bool = True

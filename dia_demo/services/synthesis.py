@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -14,9 +15,19 @@ from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.engine.devices import place
 from dia_demo.engine.engine import Engine
-from dia_demo.engine.events import Cancelled, Event, Figures, Loading, Progress, Result, Started
+from dia_demo.engine.events import (
+    Cancelled,
+    Event,
+    Figures,
+    Finished,
+    Loading,
+    Progress,
+    Result,
+    Started,
+)
 from dia_demo.engine.rows import Row, check_prompt
-from dia_demo.errors import InputError, RunError
+from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.model.checkpoint import local_folder
 from dia_demo.script import encode_script, expected_seconds
 from dia_demo.services import catalogue
 from dia_demo.services.catalogue import ModelInfo
@@ -24,10 +35,13 @@ from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.text import ScriptReport, check_script
 
+WARM_UP_POLL_SECONDS = 0.25
 NO_TRANSCRIPT = (
     "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
     "drop words. Write down what the prompt says."
 )
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -93,6 +107,24 @@ class Synthesis:
         self._queue = Queue(settings.queue_size)
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
+        self._warming: threading.Thread | None = None
+
+    def warm_up(self) -> None:
+        """Load the model the app starts with in the background, so that the first take begins at
+        once. Only where it is on this machine: nothing is fetched unasked."""
+        self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
+        self._warming.start()
+
+    def _warm(self) -> None:
+        runtime = self.settings.runtime
+        try:
+            if local_folder(runtime.model) is None:
+                return
+            for _ in self._load_engine(runtime):
+                pass
+            self._engine.warm_up()
+        except DiaDemoError as error:
+            log.warning("The start model could not be loaded yet: %s", error)
 
     def models(self) -> list[ModelInfo]:
         """The models to choose from, the embedded voice first."""
@@ -119,15 +151,27 @@ class Synthesis:
         Raises InputError for what cannot be done, before the row starts. Setting `cancel` stops
         the row within one step; closing the iterator stops it too.
         """
-        self._check(request)
+        yield from self.stream_together([request], cancel)
+
+    def stream_together(
+        self, requests: Sequence[Request], cancel: threading.Event
+    ) -> Iterator[Event]:
+        """Several requests of one runtime as the rows of one batch, in one place of the queue.
+
+        Every event names its row; each row ends as in `stream`, and `cancel` stops them all.
+        """
+        for request in requests:
+            self.validate(request)
+        if len({(request.runtime, request.with_audio) for request in requests}) != 1:
+            raise InputError("Takes made together must share model, precision, device and threads.")
         with self._queue.place() as ticket:
             yield from self._queue.wait(ticket, cancel)
             if not cancel.is_set():
-                yield from self._load(request.runtime)
+                yield from self._load(requests[0])
             if cancel.is_set():
-                yield Cancelled(None)
+                yield from (Cancelled(None, row) for row in range(len(requests)))
                 return
-            yield from self._run(self._engine, request, cancel, ticket)
+            yield from self._run(self._engine, requests, cancel, ticket)
 
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result, at the request's speed.
@@ -143,8 +187,8 @@ class Synthesis:
         health = audio.health(samples, rate)
         return Take(samples, rate, result.codes, result.figures, request, health)
 
-    def _check(self, request: Request) -> None:
-        """Everything that can be known to be wrong without loading the model."""
+    def validate(self, request: Request) -> None:
+        """InputError for everything that can be known to be wrong without loading the model."""
         info = self.info(request.runtime.model)
         params = request.params.checked(info.config)
         _encode(request, info)
@@ -153,32 +197,53 @@ class Synthesis:
         if request.voice is not None and request.voice.codes is not None:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
 
-    def _load(self, runtime: RuntimeConfig) -> Iterator[Loading]:
-        if self._runtime == runtime:
-            return
+    def _load(self, request: Request) -> Iterator[Loading]:
+        while self._warming is not None and self._warming.is_alive():
+            yield Loading("Getting the voice ready", 0.0)
+            self._warming.join(WARM_UP_POLL_SECONDS)
+        if self._runtime != request.runtime:
+            yield from self._load_engine(request.runtime)
+        if request.with_audio and not self._engine.has_codec:
+            yield Loading("Loading the codec", 0.0)
+            self._engine.load_codec()
+
+    def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit side by side: the old one goes first.
         self._engine = self._runtime = None
         self._engine = yield from Engine.load(runtime)
         self._runtime = runtime
 
     def _run(
-        self, engine: Engine, request: Request, cancel: threading.Event, ticket: Ticket
+        self,
+        engine: Engine,
+        requests: Sequence[Request],
+        cancel: threading.Event,
+        ticket: Ticket,
     ) -> Iterator[Event]:
-        info = self.info(request.runtime.model)
-        notes: tuple[str, ...] = ()
-        prompt = None
-        if request.voice is not None:
-            if request.voice.codes is None:
-                yield Loading("Reading the voice prompt", 0.0)
-            prompt, notes = _prompt_codes(engine, request)
-        row = Row(engine.config, _encode(request, info), request.params, prompt, cancel)
-        expected = expected_seconds(request.script, info.seconds_per_character)
-        events = engine.stream([row], [expected], request.with_audio)
+        rows, notes, expected = [], [], []
+        for index, request in enumerate(requests):
+            info = self.info(request.runtime.model)
+            prompt, told = None, ()
+            if request.voice is not None:
+                if request.voice.codes is None:
+                    yield Loading("Reading the voice prompt", 0.0, index)
+                prompt, told = _prompt_codes(engine, request)
+            text = _encode(request, info)
+            rows.append(Row(engine.config, text, request.params, prompt, cancel))
+            notes.append(told)
+            expected.append(expected_seconds(request.script, info.seconds_per_character))
+        events = engine.stream(rows, expected, requests[0].with_audio)
+        left: dict[int, float] = {}
         try:
             for event in events:
                 if isinstance(event, Progress):
-                    ticket.seconds_left = event.seconds_left
-                yield replace(event, notes=notes) if isinstance(event, Started) else event
+                    left[event.row] = event.seconds_left
+                    ticket.seconds_left = max(left.values())
+                if isinstance(event, Started):
+                    event = replace(event, notes=notes[event.row])
+                if isinstance(event, Finished | Cancelled):
+                    left.pop(event.row, None)
+                yield event
         finally:
             events.close()
 
