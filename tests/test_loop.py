@@ -14,6 +14,8 @@ from dia_demo.engine.loop import run
 from dia_demo.engine.rows import Row
 from dia_demo.errors import RunError
 from dia_demo.model import cache as cache_module
+from dia_demo.model import linear
+from dia_demo.model.linear import KERNELS
 
 TEXT = b"\x01 Hello there.\n\x02 Hi."
 
@@ -21,6 +23,16 @@ TEXT = b"\x01 Hello there.\n\x02 Hi."
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return load(write_small(tmp_path_factory.mktemp("small")))
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def fast_model(request, tmp_path_factory):
+    """The model as an engine may run it: with each kernel that the machine could choose."""
+    model = load(write_small(tmp_path_factory.mktemp("small")))
+    with pytest.MonkeyPatch.context() as patch, torch.inference_mode():
+        patch.setattr(linear, "choose", lambda _: linear.Choice(request.param, {}))
+        linear.use_fastest(model)
+    return model
 
 
 def make_row(text=TEXT, prompt=None, cancel=None, **params) -> Row:
@@ -45,19 +57,19 @@ def finish(model, rows) -> list[np.ndarray]:
     return [row.codes() for row in rows]
 
 
-def test_a_row_alone_is_the_row_in_a_batch(model):
-    alone = [finish(model, [row])[0] for row in different_rows()]
+def test_a_row_alone_is_the_row_in_a_batch(fast_model):
+    alone = [finish(fast_model, [row])[0] for row in different_rows()]
     assert len({codes.tobytes() for codes in alone}) == len(alone)
     for chosen in ([0, 1, 2], [2, 0, 3], [3, 2, 1, 0]):
-        together = finish(model, [different_rows()[index] for index in chosen])
+        together = finish(fast_model, [different_rows()[index] for index in chosen])
         for index, codes in zip(chosen, together, strict=True):
             np.testing.assert_array_equal(codes, alone[index], err_msg=f"{index} in {chosen}")
 
 
-def test_a_row_that_ends_early_leaves_the_others_unchanged(model):
-    long = finish(model, [make_row(seed=1, max_tokens=80)])[0]
+def test_a_row_that_ends_early_leaves_the_others_unchanged(fast_model):
+    long = finish(fast_model, [make_row(seed=1, max_tokens=80)])[0]
     rows = [make_row(seed=2, max_tokens=8), make_row(seed=1, max_tokens=80), make_row(seed=4)]
-    codes = finish(model, rows)
+    codes = finish(fast_model, rows)
     assert [row.done for row in rows] == [True] * 3 and len(codes[0]) == SMALL.frames_within(8)
     np.testing.assert_array_equal(codes[1], long)
 
