@@ -6,6 +6,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -166,8 +167,9 @@ class Synthesis:
             raise InputError("Takes made together must share model, precision, device and threads.")
         with self._queue.place() as ticket:
             yield from self._queue.wait(ticket, cancel)
-            if not cancel.is_set():
-                yield from self._load(requests[0])
+            with closing(self._load(requests[0])) as loading:
+                while not cancel.is_set() and (event := next(loading, None)) is not None:
+                    yield event
             if cancel.is_set():
                 yield from (Cancelled(None, row) for row in range(len(requests)))
                 return
