@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import signal
 import sys
 import threading
@@ -102,8 +103,8 @@ def _say(options: argparse.Namespace) -> int:
     if options.output is not None and options.output.suffix.lower() not in audio.FORMATS:
         raise InputError(f"-o must end in {' or '.join(audio.FORMATS)}, not {options.output}.")
     for path in (options.output, options.codes):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"The folder {path.absolute().parent} does not exist: make it first.")
+        if path is not None:
+            _check_place(path)
     settings = Settings.from_env()
     synthesis = Synthesis(settings)
     request = _request(options, settings)
@@ -117,6 +118,17 @@ def _say(options: argparse.Namespace) -> int:
             print(f"warning: {problem}", file=sys.stderr)
     _print_figures(result, options)
     return 0
+
+
+def _check_place(path: Path) -> None:
+    """InputError where a file cannot go there, before minutes are spent on its content."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"The folder {folder} does not exist: make it first.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"The folder {folder} cannot be written to: choose another.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file in it.")
 
 
 def _request(options: argparse.Namespace, settings: Settings) -> Request:
