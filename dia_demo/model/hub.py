@@ -97,14 +97,14 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
 def _fetch_if_there(name: str, file: str, start: float, share: float) -> Generator:
     """Like `_fetch`, but None where the repository (or, offline, the cache) has no such file."""
     from huggingface_hub import is_offline_mode
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.errors import RemoteEntryNotFoundError
 
     if _cached(name, file) is None and (is_offline_mode() or _known_missing(name, file)):
         return None
     try:
         return (yield from _fetch(name, file, start, share))
     except InputError as error:
-        if isinstance(error.__cause__, EntryNotFoundError):
+        if isinstance(error.__cause__, RemoteEntryNotFoundError):
             return None
         raise
 
@@ -162,8 +162,9 @@ def _explain(name: str, file: str, error: Exception) -> InputError:
         return InputError(f"{name} asks you to accept its terms on the hub and to set HF_TOKEN.")
     if isinstance(error, errors.RepositoryNotFoundError):
         return InputError(f"The hub has no model {name}: check the spelling, or set HF_TOKEN.")
-    is_offline = isinstance(error, errors.LocalEntryNotFoundError)
-    if isinstance(error, errors.EntryNotFoundError) and not is_offline:
+    if getattr(getattr(error, "response", None), "status_code", None) in (401, 403):
+        return InputError(f"The hub does not let you fetch {name}: set HF_TOKEN to your token.")
+    if isinstance(error, errors.RemoteEntryNotFoundError):
         return InputError(f"{name} on the hub has no file {file}: it is not a Dia checkpoint.")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return InputError(f"The disk is full: {file} of {name} could not be stored.")
