@@ -1,0 +1,328 @@
+"""Fetching from a stand-in hub on loopback: named files, once, with progress, plain errors."""
+
+import http.server
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import drain, nari_state, say, write_shards
+from huggingface_hub import constants
+from references import make_reference
+from safetensors.torch import load_file
+
+from dia_demo.errors import InputError
+from dia_demo.model import checkpoint, hub
+from dia_demo.model.hub import cached_config, fetch_checkpoint
+from dia_demo.model.weights import INDEX, SAFETENSORS
+from dia_demo.services.catalogue import DIA_NAME, describe, fetch_description
+
+NAME = "owner/Dia-small"
+COMMIT = "c" * 40
+
+
+class Hub:
+    """What the stand-in holds and was asked for.
+
+    files: path below the repository -> bytes. status: the same -> (status, X-Error-Code) to answer
+    instead. `hold` stops an answer of GET half-way until it is set.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.status: dict[str, tuple[int, str]] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.hold: threading.Event | None = None
+
+    def upload(self, folder: Path) -> None:
+        self.files |= {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def requests(self) -> list[tuple[str, str]]:
+        """Without our question whether the hub is there, and the client's about its own user."""
+        own = ("/", "/api/agent-harnesses")
+        return [(method, path) for method, path in self.asked if path not in own]
+
+    def fetched(self) -> list[str]:
+        return [path.rpartition("/")[2] for method, path in self.requests() if method == "GET"]
+
+
+def answer_as(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            hub.asked.append((self.command, self.path))
+            file = self.path.removeprefix(f"/{NAME}/resolve/main/")
+            content = hub.files.get(file)
+            status, code = hub.status.get(file, (200, "") if content else (404, "EntryNotFound"))
+            if not self.path.startswith(f"/{NAME}/"):
+                status, code = (200, "") if self.path == "/" else (404, "RepoNotFound")
+            body = content if status == 200 and content else b""
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("ETag", f'"{file}-{len(body)}"')
+            if code:
+                self.send_header("X-Error-Code", code)
+            self.end_headers()
+            if self.command == "GET":
+                self._send(body)
+
+        def _send(self, body: bytes) -> None:
+            half = len(body) // 2
+            self.wfile.write(body[:half])
+            if hub.hold is not None:
+                self.wfile.flush()
+                hub.hold.wait(timeout=30)
+            self.wfile.write(body[half:])
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_) -> None: ...
+
+    return Handler
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """An empty cache, and nobody to ask unless a test uses `server`."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", None)
+    monkeypatch.setattr(hub, "POLL_SECONDS", 0.005)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    return tmp_path / "cache"
+
+
+def point_at(monkeypatch, url: str) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    template = url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    stand_in = Hub()
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), answer_as(stand_in))
+    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    point_at(monkeypatch, f"http://127.0.0.1:{running.server_address[1]}")
+    yield stand_in
+    if stand_in.hold is not None:
+        stand_in.hold.set()
+    running.shutdown()
+    running.server_close()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    return make_reference("four channels, gqa 1", tmp_path_factory.mktemp("source")).folder
+
+
+@pytest.fixture
+def repository(source, tmp_path, server):
+    """The hub's own layout: config, shards with their index, and pickles that must stay there."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    shutil.copy(source / "config.json", folder)
+    shutil.copy(source / "generation_config.json", folder)
+    write_shards(folder, load_file(source / SAFETENSORS))
+    for pickle in ("dia-v1.pth", "pytorch_model.bin"):
+        (folder / pickle).write_bytes(b"six more gigabytes")
+    (folder / "README.md").write_text("not needed")
+    server.upload(folder)
+    return folder
+
+
+def refusal(name: str = NAME) -> str:
+    with pytest.raises(InputError) as caught:
+        drain(fetch_checkpoint(name))
+    return str(caught.value)
+
+
+# What is fetched
+
+
+def test_only_named_files_are_fetched_and_each_once(server, repository):
+    """Never a listing, never the whole repository, never the pickles beside the safetensors."""
+    folder = drain(fetch_checkpoint(NAME))
+    shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
+    wanted = ["config.json", "generation_config.json", INDEX, *shards]
+    assert server.fetched() == wanted
+    assert {path for _, path in server.requests()} == {
+        f"/{NAME}/resolve/main/{file}" for file in wanted
+    }
+    for file in wanted:
+        assert (folder / file).read_bytes() == (repository / file).read_bytes()
+
+
+def test_what_was_fetched_is_the_model(source, repository):
+    model = drain(checkpoint.load(drain(fetch_checkpoint(NAME)), "float32"))
+    expected = drain(checkpoint.load(source, "float32"))
+    params = dict(max_tokens=30, seed=1)
+    assert (say(model, **params).codes() == say(expected, **params).codes()).all()
+
+
+def test_a_single_file_of_safetensors_is_preferred_to_pickles(server, repository, source):
+    del server.files[INDEX]
+    server.files[SAFETENSORS] = (source / SAFETENSORS).read_bytes()
+    folder = drain(fetch_checkpoint(NAME))
+    assert server.fetched() == ["config.json", "generation_config.json", SAFETENSORS]
+    drain(checkpoint.load(folder, "float32"))
+
+
+def test_a_pickle_is_fetched_where_there_is_nothing_else(server, source, tmp_path):
+    torch.save(nari_state(source), tmp_path / "dia-v1.pth")
+    server.files = {
+        "config.json": (source / "config.json").read_bytes(),
+        "dia-v1.pth": (tmp_path / "dia-v1.pth").read_bytes(),
+        "pytorch_model.bin": b"the same again",
+    }
+    folder = drain(fetch_checkpoint(NAME))
+    assert server.fetched() == ["config.json", "dia-v1.pth"]
+    drain(checkpoint.load(folder, "float32"))
+
+
+def test_the_second_time_nothing_is_asked(server, repository):
+    del server.files["generation_config.json"]
+    first = drain(fetch_checkpoint(NAME))
+    server.asked.clear()
+    assert drain(fetch_checkpoint(NAME)) == first
+    assert server.requests() == []
+
+
+def test_the_description_needs_no_weights(server, repository):
+    info = drain(fetch_description(NAME))
+    assert info.config.decoder.num_channels == 4
+    assert server.fetched() == ["config.json", "generation_config.json"]
+    server.asked.clear()
+    assert describe(NAME) == info and server.requests() == []
+
+
+def test_before_the_first_fetch_a_description_asks_nobody(server):
+    assert cached_config(NAME) is None
+    assert describe(DIA_NAME).config.decoder.num_layers == 18
+    assert server.requests() == []
+
+
+# Progress
+
+
+def test_fractions_rise_to_one(repository):
+    fractions = list(fetch_checkpoint(NAME))
+    assert fractions == sorted(fractions)
+    assert fractions[0] == 0 and fractions[-1] == 1
+
+
+def test_a_file_half_way_is_half_way(server, source, monkeypatch):
+    """Gigabytes take minutes: the fraction must move within a file, not from file to file."""
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
+    server.files["config.json"] = (source / "config.json").read_bytes()
+    server.files[SAFETENSORS] = (source / SAFETENSORS).read_bytes()
+    fetching = fetch_checkpoint(NAME)
+    # Hold the weights only: everything before them is small.
+    for fraction in fetching:
+        if server.requests() and server.requests()[-1][1].endswith(INDEX):
+            server.hold = threading.Event()
+        if fraction > 0.4:
+            break
+    assert 0.4 < fraction <= 0.55
+    server.hold.set()
+    assert list(fetching)[-1] == 1
+
+
+# What cannot be had
+
+
+def test_offline_the_cache_is_enough(repository, monkeypatch):
+    folder = drain(fetch_checkpoint(NAME))
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    for offline in (False, True):
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+        assert drain(fetch_checkpoint(NAME)) == folder
+
+
+def test_offline_without_cache_nothing_is_asked_and_the_remedy_told(server, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    said = refusal()
+    assert NAME in said and "nano" in said and server.requests() == []
+
+
+def test_offline_with_config_alone_says_that_the_weights_are_missing(repository, monkeypatch):
+    drain(fetch_description(NAME))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert "local cache" in refusal()
+
+
+def test_an_unreachable_hub_is_one_clear_message():
+    """The hub's own client tries for half a minute before it says so; a person presses Stop."""
+    said = refusal()
+    assert "cannot be reached" in said and NAME in said and "nano" in said
+
+
+def test_a_repository_that_is_not_there_says_so(server):
+    server.status = {"config.json": (404, "RepoNotFound")}
+    assert f"no model {NAME}" in refusal()
+    assert "no model owner/other" in refusal("owner/other")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_gated_repository_names_terms_and_token(server, status):
+    server.status = {"config.json": (status, "GatedRepo")}
+    said = refusal()
+    assert "terms" in said and "HF_TOKEN" in said
+
+
+def test_a_repository_that_wants_a_login_names_the_token(server):
+    server.status = {"config.json": (401, "")}
+    assert "HF_TOKEN" in refusal()
+
+
+def test_a_repository_of_something_else_says_that_it_is_no_dia(server):
+    server.files = {"README.md": b"a data set"}
+    assert "not a Dia checkpoint" in refusal()
+
+
+def test_a_repository_without_weights_says_what_was_looked_for(server, source):
+    server.files["config.json"] = (source / "config.json").read_bytes()
+    said = refusal()
+    assert SAFETENSORS in said and "dia-v1.pth" in said
+
+
+def test_an_index_that_points_elsewhere_is_refused(server, repository):
+    outside = {"weight_map": {"a": "../../../other/repository/model.safetensors"}}
+    server.files[INDEX] = json.dumps(outside).encode()
+    assert INDEX in refusal()
+    assert server.fetched()[-1] == INDEX
+
+
+@pytest.fixture
+def no_patience(monkeypatch):
+    """The hub's client waits between its tries: not here."""
+    from huggingface_hub.utils import _http
+
+    class Clock:
+        sleep = staticmethod(lambda _: None)
+
+    monkeypatch.setattr(_http, "time", Clock)
+
+
+def test_a_hub_in_trouble_is_no_reason_to_fetch_a_pickle(server, repository, no_patience):
+    """An error for the index once counted as 'no index', and 6 GB of .pth came instead."""
+    server.status = {INDEX: (503, "")}
+    assert INDEX in refusal()
+    assert server.fetched() == ["config.json", "generation_config.json"]
+
+
+def test_a_shard_that_is_missing_on_the_hub_is_named(server, repository):
+    del server.files["model-00002-of-00003.safetensors"]
+    assert "model-00002-of-00003.safetensors" in refusal()
+
+
+def test_two_loads_after_a_failure_work(server, repository):
+    """A failed fetch leaves nothing behind that spoils the next."""
+    server.status = {"config.json": (403, "GatedRepo")}
+    refusal()
+    server.status = {}
+    drain(fetch_checkpoint(NAME))
