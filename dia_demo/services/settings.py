@@ -1,7 +1,8 @@
 """What the person who starts the app decides, from environment variables.
 
 DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of the
-takes handed out for download). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
+takes handed out for download), DIA_KEPT (folder of comparisons and earlier takes, which outlive
+the app and are never served as files). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ def _default_takes() -> Path:
     return Path(tempfile.gettempdir()) / "dia-demo-takes"
 
 
+def _default_kept() -> Path:
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "dia-demo"
+
+
 @dataclass(frozen=True)
 class Settings:
     """`runtime` is what the page starts with; the person may choose otherwise for each take."""
@@ -29,6 +35,7 @@ class Settings:
     runtime: RuntimeConfig = RuntimeConfig()
     queue_size: int = QUEUE_SIZE
     takes_folder: Path = field(default_factory=_default_takes)
+    kept_folder: Path = field(default_factory=_default_kept)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
@@ -39,11 +46,12 @@ class Settings:
             precision=env.get("DIA_PRECISION") or RuntimeConfig.precision,
             threads=threads,
         )
-        takes = env.get("DIA_TAKES")
+        takes, kept = env.get("DIA_TAKES"), env.get("DIA_KEPT")
         return cls(
             runtime=runtime,
             queue_size=_whole(env, "DIA_QUEUE", QUEUE_SIZE, 0),
             takes_folder=Path(takes) if takes else _default_takes(),
+            kept_folder=Path(kept) if kept else _default_kept(),
         )
 
 
