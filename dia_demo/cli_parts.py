@@ -1,0 +1,112 @@
+"""What the commands share: options, a status line, Ctrl-C. The commands are in cli*.py."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
+from dia_demo.errors import InputError
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import VoicePrompt
+
+
+class Parser(argparse.ArgumentParser):
+    """One line on stderr instead of the whole usage."""
+
+    def error(self, message: str) -> None:
+        raise InputError(f"{message}. See: {self.prog} --help")
+
+
+def add_runtime(parser: argparse.ArgumentParser) -> None:
+    """The options that say which model runs where and how."""
+    parser.add_argument("--model", metavar="nano | OWNER/NAME | PATH")
+    parser.add_argument("--precision", choices=PRECISIONS)
+    parser.add_argument("--device", choices=DEVICES, default="cpu")
+    parser.add_argument("--threads", type=int, metavar="N")
+
+
+def runtime_of(options: argparse.Namespace, settings: Settings) -> RuntimeConfig:
+    """The environment's settings, overruled by what was given."""
+    given = {name: getattr(options, name) for name in ("model", "precision", "device", "threads")}
+    return replace(settings.runtime, **{k: v for k, v in given.items() if v is not None})
+
+
+def add_voice(parser: argparse.ArgumentParser) -> None:
+    """The options that give a voice prompt."""
+    voice = parser.add_argument
+    voice("--voice-prompt", type=Path, metavar="AUDIO", help="a voice to go on with")
+    voice("--voice-transcript", default="", metavar="TEXT", help="what the prompt says")
+    voice("--voice-codes", type=Path, metavar="FILE.npy", help="a prompt as codes")
+
+
+def drain(generator):
+    """The result of a generator whose progress nobody watches."""
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            return stop.value
+
+
+def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
+    """The voice prompt that was given, if any. Raises InputError for half of one."""
+    if options.voice_prompt is not None and options.voice_codes is not None:
+        raise InputError("Give --voice-prompt or --voice-codes, not both.")
+    if options.voice_codes is not None:
+        codes = _read_codes(options.voice_codes)
+        return VoicePrompt(codes=codes, transcript=options.voice_transcript)
+    if options.voice_prompt is not None:
+        return VoicePrompt(audio=options.voice_prompt, transcript=options.voice_transcript)
+    if options.voice_transcript:
+        raise InputError("--voice-transcript needs --voice-prompt or --voice-codes beside it.")
+    return None
+
+
+def _read_codes(path: Path) -> np.ndarray:
+    try:
+        codes = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} cannot be read as a .npy array: {error}.") from error
+    if not isinstance(codes, np.ndarray):
+        raise InputError(f"{path} holds several arrays: give one .npy of [frames, channels].")
+    return codes
+
+
+class Status:
+    """One line on a terminal, rewritten in place; silent anywhere else."""
+
+    def __init__(self) -> None:
+        self._width = 0
+
+    def __call__(self, text: str) -> None:
+        if sys.stderr.isatty():
+            end = "" if text else "\r"
+            print(f"\r{text:<{self._width}}", end=end, file=sys.stderr, flush=True)
+            self._width = len(text)
+
+
+@contextmanager
+def stop_on_interrupt(cancel: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C stops the take and keeps it; the second ends the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        cancel.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,244 @@
+"""One comparison: its folder, its blind trials, its votes, its result. See services/plan.py.
+
+A folder holds plan.json, clips/ and votes.csv. Whose folder it is, is in `services/people.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.errors import InputError, RunError
+from dia_demo.services import plan_file
+from dia_demo.services.archive import checked_folder
+from dia_demo.services.plan import NAMES, Plan, Slot, Trial
+from dia_demo.services.plan_run import CLIPS, PlanEvent, PlanRun
+from dia_demo.services.synthesis import Synthesis, VoicePrompt
+from dia_demo.services.tally import Tally, tally
+from dia_demo.services.votes import Vote, append_vote, make_vote, read_votes
+
+MIN_HEARD_SECONDS = 2.0
+_CLIP_LETTERS = "ABX"
+_VOICE_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """A trial after the test: what was heard as A and B, and what is known of both takes."""
+
+    trial: Trial
+    order: int
+    heard: tuple[str, str]
+    facts: tuple[dict, dict]
+    gains_db: tuple[float, ...]
+    vote: Vote | None
+    x: str | None
+
+
+class Comparison:
+    """A comparison in its folder. Safe to use from several threads."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder = folder
+        self.plan = plan
+        self._votes = read_votes(folder, plan)
+        self._lock = threading.RLock()
+        self._running = threading.Lock()
+
+    @classmethod
+    def create(
+        cls, folder: Path, plan: Plan, synthesis: Synthesis, voice: VoicePrompt | None = None
+    ) -> Comparison:
+        """Keep a new plan in `folder`, with its voice prompt.
+
+        Raises InputError where the folder is in use or a take could never be made.
+        """
+        for setting in plan.settings:
+            for script in plan.scripts:
+                synthesis.validate(setting.request(script, plan.seeds[0], voice))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise InputError(f"{folder} is not empty: choose a new folder.")
+            plan = _with_voice(folder, plan, voice)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{folder} cannot be used: {reason}. Choose another.") from error
+        plan_file.write_plan(folder, plan)
+        return cls(folder, plan)
+
+    @classmethod
+    def open(cls, folder: Path) -> Comparison:
+        """A comparison made earlier. InputError where the folder holds none, or a damaged one."""
+        return cls(folder, checked_folder(folder))
+
+    # -- making --------------------------------------------------------------------------------
+
+    def run(self, synthesis: Synthesis, cancel: threading.Event) -> Iterator[PlanEvent]:
+        """Make what is missing (see PlanRun.stream). One run at a time."""
+        if not self._running.acquire(blocking=False):
+            raise InputError("This comparison is being made already: wait for it, or stop it.")
+        try:
+            yield from PlanRun(self.folder, self.plan, self._save, synthesis, cancel).stream()
+        finally:
+            self._running.release()
+
+    @property
+    def running(self) -> bool:
+        return self._running.locked()
+
+    def failed(self) -> tuple[Slot, ...]:
+        """The takes that failed; `run` tries them again."""
+        return tuple(slot for slot in self.plan.slots if slot.state == "failed")
+
+    def _save(self, plan: Plan) -> None:
+        with self._lock:
+            # A run works on its own copy of the plan and must not undo a reveal.
+            self.plan = replace(plan, revealed=self.plan.revealed)
+            plan_file.write_plan(self.folder, self.plan)
+
+    # -- listening -----------------------------------------------------------------------------
+
+    def next_trial(self) -> Trial | None:
+        """The first trial that can be heard and was not voted on."""
+        if self.plan.kind == "sighted" or self.plan.revealed:
+            return None
+        ready = (trial for trial in self.plan.trials if trial.made)
+        return next((trial for trial in ready if trial.id not in self._votes), None)
+
+    def trial(self, identity: str) -> Trial:
+        """One trial by its id; InputError for a stranger's."""
+        found = [trial for trial in self.plan.trials if trial.id == identity]
+        if not found:
+            raise InputError("This comparison has no such pair.")
+        return found[0]
+
+    def clip(self, identity: str, letter: str) -> bytes:
+        """Clip A, B or X of a trial: a 16-bit WAV that says nothing of itself."""
+        trial = self.trial(identity)
+        place = _CLIP_LETTERS.find(letter)
+        if len(letter) != 1 or not 0 <= place < len(trial.clips) or not trial.made:
+            raise InputError(f"This pair has no clip {letter!r} to be heard.")
+        try:
+            return (self.folder / CLIPS / trial.clips[place]).read_bytes()
+        except OSError as error:
+            raise RunError("This clip is gone from the disk: make the pair again.") from error
+
+    def needed_seconds(self, trial: Trial) -> float:
+        """How long each clip must have been heard before a vote counts."""
+        import soundfile
+
+        path = self.folder / CLIPS / trial.clips[0]
+        try:
+            length = soundfile.info(str(path)).duration
+        except (OSError, soundfile.LibsndfileError) as error:
+            raise RunError("This clip is gone from the disk: make the pair again.") from error
+        return min(MIN_HEARD_SECONDS, 0.9 * length)
+
+    def vote(
+        self,
+        identity: str,
+        answer: str,
+        heard: dict[str, float],
+        strength: int | None = None,
+        note: str = "",
+    ) -> Vote:
+        """Count one answer, once it is on the disk. heard: seconds listened to A and B (and X).
+
+        Raises InputError for a second vote, for one given before both were heard or after the
+        reveal, and for what is no answer.
+        """
+        trial = self.trial(identity)
+        letters = _CLIP_LETTERS[: len(trial.clips)]
+        needed = self.needed_seconds(trial) if trial.made else 0.0
+        with self._lock:
+            if self.plan.kind == "sighted" or self.plan.revealed:
+                raise InputError("The sides are known here, so no vote counts any more.")
+            if not trial.made:
+                raise InputError("This pair is not made yet.")
+            if identity in self._votes:
+                raise InputError("This pair has been voted on already.")
+            if any(heard.get(letter, 0.0) < needed - 0.05 for letter in letters):
+                raise InputError(f"Listen to each clip for {needed:.1f} s before you vote.")
+            vote = make_vote(self.plan, trial, answer, strength, note, heard)
+            append_vote(self.folder, vote)
+            self._votes[identity] = vote
+            return vote
+
+    # -- result --------------------------------------------------------------------------------
+
+    @property
+    def votes(self) -> dict[str, Vote]:
+        with self._lock:
+            return dict(self._votes)
+
+    @property
+    def open_book(self) -> bool:
+        """Whether nothing is blind any more: sighted, revealed, or every pair voted on."""
+        voted_all = all(trial.id in self._votes for trial in self.plan.trials)
+        return self.plan.kind == "sighted" or self.plan.revealed or voted_all
+
+    def reveal(self) -> None:
+        """End the test: nothing is blind from here on, and no further vote counts."""
+        with self._lock:
+            self.plan = replace(self.plan, revealed=True)
+            plan_file.write_plan(self.folder, self.plan)
+
+    def tally(self) -> Tally:
+        """What the votes say so far."""
+        return tally(self.plan, self.votes)
+
+    def revealed(self) -> tuple[Revealed, ...]:
+        """Every made trial with its sides. InputError while the test is blind."""
+        if not self.open_book:
+            raise InputError("The sides stay hidden until every pair is voted on, or you end it.")
+        return tuple(
+            self._revealed(order, trial)
+            for order, trial in enumerate(self.plan.trials, start=1)
+            if trial.made
+        )
+
+    def _revealed(self, order: int, trial: Trial) -> Revealed:
+        secret = self.plan.secrets[trial.id]
+        behind = [secret.setting_of(trial, clip) for clip in (0, 1)]
+        slots = {slot.setting: slot for slot in self.plan.slots_of(trial)}
+        first, second = (self.plan.facts.get(slots[setting].id, {}) for setting in behind)
+        return Revealed(
+            trial=trial,
+            order=order,
+            heard=(NAMES[behind[0]], NAMES[behind[1]]),
+            facts=(first, second),
+            gains_db=secret.gains_db,
+            vote=self._votes.get(trial.id),
+            x="AB"[secret.x] if self.plan.kind == "abx" else None,
+        )
+
+
+def rebuilt(plan: Plan) -> Plan:
+    """The same plan with nothing made yet: its takes come out as they did the first time."""
+    for trial in plan.trials:
+        secret = replace(plan.secrets[trial.id], gains_db=())
+        plan = plan.with_trial(replace(trial, made=False), secret)
+    slots = [replace(slot, state="waiting", message="") for slot in plan.slots]
+    return replace(plan.with_slots(slots), facts={}, revealed=False)
+
+
+def _with_voice(folder: Path, plan: Plan, voice: VoicePrompt | None) -> Plan:
+    """Copy the voice prompt beside the plan, so that it can be made again anywhere."""
+    if voice is None:
+        return plan
+    if voice.codes is not None:
+        name = "voice.npy"
+        np.save(folder / name, voice.codes)
+    else:
+        suffix = voice.audio.suffix.lower()
+        if suffix not in _VOICE_SUFFIXES:
+            raise InputError(f"A voice prompt is one of {', '.join(_VOICE_SUFFIXES)} here.")
+        name = f"voice{suffix}"
+        shutil.copyfile(voice.audio, folder / name)
+    return replace(plan, voice_file=name, voice_transcript=voice.transcript)

@@ -1,0 +1,120 @@
+"""Earlier takes on the disk: each a WAV with its settings and seed inside, private to a person."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dia_demo import audio
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.people import folder_of
+from dia_demo.services.synthesis import Take
+
+# The oldest go: a shared machine's disk is not without end.
+MAX_TAKES = 30
+_NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One earlier take. settings, script and speed are what the file says of itself."""
+
+    id: str
+    path: Path
+    created: datetime
+    script: str
+    settings: dict
+    speed: float
+    figures: dict
+
+    def values(self) -> dict:
+        """What a form takes from it: script, speed, every sampling setting, seed, model."""
+        values = {"script": self.script, "speed": self.speed, **self.settings}
+        values |= {name: self.figures[name] for name in ("model",) if name in self.figures}
+        return values
+
+
+class History:
+    """Everybody's earlier takes, reached with their own key alone."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def add(self, key: str, take: Take) -> str:
+        """Keep a take; the oldest beyond MAX_TAKES go. Raises RunError where it cannot be kept."""
+        home = self._home(key)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(
+                f"{home} cannot be written: {reason}. Name another folder in DIA_KEPT."
+            ) from error
+        now = datetime.now(UTC).timestamp()
+        identity = f"{int(now * 1e6):013d}-{secrets.token_hex(6)}"
+        take.save(home / f"{identity}.wav")
+        for path in self._paths(key)[MAX_TAKES:]:
+            path.unlink(missing_ok=True)
+        return identity
+
+    def list(self, key: str) -> list[Kept]:
+        """The person's takes, the latest first."""
+        found = (self._read(path) for path in self._paths(key))
+        return [kept for kept in found if kept is not None]
+
+    def get(self, key: str, identity: str) -> Kept:
+        """One of them. InputError where there is none of that id."""
+        kept = self._read(self._path(key, identity))
+        if kept is None:
+            raise InputError("This take is not kept any more.")
+        return kept
+
+    def delete(self, key: str, identity: str) -> None:
+        """Remove one for good."""
+        self._path(key, identity).unlink(missing_ok=True)
+
+    def _home(self, key: str) -> Path:
+        return folder_of(self.home, key) / "takes"
+
+    def _path(self, key: str, identity: str) -> Path:
+        if not isinstance(identity, str) or not _NAME.fullmatch(identity):
+            raise InputError("There is no such take.")
+        return self._home(key) / f"{identity}.wav"
+
+    def _paths(self, key: str) -> list[Path]:
+        home = self._home(key)
+        names = os.listdir(home) if home.is_dir() else []
+        wavs = [name for name in names if _NAME.fullmatch(name.removesuffix(".wav"))]
+        return [home / name for name in sorted(wavs, reverse=True)]
+
+    def _read(self, path: Path) -> Kept | None:
+        found = read_take(path)
+        if found is None:
+            return None
+        created = datetime.fromtimestamp(int(path.stem.split("-")[0]) / 1e6, UTC)
+        figures = found["figures"]
+        return Kept(
+            path.stem, path, created, found["script"], found["settings"], found["speed"], figures
+        )
+
+
+def read_take(path: Path) -> dict | None:
+    """What a WAV or FLAC saved here says of itself: script, settings, speed, figures; else None."""
+    raw = audio.read_metadata(path)
+    if raw is None or not isinstance(raw.get("script"), str):
+        return None
+    settings, figures = raw.get("settings"), raw.get("figures")
+    if not isinstance(settings, dict) or not isinstance(figures, dict):
+        return None
+    numbers = {
+        name: value
+        for name, value in settings.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    speed = raw.get("speed")
+    speed = speed if isinstance(speed, int | float) and 0.5 <= speed <= 2.0 else 1.0
+    return {"script": raw["script"], "settings": numbers, "speed": float(speed), "figures": figures}

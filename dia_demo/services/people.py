@@ -1,0 +1,153 @@
+"""Whose is whose: every person's own folder of comparisons and earlier takes.
+
+A person is whoever holds a key that the server once drew. The folder's name is made from the key
+and does not give it back, so that a listing of folders opens nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.services import archive
+from dia_demo.services.compare import Comparison, rebuilt
+from dia_demo.services.plan import Plan
+from dia_demo.services.plan_file import NAME
+from dia_demo.services.plan_run import PlanEvent
+from dia_demo.services.synthesis import Synthesis, VoicePrompt
+
+MAX_COMPARISONS = 40
+_KEY = re.compile(r"[A-Za-z0-9_-]{32}")
+_ID = re.compile(r"[0-9a-f]{24}")
+
+
+def new_key() -> str:
+    """A key that cannot be guessed."""
+    return secrets.token_urlsafe(24)
+
+
+def is_key(value: object) -> bool:
+    """Whether this may be a key that `new_key` drew."""
+    return isinstance(value, str) and _KEY.fullmatch(value) is not None
+
+
+def folder_of(home: Path, key: str) -> Path:
+    """The person's folder under `home`. InputError for what is no key."""
+    if not is_key(key):
+        raise InputError("This page has lost its key: reload it.")
+    return home / hashlib.sha256(key.encode("ascii")).hexdigest()[:40]
+
+
+class Comparisons:
+    """All comparisons of all people, each reached with its owner's key alone."""
+
+    def __init__(self, home: Path, synthesis: Synthesis) -> None:
+        self.home = home
+        self.synthesis = synthesis
+        self._open: dict[Path, Comparison] = {}
+        self._lock = threading.Lock()
+
+    def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
+        """Keep a new comparison; returns its id."""
+        self._check_models(plan)
+        identity, folder = self._new_place(key)
+        comparison = Comparison.create(folder, plan, self.synthesis, voice)
+        with self._lock:
+            self._open[folder] = comparison
+        return identity
+
+    def run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[PlanEvent]:
+        """Make what is missing of one of the person's comparisons (see PlanRun.stream)."""
+        comparison = self.get(key, identity)
+        self._check_models(comparison.plan)
+        yield from comparison.run(self.synthesis, cancel)
+
+    def _check_models(self, plan: Plan) -> None:
+        """A plan from elsewhere must not load what this page does not offer."""
+        names = [info.name for info in self.synthesis.models()]
+        for setting in plan.settings:
+            if setting.runtime.model not in names:
+                raise InputError(
+                    f"The model {setting.runtime.model!r} is not offered here: choose one of "
+                    f"{', '.join(names)}."
+                )
+
+    def load(self, key: str, path: Path) -> str:
+        """Keep a comparison that comes as a zip; returns its id."""
+        identity, folder = self._new_place(key)
+        archive.import_zip(path, folder)
+        return identity
+
+    def again(self, key: str, identity: str) -> str:
+        """A new comparison from another's plan.json: the same pairs, made afresh, without votes."""
+        old = self.get(key, identity)
+        voice = None
+        if old.plan.voice_file is not None:
+            path = old.folder / old.plan.voice_file
+            voice = VoicePrompt(audio=path, transcript=old.plan.voice_transcript)
+        return self.create(key, rebuilt(old.plan), voice)
+
+    def get(self, key: str, identity: str) -> Comparison:
+        """One of the person's comparisons. InputError where they have none of that id."""
+        if not isinstance(identity, str) or not _ID.fullmatch(identity):
+            raise InputError("There is no such comparison.")
+        folder = self._comparisons_of(key) / identity
+        with self._lock:
+            if folder not in self._open:
+                if not (folder / NAME).is_file():
+                    raise InputError("There is no such comparison here any more.")
+                self._open[folder] = Comparison.open(folder)
+            return self._open[folder]
+
+    def list(self, key: str) -> list[tuple[str, Comparison]]:
+        """The person's comparisons, the latest first; one that cannot be read is left out."""
+        home = self._comparisons_of(key)
+        found = []
+        for folder in home.iterdir() if home.is_dir() else ():
+            try:
+                found.append((folder.name, self.get(key, folder.name)))
+            except DiaDemoError:
+                continue
+        return sorted(found, key=lambda one: one[1].plan.created, reverse=True)
+
+    def delete(self, key: str, identity: str) -> None:
+        """Remove one of the person's comparisons for good."""
+        comparison = self.get(key, identity)
+        if comparison.running:
+            raise InputError("This comparison is being made: stop it first.")
+        with self._lock:
+            self._open.pop(comparison.folder, None)
+        shutil.rmtree(comparison.folder, ignore_errors=True)
+
+    def export(self, key: str, identity: str, into: Path) -> Path:
+        """The comparison as a zip in the folder `into`. InputError while it is blind."""
+        comparison = self.get(key, identity)
+        if not comparison.open_book:
+            raise InputError(
+                "The zip holds the answers: it can be had when every pair is voted on, or when "
+                "you end the test."
+            )
+        return archive.export_zip(comparison.folder, into / f"comparison-{identity[:8]}.zip")
+
+    def _comparisons_of(self, key: str) -> Path:
+        return folder_of(self.home, key) / "comparisons"
+
+    def _new_place(self, key: str) -> tuple[str, Path]:
+        home = self._comparisons_of(key)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            kept = sum(1 for _ in home.iterdir())
+        except OSError as error:
+            raise RunError(
+                f"{home} cannot be written: {error.strerror}. Name another folder in DIA_KEPT."
+            ) from error
+        if kept >= MAX_COMPARISONS:
+            raise InputError(f"{kept} comparisons are kept, which is all: delete one first.")
+        identity = secrets.token_hex(12)
+        return identity, home / identity
