@@ -68,16 +68,18 @@ function show() {
   const seconds = take ? heard(take) : 0;
   const ended = take && take.complete && take.context && take.end <= take.context.currentTime;
   if (ended) take.listening = false;
-  const state = !take || !ready ? "empty" : take.listening ? "playing" : ended ? "ended" : "ready";
+  const over = take && take.done && !take.listening;
+  const state = !take || !(ready || over) ? "empty" : take.listening ? "playing"
+    : over ? "over" : "ready";
   element.dataset.live = state;
   element.dataset.heard = seconds.toFixed(2);
-  button.disabled = state === "empty" || state === "ended";
+  button.disabled = state === "empty" || state === "over";
   button.textContent = state === "playing" ? "Pause" : "Listen so far";
   text.textContent = {
     empty: "You can listen while the take is made.",
     ready: `${ready.toFixed(1)} s ready to be heard`,
     playing: `${seconds.toFixed(1)} of ${ready.toFixed(1)} s`,
-    ended: `Heard all ${ready.toFixed(1)} s`,
+    over: "The take is in the player below.",
   }[state];
 }
 

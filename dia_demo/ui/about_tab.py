@@ -21,8 +21,8 @@ where Dia is six gigabytes: it speaks in two flat, robot-like voices, knows comm
 best, does not laugh, and does not imitate a voice prompt well. **How it sounds says nothing about
 how Dia sounds.**
 
-**Dia-1.6B** is the real one. It needs about 7 GB of memory in bfloat16 and 13 GB in float32, and
-several seconds of work for a second of speech on a small CPU. To load it:
+**Dia-1.6B** is the real one. It needs about 5 GB of memory in bfloat16 and 8 GB in float32, and
+on a small CPU several seconds of work for a second of speech. To load it:
 
 - choose it under *Model*: the first run fetches about 7 GB from the Hugging Face hub and keeps
   them for the next time; or
@@ -47,6 +47,18 @@ at most. Nothing is sent anywhere else, nothing is counted. Only a model from th
 fetched, when you choose one.
 
 A WAV or FLAC you download carries its script's settings, seed and model inside.
+
+## For programs
+
+The same run is offered to programs (`pip install gradio_client`); `?view=api` at the end of this
+page's address lists every argument.
+
+```text
+from gradio_client import Client
+
+client = Client("http://127.0.0.1:7860")
+wav, figures = client.predict(script="[S1] Hello. [S2] Hi. [S1]", api_name="/generate")
+```
 
 ## Licences
 

@@ -6,8 +6,8 @@ import gradio as gr
 
 from dia_demo.services.machine import describe_machine
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui import about_tab, form, generate_tab, markup
+from dia_demo.services.synthesis import Synthesis, random_seed
+from dia_demo.ui import about_tab, api, form, generate_tab, markup
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.live import LiveAudio
@@ -40,6 +40,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         _show_first_report(handlers, parts, info)
         wire_run(parts, handlers)
         wire_form(parts, handlers)
+        api.offer(parts, handlers)
         wire_memory(page, parts, handlers, memory)
         page.unload(handlers.closed)
     # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
@@ -70,7 +71,7 @@ def _show_first_report(handlers: Handlers, parts: Parts, info) -> None:
 
 
 def wire_run(parts: Parts, handlers: Handlers) -> None:
-    """Generate, Stop, and the same run for programs."""
+    """Generate and Stop."""
     outputs = [
         parts.generate,
         parts.stop,
@@ -84,17 +85,16 @@ def wire_run(parts: Parts, handlers: Handlers) -> None:
         parts.figures,
         parts.spectrogram,
     ]
+    # Named, so that "generate" stays free for the endpoint that programs use.
     parts.generate.click(
-        handlers.generate, parts.inputs, outputs, show_progress="hidden", api_visibility="private"
+        handlers.generate,
+        parts.inputs,
+        outputs,
+        show_progress="hidden",
+        api_name="press_generate",
+        api_visibility="private",
     )
     parts.stop.click(handlers.stop, None, parts.stop, queue=False, api_visibility="private")
-    gr.on(
-        [],
-        handlers.api_generate,
-        parts.inputs,
-        [parts.take, parts.api_figures],
-        api_name="generate",
-    )
 
 
 def wire_form(parts: Parts, handlers: Handlers) -> None:
@@ -118,8 +118,8 @@ def wire_form(parts: Parts, handlers: Handlers) -> None:
         [*(fields[name] for name in form.SAMPLING), parts.model_note],
         **quiet,
     )
-    parts.dice.click(form.random_seed, None, fields["seed"], **quiet)
-    parts.keep_seed.click(lambda seed: seed, parts.take_seed, fields["seed"], **quiet)
+    parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **quiet)
+    parts.keep_seed.click(str, parts.take_seed, fields["seed"], **quiet)
 
 
 def wire_memory(page: gr.Blocks, parts: Parts, handlers: Handlers, memory: gr.BrowserState) -> None:
@@ -129,6 +129,7 @@ def wire_memory(page: gr.Blocks, parts: Parts, handlers: Handlers, memory: gr.Br
         handlers.restore,
         memory,
         [*remembered, parts.model_note],
+        queue=False,
         show_progress="hidden",
         api_visibility="private",
     ).then(None, None, None, js="() => { window.diaRestored = true; }")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ class Form:
     max_tokens: int
     top_p: float
     top_k: int
-    seed: float | None
+    seed: str | float | None
     speed: float
     voice_prompt: str | None
     voice_transcript: str
@@ -61,13 +60,20 @@ REMEMBERED = tuple(name for name in FIELDS if name not in ("voice_prompt", "xpu"
 SAMPLING = ("temperature", "cfg_scale", "max_tokens", "top_p", "top_k")
 
 
-def chosen_seed(seed: float | None) -> int:
-    """The seed asked for, or a random one for blank and -1."""
-    if seed is None or seed == "" or seed == -1:
+def chosen_seed(seed: str | float | None) -> int:
+    """The seed asked for, or a random one for blank and -1. InputError for what is no seed."""
+    text = "" if seed is None else str(seed).strip()
+    if text in ("", "-1", "-1.0"):
         return random_seed()
-    if isinstance(seed, float) and not (math.isfinite(seed) and seed == int(seed)):
-        raise InputError(f"seed must be a whole number from 0 to {SEED_LIMIT}, not {seed!r}.")
-    return int(seed)
+    try:
+        value = float(text)
+        if value != int(value):
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"seed must be a whole number from 0 to {SEED_LIMIT}, or blank, not {text!r}."
+        ) from None
+    return int(value)
 
 
 def defaults_of(info: ModelInfo) -> dict[str, float]:

@@ -35,7 +35,6 @@ class Parts:
     take_seed: gr.State
     figures: gr.HTML
     spectrogram: gr.HTML
-    api_figures: gr.JSON
 
     @property
     def inputs(self) -> list[gr.components.Component]:
@@ -90,13 +89,11 @@ def _script_part():
     script = gr.Textbox(
         value=examples[0]["script"],
         label="Script",
-        info="[S1] and [S2] before each turn: two speakers, in English.",
         placeholder="[S1] Good morning. Did you sleep well?\n[S2] Yes, thank you.",
         lines=7,
         max_lines=14,
         elem_id="script",
     )
-    report = gr.HTML(elem_id="report", js_on_load=_asset("repair.js"))
     gr.Examples(
         [[one["script"]] for one in examples],
         inputs=[script],
@@ -106,6 +103,8 @@ def _script_part():
         api_visibility="private",
     )
     generate = gr.Button("Generate", variant="primary", elem_id="generate")
+    # Below the button, which then stays where it is while remarks come and go.
+    report = gr.HTML(elem_id="report", js_on_load=_asset("repair.js"))
     return script, report, generate
 
 
@@ -151,7 +150,6 @@ def _take_part(hear) -> dict[str, gr.components.Component]:
         "take_seed": gr.State(None),
         "figures": gr.HTML(markup.figures_table(present.NO_FIGURES), js_on_load=None),
         "spectrogram": gr.HTML(markup.spectrogram_figure(None), js_on_load=None),
-        "api_figures": gr.JSON(visible=False, label="Figures"),
     }
 
 
@@ -165,11 +163,11 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
         parts["top_p"] = _slider(info, "top_p", "Top-p", 0.01, TOP_P_INFO)
         parts["top_k"] = _slider(info, "top_k", "Top-k", 1, TOP_K_INFO)
         with gr.Row(elem_id="seed-row"):
-            parts["seed"] = gr.Number(
+            # A text: gradio's number field turns "nothing" into 0 as soon as it is shown.
+            parts["seed"] = gr.Textbox(
                 label="Seed",
-                info="Blank or -1: a new one each time. The seed used stands with the take.",
-                placeholder="random",
-                precision=0,
+                placeholder="blank or -1: a new one each time",
+                max_lines=1,
                 elem_id="seed",
             )
             parts["dice"] = gr.Button("Roll the dice", size="sm", scale=0, elem_id="dice")
@@ -185,8 +183,8 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
             elem_id="voice-prompt",
         )
         parts["voice_transcript"] = gr.Textbox(
-            label="Transcript",
-            info="Exactly what the prompt says, with its tags. 5 to 10 s of clear speech do best.",
+            label="Words of the prompt",
+            info="Its exact transcript, with tags. 5 to 10 s of clear speech do best.",
             placeholder="[S1] The words of the recording.",
             lines=2,
             elem_id="transcript",

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 
 import gradio as gr
 
 from dia_demo import audio
-from dia_demo.engine.events import (
-    AudioChunk,
-    Cancelled,
-    Failed,
-    Finished,
-    Progress,
-)
-from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.engine.events import AudioChunk, Cancelled, Finished, Progress, Result
+from dia_demo.errors import DiaDemoError
 from dia_demo.services.synthesis import Synthesis, Take
 from dia_demo.ui import form, markup, present
 from dia_demo.ui.generate_tab import Parts, max_tokens_info
@@ -62,7 +54,7 @@ class Handlers:
         # with this block.
         with (
             self.sessions.run(request.session_hash) as cancel,
-            self._scratch() as folder,
+            self.scratch() as folder,
         ):
             try:
                 yield from self._run(form.Form(*values), cancel, live, Path(folder))
@@ -92,7 +84,7 @@ class Handlers:
                     self.parts.status: markup.status_card(status),
                     self.parts.live: live.state(),
                 }
-                if isinstance(event, Finished | Cancelled) and _has_audio(event.result):
+                if isinstance(event, Finished | Cancelled) and has_audio(event.result):
                     update |= self._show(self.synthesis.take(asked, event.result), folder)
                 yield update
 
@@ -115,7 +107,7 @@ class Handlers:
             parts.spectrogram: markup.spectrogram_figure(picture, seconds),
         }
 
-    def _scratch(self) -> tempfile.TemporaryDirectory:
+    def scratch(self) -> tempfile.TemporaryDirectory:
         """A folder for the files of one take, until gradio has its own copies."""
         home = self.synthesis.settings.takes_folder
         home.mkdir(parents=True, exist_ok=True)
@@ -129,62 +121,6 @@ class Handlers:
     def closed(self, request: gr.Request) -> None:
         """The page was closed or reloaded: nobody waits for its run any more."""
         self.sessions.stop(request.session_hash)
-
-    def api_generate(
-        self,
-        script,
-        temperature,
-        cfg_scale,
-        max_tokens,
-        top_p,
-        top_k,
-        seed,
-        speed,
-        voice_prompt,
-        voice_transcript,
-        model,
-        precision,
-        xpu,
-        request: gr.Request,
-    ) -> Iterator[tuple]:
-        """Speak a script. Returns the take as a WAV file, and its figures.
-
-        Whatever is left out is the model's own default; seed None or -1 is a random one.
-        """
-        values = form.Form(
-            script,
-            temperature,
-            cfg_scale,
-            max_tokens,
-            top_p,
-            top_k,
-            seed,
-            speed,
-            voice_prompt,
-            voice_transcript,
-            model,
-            precision,
-            xpu,
-        )
-        with (
-            self.sessions.run(request.session_hash) as cancel,
-            self._scratch() as folder,
-        ):
-            try:
-                take = self._whole_take(values, cancel)
-                yield str(take.save(Path(folder) / "take.wav")), asdict(take.figures)
-            except Exception as error:
-                raise gr.Error(present.explain(error), print_exception=False) from error
-
-    def _whole_take(self, values: form.Form, cancel: threading.Event) -> Take:
-        asked = values.to_request(self.synthesis.settings.runtime)
-        with closing(self.synthesis.stream(asked, cancel)) as events:
-            for event in events:
-                if isinstance(event, Failed):
-                    raise RunError(event.message)
-                if isinstance(event, Finished | Cancelled) and _has_audio(event.result):
-                    return self.synthesis.take(asked, event.result)
-        raise RunError("The run was stopped before it made any audio.")
 
     # -- the form ------------------------------------------------------------------------------
 
@@ -246,7 +182,8 @@ class Handlers:
             return None
 
 
-def _has_audio(result) -> bool:
+def has_audio(result: Result | None) -> bool:
+    """Whether there is something to hear."""
     return result is not None and result.samples is not None and len(result.samples) > 0
 
 

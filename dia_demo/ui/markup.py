@@ -30,7 +30,7 @@ def status_card(status: Status) -> str:
         f'<div class="status" data-state="{escape(status.state)}">'
         f'<p class="status-line"><strong>{escape(status.headline)}</strong> '
         f'<span class="status-detail">{escape(status.detail)}</span></p>'
-        f'<div class="bar" role="progressbar" aria-label="Progress of the take" aria-valuemin="0" '
+        f'<div class="bar" role="progressbar" aria-label="Progress" aria-valuemin="0" '
         f'aria-valuemax="100"{now} aria-valuetext="{escape(status.detail)}">'
         f'<div class="bar-fill" style="width: {width}%"></div></div>'
         f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in status.notes)}</ul>'
@@ -50,7 +50,7 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
     findings = "".join(_finding(index, one) for index, one in enumerate(report.findings))
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>'
-        f'<ul class="findings" aria-label="Remarks on the script">{findings}</ul></div>'
+        f'<ul class="findings" aria-label="Remarks">{findings}</ul></div>'
     )
 
 
@@ -78,7 +78,7 @@ def figures_table(rows: Iterable[tuple[str, str]]) -> str:
     cells = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows
     )
-    return f'<dl class="figures" aria-label="Figures of the take">{cells}</dl>'
+    return f'<dl class="figures" aria-label="Figures">{cells}</dl>'
 
 
 def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:
@@ -89,7 +89,8 @@ def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:
             "<figcaption>&nbsp;</figcaption></figure>"
         )
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
+    # The colours lie on one line from dark to bright, so that 256 of them are all there is to see.
+    Image.fromarray(pixels).quantize(256).save(buffer, "PNG", optimize=True)
     source = base64.b64encode(buffer.getvalue()).decode("ascii")
     return (
         f'<figure class="spectrogram"><img src="data:image/png;base64,{source}" '
