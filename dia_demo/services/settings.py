@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dia_demo.config import Range, RuntimeConfig
+from dia_demo.config import PRECISIONS, Range, RuntimeConfig
 from dia_demo.errors import InputError
 
 QUEUE_SIZE = 8
@@ -41,11 +41,12 @@ class Settings:
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
         """Raises InputError, naming the variable, for a value that cannot be."""
         threads = _whole(env, "DIA_THREADS", None, 1)
-        runtime = RuntimeConfig(
-            model=env.get("DIA_MODEL") or RuntimeConfig.model,
-            precision=env.get("DIA_PRECISION") or RuntimeConfig.precision,
-            threads=threads,
-        )
+        precision = env.get("DIA_PRECISION") or RuntimeConfig.precision
+        if precision not in PRECISIONS:
+            allowed = ", ".join(PRECISIONS)
+            raise InputError(f"DIA_PRECISION must be one of {allowed}, not {precision!r}.")
+        model = env.get("DIA_MODEL") or RuntimeConfig.model
+        runtime = RuntimeConfig(model=model, precision=precision, threads=threads)
         takes, kept = env.get("DIA_TAKES"), env.get("DIA_KEPT")
         return cls(
             runtime=runtime,
