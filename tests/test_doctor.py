@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from checkpoints import SMALL, write_small
+from checkpoints import write_small
 from huggingface_hub import constants
 
 from dia_demo import machine
@@ -11,7 +11,6 @@ from dia_demo.cli import main
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
-from dia_demo.services import doctor
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
 
@@ -83,14 +82,6 @@ def test_the_command_prints_the_report_and_exits_by_it(folder, capsys):
     assert json.loads(capsys.readouterr().out)["ready"] is False
 
 
-def test_needed_memory_follows_precision(folder):
-    sizes = {
-        precision: doctor._room(SMALL, precision, doctor.describe_machine()).text
-        for precision in ("float32", "bfloat16")
-    }
-    assert all("GiB" in text for text in sizes.values())
-
-
 # The machine
 
 
@@ -150,5 +141,4 @@ def test_an_empty_environment_is_the_default():
 def test_an_impossible_environment_names_the_variable(name, value):
     with pytest.raises(InputError) as caught:
         Settings.from_env({name: value})
-    said = str(caught.value)
-    assert value in said and (name in said or "precision" in said)
+    assert value in str(caught.value) and name in str(caught.value)
