@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.loop import step
+from dia_demo.engine.loop import Batch
 from dia_demo.engine.rows import Row
-from dia_demo.engine.sampling import Sampler
 from dia_demo.machine import granted_cores
 from dia_demo.model import checkpoint
+from dia_demo.model.linear import use_fastest
 from dia_demo.text import encode_script
 from tools.torchaudio_guard import hide_broken_torchaudio
 
@@ -42,8 +42,8 @@ def ours(folder: Path, precision: str, positions: int) -> Callable[[], None]:
     params = GenerationParams(temperature=1.2, max_tokens=positions)
     row = Row(model.config, encode_script(SCRIPT), params)
     row.cache = model.encode(row.text, row.guidance, positions)
-    sampler = Sampler.of([params], model.config.decoder.eos, model.config.decoder.vocab_size)
-    return lambda: step(model, [row], sampler)
+    use_fastest(model)
+    return Batch(model, [row]).step
 
 
 def transformers(folder: Path, precision: str, positions: int) -> Callable[[], None]:
@@ -95,6 +95,7 @@ def main() -> None:
         "ours": ours(options.folder, options.precision, positions),
         "transformers": transformers(options.folder, options.precision, positions),
     }
+    print(f"both loaded; timing {options.steps} steps of each", flush=True)
     times: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(options.steps + 3):
         for name, run in sides.items():

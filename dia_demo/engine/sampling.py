@@ -28,6 +28,7 @@ class Sampler:
     top_k: Tensor
     eos: int
     candidates: int
+    all_greedy: bool
 
     @classmethod
     def of(cls, params: Sequence[GenerationParams], eos: int, vocab_size: int) -> Sampler:
@@ -41,6 +42,7 @@ class Sampler:
             top_k=column("top_k"),
             eos=eos,
             candidates=min(max(one.top_k for one in params), vocab_size),
+            all_greedy=all(one.temperature == 0 for one in params),
         )
 
     def __call__(self, cond_RCV: Tensor, uncond_RCV: Tensor, uniforms_RC: Tensor) -> Tensor:
@@ -52,7 +54,7 @@ class Sampler:
         allowed = keep_guided(cond_RCV, uncond_RCV, self.cfg_scale, self.top_k, self.candidates)
         allowed = apply_eos_rule(forbid_specials(allowed, self.eos), self.eos)
         greedy = allowed.argmax(dim=-1)
-        if not self.temperature.any():
+        if self.all_greedy:
             return greedy
         codes, probabilities = nucleus(
             allowed, self.temperature, self.top_k, self.top_p, self.candidates

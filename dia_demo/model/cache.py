@@ -31,29 +31,39 @@ class RowCache:
         self.length = 0
         like = cross[0][0]
         slots = min(FIRST_POSITIONS, max_positions)
-        shape = (config.num_layers, 2, self.halves, config.num_kv_heads, slots, config.head_dim)
-        self._kv = torch.full(shape, torch.nan, dtype=like.dtype, device=like.device)
+        shape = (self.halves, config.num_kv_heads, slots, config.head_dim)
+        self._keys = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
+        self._values = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes held for self- and cross-attention."""
+        pairs = [*self.cross, *zip(self._keys, self._values, strict=True)]
+        return sum(k.nbytes + v.nbytes for k, v in pairs)
 
     def reserve(self, count: int) -> None:
         """Make room for `count` more positions, before a forward pass writes them."""
         needed = self.length + count
-        slots = self._kv.shape[4]
+        slots = self._keys[0].shape[2]
         if needed <= slots:
             return
         assert needed <= self.max_positions, "a row ran past its max_tokens"
         while slots < needed:
             slots = min(2 * slots, self.max_positions)
-        shape = (*self._kv.shape[:4], slots, self._kv.shape[5])
-        grown = self._kv.new_full(shape, torch.nan)
-        grown[..., : self.length, :] = self._kv[..., : self.length, :]
-        self._kv = grown
+        for tensors in (self._keys, self._values):
+            for layer, old in enumerate(tensors):
+                grown = old.new_full((*old.shape[:2], slots, old.shape[3]), torch.nan)
+                grown[:, :, : self.length] = old[:, :, : self.length]
+                tensors[layer] = grown
 
     def write(self, layer: int, k_BTGK: Tensor, v_BTGK: Tensor) -> tuple[Tensor, Tensor]:
         """Append this layer's positions; returns all of k and v so far, [halves, G, S, K]."""
-        end = self.length + k_BTGK.shape[1]
-        self._kv[layer, 0, :, :, self.length : end] = k_BTGK.transpose(1, 2)
-        self._kv[layer, 1, :, :, self.length : end] = v_BTGK.transpose(1, 2)
-        return self._kv[layer, 0, :, :, :end], self._kv[layer, 1, :, :, :end]
+        count = k_BTGK.shape[1]
+        keys, values = self._keys[layer], self._values[layer]
+        keys.narrow(2, self.length, count).copy_(k_BTGK.transpose(1, 2))
+        values.narrow(2, self.length, count).copy_(v_BTGK.transpose(1, 2))
+        end = self.length + count
+        return keys.narrow(2, 0, end), values.narrow(2, 0, end)
 
     def advance(self, count: int) -> None:
         """All layers have written `count` positions."""

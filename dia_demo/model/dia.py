@@ -6,7 +6,7 @@ that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -86,17 +86,15 @@ class DecoderLayer(nn.Module):
         mixed = self._attend_self(q, k, v, caches, index)
         x_BTD = x_BTD + self.self_attention.o_proj(mixed)
         q = self.cross_attention.queries(self.pre_ca_norm(x_BTD, dtype))
-        parts = zip(q.split([cache.halves for cache in caches]), caches, strict=True)
-        mixed = _join(attend(q_row, *cache.cross[index]) for q_row, cache in parts)
+        mixed = _join(attend(q_row, *c.cross[index]) for c, (q_row,) in _by_row(caches, q))
         x_BTD = x_BTD + self.cross_attention.o_proj(mixed)
         return x_BTD + self.mlp(self.pre_mlp_norm(x_BTD, dtype))
 
     def _attend_self(self, q, k, v, caches: Sequence[RowCache], index: int) -> Tensor:
-        halves = [cache.halves for cache in caches]
-        parts = zip(q.split(halves), k.split(halves), v.split(halves), caches, strict=True)
+        causal = q.shape[1] > 1
         return _join(
-            attend(q_row, *cache.write(index, k_row, v_row), causal=q.shape[1] > 1)
-            for q_row, k_row, v_row, cache in parts
+            attend(q_row, *cache.write(index, k_row, v_row), causal=causal)
+            for cache, (q_row, k_row, v_row) in _by_row(caches, q, k, v)
         )
 
 
@@ -123,14 +121,13 @@ class Decoder(nn.Module):
         """
         B, T, C = codes_BTC.shape
         assert T == 1 or all(cache.length == 0 for cache in caches)
-        dtype = self.embeddings.weight.dtype
-        device = codes_BTC.device
-        offsets = torch.arange(C, device=device) * self.config.vocab_size
+        dtype, device = self.embeddings.weight.dtype, codes_BTC.device
+        offsets = torch.arange(0, C * self.config.vocab_size, self.config.vocab_size, device=device)
         x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
-        lengths = [cache.length for cache in caches for _ in range(cache.halves)]
-        positions_BT = torch.tensor(lengths, device=device)[:, None] + torch.arange(
-            T, device=device
-        )
+        starts = [[cache.length] for cache in caches for _ in range(cache.halves)]
+        positions_BT = torch.tensor(starts, device=device)
+        if T > 1:
+            positions_BT = positions_BT + torch.arange(T, device=device)
         rotation = rotary.at(positions_BT)
         for cache in caches:
             cache.reserve(T)
@@ -189,6 +186,16 @@ class Dia(nn.Module):
         return self.decoder(codes_BTC, caches, self.rotaries[1])
 
 
-def _join(parts) -> Tensor:
+def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:
+    """(cache, its slots of each tensor) for each row."""
+    if len(caches) == 1:
+        yield caches[0], tensors
+        return
+    halves = [cache.halves for cache in caches]
+    slots = zip(*(tensor.split(halves) for tensor in tensors), strict=True)
+    yield from zip(caches, slots, strict=True)
+
+
+def _join(parts: Iterable[Tensor]) -> Tensor:
     parts = list(parts)
     return parts[0] if len(parts) == 1 else torch.cat(parts)

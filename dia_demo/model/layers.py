@@ -31,25 +31,28 @@ class RMSNorm(nn.Module):
 
 
 class Rotary:
-    """Cosines and sines of rotary positions, half-split, float32 [positions, K / 2]."""
+    """Cosines and sines of rotary positions, half-split, float32 [positions, K].
+
+    The sines of the first half are negated, so that turning is x * cos + swapped(x) * sin.
+    """
 
     def __init__(self, head_dim: int, theta: float, positions: int, device: torch.device) -> None:
         exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
         angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
-        self.cos = angles.cos().to(device)
-        self.sin = angles.sin().to(device)
+        self.cos = torch.cat((angles.cos(), angles.cos()), dim=-1).to(device)
+        self.sin = torch.cat((-angles.sin(), angles.sin()), dim=-1).to(device)
 
     def at(self, positions_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """(cos, sin) [B, T, 1, K / 2] for the given positions."""
+        """(cos, sin) [B, T, 1, K] for the given positions."""
         return self.cos[positions_BT].unsqueeze(2), self.sin[positions_BT].unsqueeze(2)
 
 
 def rotate(x_BTHK: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     """Turn the first half of each head against the second; float32 inside, dtype kept."""
     cos, sin = rotation
-    first, second = x_BTHK.float().chunk(2, dim=-1)
-    turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
-    return turned.to(x_BTHK.dtype)
+    x = x_BTHK.float()
+    swapped = x.roll(x.shape[-1] // 2, dims=-1)
+    return (x * cos).addcmul_(swapped, sin).to(x_BTHK.dtype)
 
 
 def attend(q_BTHK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, causal: bool = False) -> Tensor:
