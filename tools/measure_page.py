@@ -1,0 +1,64 @@
+"""What a person waits for on the page, measured in a real browser with the embedded voice.
+
+    python -m tools.measure_page
+
+Prints seconds from `python app.py` to a usable page (the process is started twice: the first
+start also fills the system's file cache), from the click to the first sound that can be heard
+and to the finished take, and the take's own figures. Needs requirements-dev.txt and a chromium.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import browser  # noqa: E402  (the browser tests' own ways of starting app and chromium)
+
+STARTS = 2
+TAKES = 3
+
+
+def measure_take(page: Page) -> tuple[float, float]:
+    """Seconds from the click to the first sound ready, and to the finished take."""
+    began = time.perf_counter()
+    page.get_by_role("button", name="Generate", exact=True).click()
+    page.get_by_text("s ready to be heard").wait_for()
+    first = time.perf_counter() - began
+    browser.wait_state(page, "done", "cut")
+    return first, time.perf_counter() - began
+
+
+def measure_start(play, folder: Path) -> None:
+    """One start of the app, and a few takes of the script it opens with."""
+    executable = browser.find_chromium(play.chromium.executable_path)
+    chromium = play.chromium.launch(executable_path=executable, args=browser.CHROMIUM_ARGS)
+    began = time.perf_counter()
+    with browser.running_app(folder) as url:
+        page = chromium.new_page()
+        page.set_default_timeout(600_000)
+        page.goto(url)
+        page.wait_for_function("window.diaRestored === true")
+        print(f"page usable {time.perf_counter() - began:.1f} s after the start")
+        for number in range(TAKES):
+            first, whole = measure_take(page)
+            names = ("Audio", "Realtime factor", "Tokens alone", "Codec alone")
+            figures = ", ".join(f"{name} {browser.figure(page, name)}" for name in names)
+            print(f"take {number + 1}: first sound {first:.1f} s, done {whole:.1f} s ({figures})")
+    chromium.close()
+
+
+def main() -> None:
+    with sync_playwright() as play:
+        for _ in range(STARTS):
+            with tempfile.TemporaryDirectory() as folder:
+                measure_start(play, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
