@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dia_demo import audio, cli_compare
+from dia_demo import audio, cli_compare, cli_device
 from dia_demo.cli_parts import (
     Parser,
     Status,
@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(run=_doctor)
     add_runtime(doctor)
     doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--report", type=Path, metavar="FILE", help="keep a device's self-check")
     return parser
 
 
@@ -191,6 +192,8 @@ def _print_figures(result: Result, options: argparse.Namespace) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    if options.device != "cpu":
+        return cli_device.check(options)
     report = examine(runtime_of(options, Settings.from_env()))
     print(json.dumps(asdict(report)) if options.json else report.as_text())
     return 0 if report.ready else 1

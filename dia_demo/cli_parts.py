@@ -32,11 +32,14 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--precision", choices=PRECISIONS)
     parser.add_argument("--device", choices=DEVICES, default="cpu")
     parser.add_argument("--threads", type=int, metavar="N")
+    insist = "run on a device that passed its self-check but is slower than the CPU"
+    parser.add_argument("--insist", action="store_true", default=None, help=insist)
 
 
 def runtime_of(options: argparse.Namespace, settings: Settings) -> RuntimeConfig:
     """The environment's settings, overruled by what was given."""
-    given = {name: getattr(options, name) for name in ("model", "precision", "device", "threads")}
+    names = ("model", "precision", "device", "threads", "insist")
+    given = {name: getattr(options, name) for name in names}
     return replace(settings.runtime, **{k: v for k, v in given.items() if v is not None})
 
 

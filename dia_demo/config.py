@@ -13,7 +13,8 @@ from pathlib import Path
 from dia_demo.errors import InputError
 
 PRECISIONS = ("auto", "float32", "bfloat16")
-DEVICES = ("cpu", "xpu")
+# cuda goes through the same self-check as xpu; the page does not offer it.
+DEVICES = ("cpu", "xpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,16 @@ class GenerationParams:
 
 @dataclass(frozen=True)
 class RuntimeConfig:
-    """Which model runs where and how. `threads` None means one per core really granted."""
+    """Which model runs where and how. `threads` None means one per core really granted.
+
+    insist: run on an accelerator although it was slower than the CPU in its race.
+    """
 
     model: str = "nano"
     precision: str = "auto"
     device: str = "cpu"
     threads: int | None = None
+    insist: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in (("precision", PRECISIONS), ("device", DEVICES)):

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
+RENDER_NODES = Path("/sys/class/drm")
+INTEL = "0x8086"
 
 
 def granted_cores() -> int:
@@ -47,6 +49,19 @@ def memory_bytes() -> int | None:
     except (AttributeError, ValueError, OSError):
         pass
     return min(found) if found else None
+
+
+def has_intel_graphics() -> bool | None:
+    """Whether Linux sees a graphics device by Intel; None on other systems."""
+    if not sys.platform.startswith("linux"):
+        return None
+    for file in RENDER_NODES.glob("renderD*/device/vendor"):
+        try:
+            if file.read_text().strip() == INTEL:
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def peak_rss_bytes() -> int:

@@ -335,7 +335,7 @@ def test_shortest_max_tokens_holds_exactly_one_frame():
     [
         ("precision", "float16"),
         ("precision", None),
-        ("device", "cuda"),
+        ("device", "tpu"),
         ("threads", 0),
         ("threads", 1.5),
         ("threads", True),

@@ -7,19 +7,24 @@ from dataclasses import dataclass
 import torch
 
 from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.errors import InputError
-from dia_demo.machine import granted_cores
+from dia_demo.machine import granted_cores, has_intel_graphics
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 SMALL_WEIGHTS = 30_000_000
+XPU_INDEX = "https://download.pytorch.org/whl/xpu"
+# What an accelerator may run: float32, and bfloat16 after a check of its own.
+ACCELERATOR_PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
 class XpuStatus:
-    """Whether the experimental XPU toggle may be used, and in plain words why not."""
+    """Whether an accelerator may be tried at all, in plain words why not, and which card it is."""
 
     usable: bool
     reason: str
+    card: Card | None = None
 
 
 @dataclass(frozen=True)
@@ -33,32 +38,88 @@ class Placement:
 
 
 def xpu_status() -> XpuStatus:
-    """What keeps an Intel GPU from being used."""
+    """What keeps an Intel GPU from being used, if anything does."""
     if getattr(torch.version, "xpu", None) is None:
+        version = torch.__version__.split("+")[0]
         return XpuStatus(
             False,
-            "this build of torch has no XPU support; Intel GPUs need the XPU build from "
-            "pytorch.org's own xpu index.",
+            f"this build of torch ({torch.__version__}) has no XPU support. With an Intel GPU, run "
+            f"`pip install --force-reinstall torch=={version} --index-url {XPU_INDEX}` and start "
+            "again.",
         )
-    if not torch.xpu.is_available():
-        return XpuStatus(False, "torch finds no Intel GPU or no working driver for one.")
-    return XpuStatus(
-        False,
-        "an Intel GPU is there, but this version has no self-check yet, and without one it "
-        "must not run: earlier projects got distorted audio.",
-    )
+    if not _is_available("xpu"):
+        return XpuStatus(False, _why_no_xpu(has_intel_graphics()))
+    status = _card_status("xpu")
+    if status.card is not None and status.card.integrated:
+        return XpuStatus(
+            False,
+            f"only an integrated GPU is here ({status.card.name}): it reads the same memory as the "
+            "CPU, so it cannot be faster, and nobody has heard it speak right.",
+            status.card,
+        )
+    return status
 
 
-def place(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
-    """Decide device, precision and threads. InputError where what is asked cannot be had."""
-    if runtime.device == "xpu":
-        raise InputError(f"The XPU cannot be used: {xpu_status().reason} Use --device cpu.")
+def device_status(device: str) -> XpuStatus:
+    """Like `xpu_status`, for any accelerator: "xpu" or "cuda"."""
+    if device == "xpu":
+        return xpu_status()
+    if not _is_available(device):
+        return XpuStatus(False, f"torch finds no {device} device here.")
+    return _card_status(device)
+
+
+def _is_available(device: str) -> bool:
+    try:
+        return bool(getattr(torch, device).is_available())
+    except (RuntimeError, AttributeError, OSError):
+        return False
+
+
+def _card_status(device: str) -> XpuStatus:
+    try:
+        return XpuStatus(True, "", Backend(device).card())
+    except Exception as error:  # Chips exist that are "available" and fail at the first question.
+        return XpuStatus(
+            False, f"torch finds a {device} device that does not answer: {explain(error)}."
+        )
+
+
+def _why_no_xpu(intel_graphics: bool | None) -> str:
+    if intel_graphics is None:
+        return (
+            "torch finds no Intel GPU: either there is none, or its driver is missing. Install "
+            "Intel's graphics driver and start again."
+        )
+    if intel_graphics:
+        return (
+            "an Intel GPU is here, but torch finds no working driver for it: install "
+            "intel-opencl-icd and libze-intel-gpu1 (Level Zero), and make sure that you may use "
+            "/dev/dri (group render)."
+        )
+    return "there is no Intel GPU in this machine."
+
+
+def place(
+    runtime: RuntimeConfig, config: ModelConfig, status: XpuStatus | None = None
+) -> Placement:
+    """Decide device, precision and threads. InputError where what is asked cannot be had.
+
+    status: of the accelerator asked for, looked up where it is not given. Whether that has passed
+    its self-check is asked by `Accelerator.place`.
+    """
+    if runtime.device != "cpu":
+        status = status or device_status(runtime.device)
+        if not status.usable:
+            name = runtime.device.upper()
+            raise InputError(f"The {name} cannot be used: {status.reason} Use --device cpu.")
     cores = granted_cores()
     threads = runtime.threads or cores
     if threads > cores:
         raise InputError(f"threads must be from 1 to {cores}, the cores granted here: {threads}.")
-    precision, reason = _precision(runtime.precision, config)
-    return Placement("cpu", precision, threads, reason)
+    choose = _precision if runtime.device == "cpu" else _accelerator_precision
+    precision, reason = choose(runtime.precision, config)
+    return Placement(runtime.device, precision, threads, reason)
 
 
 def has_fast_bfloat16() -> bool:
@@ -75,6 +136,15 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
     if has_fast_bfloat16():
         return "bfloat16", "this CPU multiplies bfloat16 itself, and half the bytes are read"
     return "float32", "this CPU has no fast bfloat16"
+
+
+def _accelerator_precision(asked: str, config: ModelConfig) -> tuple[str, str]:
+    if asked == "auto":
+        return "float32", "the precision in which an accelerator is compared with the CPU"
+    if asked not in ACCELERATOR_PRECISIONS:
+        allowed = " or ".join(ACCELERATOR_PRECISIONS)
+        raise InputError(f"An accelerator runs in {allowed}, not {asked}: choose auto or one.")
+    return asked, "as asked"
 
 
 def decoder_weights(config: ModelConfig) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.accelerator import Accelerator, default_verdicts
 from dia_demo.engine.devices import Placement, place
 from dia_demo.engine.events import (
     AudioChunk,
@@ -26,8 +27,11 @@ from dia_demo.engine.events import (
     Started,
 )
 from dia_demo.engine.loop import run
+from dia_demo.engine.remote import RemoteDia
 from dia_demo.engine.rows import Row
-from dia_demo.errors import DiaDemoError
+from dia_demo.engine.selfcheck.verdicts import VerdictStore
+from dia_demo.engine.watch import check_waveform
+from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.machine import peak_rss_bytes
 from dia_demo.model import checkpoint
 from dia_demo.model.codec import Codec, load_codec
@@ -41,33 +45,62 @@ REPORT_SECONDS = 0.2
 log = logging.getLogger(__name__)
 
 
-class Engine:
-    """Built by `Engine.load`. One stream at a time: callers take turns (services/queue.py)."""
+class _AcceleratorFailed(RunError):
+    """The device is at fault, not the request: it must not run again before it is checked."""
 
-    def __init__(self, name: str, folder: Path, model: Dia, placement: Placement) -> None:
+
+class Engine:
+    """Built by `Engine.load`. One stream at a time: callers take turns (services/queue.py).
+
+    With an accelerator the model lies in that device's own process, and `closed` is True once it
+    has failed: then the engine is of no more use.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        model: Dia | RemoteDia,
+        placement: Placement,
+        accelerator: Accelerator | None = None,
+    ) -> None:
         self.name = name
         self.folder = folder
         self.model = model
         self.placement = placement
+        self.accelerator = accelerator
+        self.closed = False
         self.format = codec_format(folder)
         self._codec: Codec | None = None
 
     @classmethod
-    def load(cls, runtime: RuntimeConfig) -> Generator[Loading, None, Engine]:
+    def load(
+        cls, runtime: RuntimeConfig, accelerator: Accelerator | None = None
+    ) -> Generator[Loading, None, Engine]:
         """Find, fetch where needed, and load; yields Loading events, returns the engine.
 
-        Raises InputError where the model cannot be had, does not fit, or cannot run as asked.
+        Raises InputError where the model cannot be had, does not fit, or cannot run as asked: an
+        accelerator without a passed self-check among them.
         """
         folder = checkpoint.local_folder(runtime.model)
         if folder is None:
             fetching = fetch_checkpoint(runtime.model)
             folder = yield from _as_loading(f"Fetching {runtime.model}", fetching)
-        placement = place(runtime, ModelConfig.from_folder(folder))
+        config = ModelConfig.from_folder(folder)
+        if runtime.device != "cpu":
+            accelerator = accelerator or Accelerator.named(
+                runtime.device, VerdictStore(default_verdicts())
+            )
+            placement = accelerator.place(runtime, config, folder)
+            loading = accelerator.load(placement, folder)
+            what = f"Loading {runtime.model} on the {runtime.device.upper()}"
+            model = yield from _as_loading(what, loading)
+            return cls(runtime.model, folder, model, placement, accelerator)
+        placement = place(runtime, config)
         torch.set_num_threads(placement.threads)
         reading = checkpoint.load(folder, placement.precision, placement.device)
         model = yield from _as_loading(f"Loading {runtime.model}", reading)
-        if placement.device == "cpu":
-            log.info("%s", use_fastest(model).reason)
+        log.info("%s", use_fastest(model).reason)
         return cls(runtime.model, folder, model, placement)
 
     @property
@@ -114,6 +147,9 @@ class Engine:
             yield track.started()
         try:
             yield from self._advance(rows, tracks)
+        except _AcceleratorFailed as error:
+            said, device = self._give_up(str(error)), self.placement.device
+            yield from (Failed(said, t.index, device) for t in tracks.values() if not t.ended)
         except DiaDemoError as error:
             yield from (Failed(str(error), t.index) for t in tracks.values() if not t.ended)
         except Exception as error:
@@ -126,7 +162,7 @@ class Engine:
         try:
             while True:
                 began = perf_counter()
-                row = next(steps, None)
+                row = self._next(steps)
                 took = perf_counter() - began
                 for track in tracks.values():
                     track.token_seconds += 0.0 if track.ended else took
@@ -135,6 +171,33 @@ class Engine:
                 yield from tracks[row].after_step()
         finally:
             steps.close()
+
+    def _next(self, steps: Iterator[Row]) -> Row | None:
+        try:
+            return next(steps, None)
+        except DiaDemoError as error:
+            if self.accelerator is None:
+                raise
+            raise _AcceleratorFailed(str(error)) from error
+
+    def check_waveform(self, samples: np.ndarray) -> None:
+        """What an accelerator made must look like speech before anyone hears it."""
+        try:
+            check_waveform(samples, self.format.sample_rate, self.accelerator.usual)
+        except RunError as error:
+            raise _AcceleratorFailed(str(error)) from error
+
+    def _give_up(self, what: str) -> str:
+        """End the device's process and forget that it was trusted; returns what to say."""
+        log.error("%s failed: %s", self.placement.device, what)
+        self.close()
+        return self.accelerator.failed(self.folder, self.placement.precision, what)
+
+    def close(self) -> None:
+        """Give back what is not Python's to free: an accelerator's process."""
+        if self.accelerator is not None and not self.closed:
+            self.closed = True
+            self.model.close()
 
 
 def _as_loading(what: str, work: Generator[float, None, object]) -> Generator:
@@ -203,7 +266,10 @@ class _Track:
             yield Finished(self._result(), self.index)
 
     def _decode(self, finish: bool) -> Iterator[AudioChunk]:
-        """Hand the frames that are new to the codec, and on whatever sound that makes."""
+        """Hand the frames that are new to the codec, and on whatever sound that makes.
+
+        What an accelerator made is handed on at the end, once all of it has been checked.
+        """
         if self.decoding is None:
             return
         began = perf_counter()
@@ -212,13 +278,18 @@ class _Track:
         if finish:
             samples = np.concatenate([samples, self.decoding.finish()])
         self.codec_seconds += perf_counter() - began
+        rate = self.engine.format.sample_rate
+        start = sum(len(chunk) for chunk in self.chunks) / rate
+        self.chunks.append(samples)
+        if self.engine.accelerator is not None:
+            if not finish:
+                return
+            start, samples = 0.0, np.concatenate(self.chunks)
+            self.engine.check_waveform(samples)
         if not len(samples):
             return
         if self.first_audio is None:
             self.first_audio = perf_counter() - self.began
-        rate = self.engine.format.sample_rate
-        start = sum(len(chunk) for chunk in self.chunks) / rate
-        self.chunks.append(samples)
         yield AudioChunk(samples, rate, start, self.index)
 
     def _progress(self) -> Progress:

@@ -129,10 +129,14 @@ class Cancelled:
 
 @dataclass(frozen=True)
 class Failed:
-    """The row ended without a usable take. `message` says what happened and what to do."""
+    """The row ended without a usable take. `message` says what happened and what to do.
+
+    device: an accelerator that was at fault; then the CPU can make the same take.
+    """
 
     message: str
     row: int = 0
+    device: str = "cpu"
 
 
 Event = Waiting | Loading | Started | Progress | AudioChunk | Finished | Cancelled | Failed

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.engine.accelerator import Accelerator, default_verdicts
 from dia_demo.engine.devices import place
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
@@ -25,10 +27,13 @@ from dia_demo.engine.events import (
     Progress,
     Result,
     Started,
+    Waiting,
 )
 from dia_demo.engine.rows import Row, check_prompt
+from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.checkpoint import local_folder
+from dia_demo.model.hub import cached_config
 from dia_demo.script import encode_script, expected_seconds
 from dia_demo.services import catalogue
 from dia_demo.services.catalogue import ModelInfo
@@ -101,10 +106,18 @@ def random_seed() -> int:
 
 
 class Synthesis:
-    """What the page and the command line ask for takes. Holds at most one engine."""
+    """What the page and the command line ask for takes. Holds at most one engine.
 
-    def __init__(self, settings: Settings) -> None:
+    accelerators: gives the Accelerator of a device's name; the real ones where it is left out.
+    """
+
+    def __init__(
+        self, settings: Settings, accelerators: Callable[[str], Accelerator] | None = None
+    ) -> None:
         self.settings = settings
+        self.accelerator = accelerators or partial(
+            Accelerator.named, store=VerdictStore(default_verdicts())
+        )
         self._queue = Queue(settings.queue_size)
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
@@ -195,15 +208,46 @@ class Synthesis:
         params = request.params.checked(info.config)
         _encode(request, info)
         audio.SPEEDS.check("speed", request.speed)
-        place(request.runtime, info.config)
+        self._place(request.runtime, info)
         if request.voice is not None and request.voice.codes is not None:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
+
+    def _place(self, runtime: RuntimeConfig, info: ModelInfo) -> None:
+        """InputError where the runtime cannot be had; a model still to be fetched is asked again
+        when it is there."""
+        folder = local_folder(runtime.model) or cached_config(runtime.model)
+        if runtime.device == "cpu":
+            place(runtime, info.config)
+            return
+        accelerator = self.accelerator(runtime.device)
+        place(runtime, info.config, accelerator.status())
+        if folder is not None:
+            accelerator.place(runtime, info.config, folder)
+
+    @contextmanager
+    def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
+        """A place in the queue for something that is no take: drain what is given, and then the
+        machine is free, with no model in memory, until the block ends."""
+        with self._queue.place() as ticket:
+            yield self._wait_alone(ticket, cancel)
+
+    def _wait_alone(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
+        yield from self._queue.wait(ticket, cancel)
+        while self._warming is not None and self._warming.is_alive() and not cancel.is_set():
+            self._warming.join(WARM_UP_POLL_SECONDS)
+        if not cancel.is_set():
+            self._unload()
+
+    def _unload(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = self._runtime = None
 
     def _load(self, request: Request) -> Iterator[Loading]:
         while self._warming is not None and self._warming.is_alive():
             yield Loading("Getting the voice ready", 0.0)
             self._warming.join(WARM_UP_POLL_SECONDS)
-        if self._runtime != request.runtime:
+        if self._runtime != request.runtime or self._engine.closed:
             yield from self._load_engine(request.runtime)
         if request.with_audio and not self._engine.has_codec:
             yield Loading("Loading the codec", 0.0)
@@ -211,8 +255,11 @@ class Synthesis:
 
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit side by side: the old one goes first.
-        self._engine = self._runtime = None
-        self._engine = yield from Engine.load(runtime)
+        self._unload()
+        if runtime.device == "cpu":
+            self._engine = yield from Engine.load(runtime)
+        else:
+            self._engine = yield from Engine.load(runtime, self.accelerator(runtime.device))
         self._runtime = runtime
 
     def _run(
