@@ -316,7 +316,8 @@ def test_a_name_is_embedded_local_or_of_the_hub(tmp_path):
     ["", " ", "Dia", "a/b/c", "/nowhere/at/all", "~nobody-of-that-name/x", "x" * 5000, "a\0b",
      "a--b/c", "a/b..c", "a/b.git", "ä/b", "a/" + "b" * 200, "owner/name\n", "../x", "-a/b"],
 )  # fmt: skip
-def test_a_name_that_can_be_none_of_them_is_refused(name):
+def test_a_name_that_can_be_none_of_them_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="nor a hub name"):
         local_folder(name)
 

@@ -151,14 +151,18 @@ def test_memory_goes_when_a_row_ends_is_cancelled_or_the_loop_is_closed(model):
 # Caches
 
 
-def test_slots_not_written_are_nan(model):
+def test_slots_not_written_are_nan_also_after_growth(model, monkeypatch):
     """Reading one must be loud: zeros would pass for keys."""
+    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 20)
     cache = model.encode(TEXT, guidance=True, max_positions=100)
     codes = torch.zeros(2, 5, SMALL.decoder.num_channels, dtype=torch.long)
     model(codes, [cache])
     assert cache.length == 5 and cache.halves == 2
-    for slots in (*cache._keys, *cache._values):
-        assert slots[:, :, :5].isfinite().all() and slots[:, :, 5:].isnan().all()
+    for room in (20, 95):
+        cache.reserve(room - cache.length)
+        for slots in (*cache._keys, *cache._values):
+            assert slots.shape[2] >= room
+            assert slots[:, :, :5].isfinite().all() and slots[:, :, 5:].isnan().all()
 
 
 @pytest.mark.parametrize("first", [16, 100])
