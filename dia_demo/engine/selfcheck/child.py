@@ -102,8 +102,9 @@ def _work(pipe: Connection, spec: CheckSpec) -> None:
     torch.set_num_threads(spec.threads)
     try:
         backend = spec.open()
-        reference = finish(checkpoint.load(spec.folder, "float32"))
-        subject = Subject(backend, reference, spec.key.precision, spec.card, spec.plan)
+        model = finish(checkpoint.load(spec.folder, "float32"))
+        subject = Subject(backend, model, spec.key.precision, spec.card, spec.plan)
+        del model
         verdicts = set()
         for report in run_stages(subject, begin=pipe.send):
             pipe.send(report)

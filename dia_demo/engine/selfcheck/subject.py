@@ -49,14 +49,14 @@ TOLERANCES = {
 
 @dataclass
 class Subject:
-    """One check in progress. `reference` is the checkpoint on the CPU in float32."""
+    """One check in progress. `reference` is the checkpoint on the CPU in float32, None once all
+    stages are done."""
 
     backend: Backend
-    reference: Dia
+    reference: Dia | None
     precision: str
     expected_card: Card | None = None
     plan: Plan = field(default_factory=Plan)
-    device_steps: float | None = None
     _hybrid: Hybrid | None = None
 
     @property
