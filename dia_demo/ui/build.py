@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import gradio as gr
 
 from dia_demo.services.machine import describe_machine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis, random_seed
-from dia_demo.ui import about_tab, api, form, generate_tab, markup
+from dia_demo.ui import about_tab, api, form, generate_tab, markup, xpu_panel
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.live import LiveAudio
 from dia_demo.ui.theme import make_theme
+from dia_demo.ui.xpu_panel import XpuHandlers
 
 HOUR, DAY = 3600, 86400
 
@@ -33,13 +36,17 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         memory = gr.BrowserState(None, storage_key="dia-form-1", secret="dia-on-your-cpu")
         with gr.Tabs(elem_id="tabs"):
             with gr.Tab("Generate", id="generate"):
-                parts = generate_tab.lay_out(models, info, synthesis.settings.runtime, hear)
+                lay_out_xpu = partial(xpu_panel.lay_out, synthesis)
+                runtime = synthesis.settings.runtime
+                parts = generate_tab.lay_out(models, info, runtime, hear, lay_out_xpu)
             with gr.Tab("About", id="about"):
                 about_tab.lay_out(models)
         handlers = Handlers(synthesis, parts, live)
         _show_first_report(handlers, parts, info)
         wire_run(parts, handlers)
         wire_form(parts, handlers)
+        chosen = [parts.fields["model"], parts.fields["precision"]]
+        xpu_panel.wire(parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
         api.offer(parts, handlers)
         wire_memory(page, parts, handlers, memory)
         page.unload(handlers.closed)
@@ -84,6 +91,9 @@ def wire_run(parts: Parts, handlers: Handlers) -> None:
         parts.take_seed,
         parts.figures,
         parts.spectrogram,
+        parts.on_cpu,
+        parts.fields["xpu"],
+        parts.fields["seed"],
     ]
     # Named, so that "generate" stays free for the endpoint that programs use.
     parts.generate.click(

@@ -51,6 +51,8 @@ class Form:
         )
         device = "xpu" if self.xpu else "cpu"
         runtime = replace(runtime, model=self.model, precision=self.precision, device=device)
+        # Where the card is slower, the page says so beside the toggle: turning it on insists.
+        runtime = replace(runtime, insist=self.xpu)
         return Request(self.script or "", params, runtime, voice, self.speed)
 
 

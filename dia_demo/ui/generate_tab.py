@@ -9,9 +9,9 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
-from dia_demo.engine.devices import xpu_status
 from dia_demo.services.catalogue import ModelInfo
 from dia_demo.ui import form, markup, present
+from dia_demo.ui.xpu_panel import Panel
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
@@ -35,6 +35,8 @@ class Parts:
     take_seed: gr.State
     figures: gr.HTML
     spectrogram: gr.HTML
+    on_cpu: gr.Button
+    xpu: Panel
 
     @property
     def inputs(self) -> list[gr.components.Component]:
@@ -46,7 +48,9 @@ def load_examples() -> list[dict[str, str]]:
     return json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))
 
 
-def lay_out(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig, hear) -> Parts:
+def lay_out(
+    models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig, hear, lay_out_xpu
+) -> Parts:
     """The tab's components. On a phone the style sheet puts script and take above the settings."""
     with gr.Row(elem_id="generate-grid"):
         with gr.Column(elem_id="model-area", elem_classes="card"):
@@ -58,10 +62,11 @@ def lay_out(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig, he
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             settings = _settings_part(info)
             dice = settings.pop("dice")
-            xpu = _xpu_part()
-    fields = settings | {"script": script, "model": model, "precision": precision, "xpu": xpu}
+            xpu = lay_out_xpu()
+    fields = settings | {"script": script, "model": model, "precision": precision}
+    fields |= {"xpu": xpu.toggle}
     return Parts(
-        fields=fields, report=report, model_note=note, dice=dice, generate=generate, **take
+        fields=fields, report=report, model_note=note, dice=dice, generate=generate, xpu=xpu, **take
     )
 
 
@@ -112,6 +117,9 @@ def _take_part(hear) -> dict[str, gr.components.Component]:
     with gr.Row(elem_id="status-row"):
         status = gr.HTML(markup.status_card(present.IDLE), elem_id="status", js_on_load=None)
         stop = gr.Button("Stop", elem_id="stop", interactive=False, min_width=88, scale=0)
+    on_cpu = gr.Button(
+        "Make this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
+    )
     live = gr.HTML(
         {},
         html_template='<button type="button" disabled>Listen so far</button> '
@@ -143,6 +151,7 @@ def _take_part(hear) -> dict[str, gr.components.Component]:
         "status": status,
         "stop": stop,
         "live": live,
+        "on_cpu": on_cpu,
         "take": take,
         "wav": wav,
         "flac": flac,
@@ -190,18 +199,6 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
             elem_id="transcript",
         )
     return parts
-
-
-def _xpu_part() -> gr.Checkbox:
-    status = xpu_status()
-    reason = "" if status.usable else f"Off: {status.reason}"
-    return gr.Checkbox(
-        label="Intel XPU (experimental)",
-        info=reason or "May give distorted audio; it checks itself before it runs.",
-        value=False,
-        interactive=status.usable,
-        elem_id="xpu",
-    )
 
 
 TEMPERATURE_INFO = "How freely it speaks: low is steady, high is lively and less sure."

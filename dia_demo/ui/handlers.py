@@ -11,10 +11,10 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo import audio
-from dia_demo.engine.events import AudioChunk, Cancelled, Finished, Progress, Result
+from dia_demo.engine.events import AudioChunk, Cancelled, Failed, Finished, Progress, Result
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.synthesis import Synthesis, Take
-from dia_demo.ui import form, markup, present
+from dia_demo.ui import form, markup, present, xpu_panel
 from dia_demo.ui.generate_tab import Parts, max_tokens_info
 from dia_demo.ui.live import LiveAudio
 from dia_demo.ui.sessions import Sessions
@@ -48,6 +48,7 @@ class Handlers:
             parts.generate: gr.update(interactive=False),
             parts.stop: gr.update(interactive=True),
             parts.status: markup.status_card(status),
+            parts.on_cpu: gr.update(visible=False),
             parts.live: live.state(),
         }
         # gradio copies what it is handed before it asks for the next update, so the files may go
@@ -86,7 +87,18 @@ class Handlers:
                 }
                 if isinstance(event, Finished | Cancelled) and has_audio(event.result):
                     update |= self._show(self.synthesis.take(asked, event.result), folder)
+                if isinstance(event, Failed) and event.device != "cpu":
+                    update |= self._offer_cpu(asked.params.seed)
                 yield update
+
+    def _offer_cpu(self, seed: int) -> Updates:
+        """An accelerator failed: it is off now, and one press makes the same take on the CPU."""
+        parts = self.parts
+        return {
+            parts.on_cpu: gr.update(visible=True),
+            parts.fields["xpu"]: xpu_panel.after_failure(),
+            parts.fields["seed"]: seed,
+        }
 
     def _show(self, take: Take, folder: Path) -> Updates:
         """Everything about a take that is new on the page."""
