@@ -1,5 +1,6 @@
 """The hybrid run: the CPU's take to the last code, placement, and failures told and survived."""
 
+import json
 import threading
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ from test_selfcheck import PLAN
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 
-from dia_demo import audio
+from dia_demo import audio, cli, cli_device
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine import engine as engine_module
 from dia_demo.engine import remote, watch
@@ -400,6 +401,32 @@ def test_the_check_is_a_service_and_its_verdict_opens_the_door(folder, in_thread
     assert report.passed, report.as_text()
     assert last_report(synthesis, asked.runtime) == report
     assert isinstance(events_of(synthesis, asked)[-1], Finished)
+
+
+def doctor(synthesis, folder, capsys, *more) -> tuple[int, str]:
+    asked = ["doctor", "--device", "xpu", "--model", str(folder), "--threads", "1", *more]
+    code = cli_device.check(cli._parser().parse_args(asked), synthesis)
+    return code, capsys.readouterr().out
+
+
+def test_the_doctor_runs_the_check_and_keeps_its_report(folder, in_threads, capsys, tmp_path):
+    file = tmp_path / "report.json"
+    fault = "one head's values wrong by 1%"
+    more = ("--json", "--report", str(file))
+    code, out = doctor(service(stand_in(fault)), folder, capsys, *more)
+    told = json.loads(out)
+    assert code == 1 and told["usable"] and told["passed"] is False
+    assert "stage 3" in told["problems"][0] and json.loads(file.read_text())["stages"]
+    code, out = doctor(service(stand_in(late=10**9)), folder, capsys)
+    assert code == 0 and "PASSED" in out and "Race: " in out
+    assert all(title in out for title in STAGES.values())
+
+
+def test_the_doctor_says_why_there_is_nothing_to_check(folder, capsys):
+    real = Synthesis(Settings())
+    code, out = doctor(real, folder, capsys, "--json")
+    told = json.loads(out)
+    assert code == 1 and told["usable"] is False and "no XPU support" in told["reason"]
 
 
 def test_a_check_that_is_stopped_leaves_no_verdict(folder, in_threads):

@@ -58,10 +58,20 @@ def examine(runtime: RuntimeConfig) -> Report:
         Finding("memory", None, memory),
         Finding("torch", None, torch.__version__),
         *_model_findings(runtime, machine),
-        Finding("Intel XPU", None, f"off: {xpu_status().reason}"),
+        Finding("Intel XPU", None, _xpu()),
     ]
     ready = all(finding.ok is not False for finding in findings)
     return Report(ready, runtime.model, machine, tuple(findings))
+
+
+def _xpu() -> str:
+    status = xpu_status()
+    if not status.usable:
+        return f"off: {status.reason}"
+    return (
+        f"{status.card.name} is here. It is experimental and off until its self-check has passed: "
+        "python -m dia_demo doctor --device xpu"
+    )
 
 
 def _model_findings(runtime: RuntimeConfig, machine: Machine) -> list[Finding]:
