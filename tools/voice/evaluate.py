@@ -20,7 +20,7 @@ from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished
 from dia_demo.engine.rows import Row
-from dia_demo.script import encode_script
+from dia_demo.script import encode_script, parse_turns
 from tools.voice import asr, corpus, heldout, teacher
 
 SETS = {"natural": tuple(heldout.NATURAL), "template": heldout.template()}
@@ -93,42 +93,68 @@ def median_pitch(wave: np.ndarray) -> float:
     return float(np.median(f0[f0 > 0])) if (f0 > 0).any() else 0.0
 
 
-def score_pipeline(engine, tag, name, sentences, reference, params, batch) -> tuple[Score, list]:
-    made = generate(engine, [f"[{tag}] {s}" for s in sentences], params, batch)
+def speak_dialogues(work: Path, scripts: list[str]) -> list[np.ndarray]:
+    """What the teacher makes of whole scripts: its turns one after the other."""
+    turns = [parse_turns(script) for script in scripts]
+    spoken = {}
+    for tag in teacher.VOICES:
+        texts = tuple(t.text for turn in turns for t in turn if f"S{t.speaker}" == tag)
+        spoken[tag] = iter(speak_teacher(work, texts, tag))
+    return [np.concatenate([next(spoken[f"S{t.speaker}"]) for t in turn]) for turn in turns]
+
+
+def score_pipeline(engine, voice, name, scripts, reference, params, batch) -> tuple[Score, list]:
+    made = generate(engine, scripts, params, batch)
     waves = [engine.codec.decode(c) if len(c) > 1 else np.zeros(800, np.float32) for c, _ in made]
-    error, heard = asr.word_errors(list(sentences), waves)
+    error, heard = asr.word_errors(scripts, waves)
     ratios = np.array([len(w) / len(r) for w, r in zip(waves, reference, strict=True)])
-    wanted = teacher.VOICES[tag].f0
-    pitches = np.array([median_pitch(w) for w in waves])
+    right = None
+    if voice in teacher.VOICES:
+        pitches = np.array([median_pitch(w) for w in waves])
+        off = np.abs(pitches / teacher.VOICES[voice].f0 - 1)
+        right = float((off < PITCH_TOLERANCE).mean())
     return Score(
         "pipeline",
-        tag,
+        voice,
         name,
-        len(sentences),
+        len(scripts),
         error,
         stopped=float(np.mean([reason == "end" for _, reason in made])),
         length_ratio=float(ratios.mean()),
         length_within=float(((ratios > 0.8) & (ratios < 1.25)).mean()),
-        pitch_right=float((np.abs(pitches / wanted - 1) < PITCH_TOLERANCE).mean()),
+        pitch_right=right,
     ), heard
 
 
-def score_set(engine, work, tag, name, count, stages, params, batch, show) -> list[Score]:
-    sentences = SETS[name][:count]
-    reference, scores = speak_teacher(work, sentences, tag), []
-    if "teacher" in stages:
-        error, _ = asr.word_errors(list(sentences), reference)
-        scores.append(Score("teacher", tag, name, len(sentences), error))
-    if "codec" in stages:
+def score_set(engine, voice, name, scripts, reference, args, params) -> list[Score]:
+    """Every wanted stage on one set of scripts."""
+    scores = []
+    if "teacher" in args.stages:
+        error, _ = asr.word_errors(scripts, reference)
+        scores.append(Score("teacher", voice, name, len(scripts), error))
+    if "codec" in args.stages:
         waves = [engine.codec.decode(engine.codec.encode(w)) for w in reference]
-        error, _ = asr.word_errors(list(sentences), waves)
-        scores.append(Score("codec", tag, name, len(sentences), error))
-    if "pipeline" in stages:
-        score, heard = score_pipeline(engine, tag, name, sentences, reference, params, batch)
+        error, _ = asr.word_errors(scripts, waves)
+        scores.append(Score("codec", voice, name, len(scripts), error))
+    if "pipeline" in args.stages:
+        score, heard = score_pipeline(engine, voice, name, scripts, reference, params, args.batch)
         scores.append(score)
-        for sentence, words in list(zip(sentences, heard, strict=True))[:show]:
-            print(f"  {sentence}\n    {words}")
+        for script, words in list(zip(scripts, heard, strict=True))[: args.show]:
+            print(f"  {script}\n    {words}")
     return scores
+
+
+def chosen_sets(args):
+    """Yield (voice, set, scripts, the teacher's waveforms) of what was asked for."""
+    for name in args.sets:
+        if name == "dialogue":
+            scripts = heldout.dialogues()[: args.count]
+            yield "both", name, scripts, speak_dialogues(args.work, scripts)
+            continue
+        for tag in teacher.VOICES:
+            sentences = SETS[name][: args.count]
+            scripts = [f"[{tag}] {s}" for s in sentences]
+            yield tag, name, scripts, speak_teacher(args.work, sentences, tag)
 
 
 def markdown(scores: list[Score]) -> str:
@@ -153,7 +179,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--model", default="assets/nano")
     parser.add_argument("--count", type=int, default=100, help="sentences a set and voice")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument(
+        "--sets", nargs="+", choices=[*SETS, "dialogue"], default=[*SETS, "dialogue"]
+    )
     parser.add_argument("--stages", nargs="+", default=["teacher", "codec", "pipeline"])
     parser.add_argument("--batch", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
@@ -172,20 +200,14 @@ def main() -> None:
     given = {k: getattr(args, k) for k in ("temperature", "cfg_scale", "top_p", "top_k", "seed")}
     params = replace(engine.config.defaults, **{k: v for k, v in given.items() if v is not None})
     torch.manual_seed(0)
-    scores = [
-        score
-        for tag in teacher.VOICES
-        for name in args.sets
-        for score in score_set(
-            engine, args.work, tag, name, args.count, args.stages, params, args.batch, args.show
-        )
-    ]
+    scores = [s for chosen in chosen_sets(args) for s in score_set(engine, *chosen, args, params)]
     print(markdown(scores))
     for s in scores:
         if s.stage == "pipeline":
             print(
                 f"{s.voice} {s.sentences}: stopped {s.stopped:.0%}, length {s.length_ratio:.3f} of "
-                f"the teacher's ({s.length_within:.0%} within 0.8-1.25), pitch {s.pitch_right:.0%}"
+                f"the teacher's ({s.length_within:.0%} within 0.8-1.25), pitch "
+                + ("-" if s.pitch_right is None else f"{s.pitch_right:.0%}")
             )
     print(f"settings {asdict(params)}, {time.time() - start:.0f} s")
     if args.out:

@@ -23,10 +23,10 @@ SHARD_LIMIT = 9_000_000
 MAX_TEXT, MAX_POSITIONS = 1024, 1536  # bytes; frames (36.8 s)
 SAMPLING = {  # the best of evaluate.py's sweep, see LOG.md
     "do_sample": True,
-    "temperature": 0.4,
+    "temperature": 0.2,
     "top_k": 30,
     "top_p": 0.95,
-    "guidance_scale": 1.5,
+    "guidance_scale": 1.0,
     "max_length": 1024,
 }
 ROPE = {"rope_theta": 10000.0, "rope_type": "default"}

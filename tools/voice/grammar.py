@@ -198,9 +198,7 @@ def question(r: Random) -> str:
                 ),
                 lambda: f"why {r.choice(WHY)} {who} {i[0]} {place(r)}",
                 lambda: f"how {of(r, 'much|many|old|far|long|big|good')} is {thing(r)}",
-                lambda: (
-                    f"would you like {r.choice([f'to {v[0]} ', ''])}{noun_phrase(r)}"
-                ),
+                lambda: f"would you like {r.choice([f'to {v[0]} ', ''])}{noun_phrase(r)}",
                 lambda: f"have you ever seen {noun_phrase(r)}",
                 lambda: f"is {thing(r)} {r.choice(ADJECTIVES)}",
                 lambda: f"are you {r.choice(ADJECTIVES)} {r.choice(TIMES)}",

@@ -128,3 +128,13 @@ def template(count: int = 100) -> tuple[str, ...]:
 @lru_cache
 def banned() -> frozenset[str]:
     return frozenset(NATURAL) | frozenset(template())
+
+
+@lru_cache
+def dialogues(turns: int = 6) -> list[str]:
+    """Scripts of about 15-20 seconds from consecutive natural sentences, ending as Dia advises."""
+    scripts = []
+    for start in range(0, len(NATURAL) - turns + 1, turns):
+        lines = [f"[S{1 + k % 2}] {NATURAL[start + k]}" for k in range(turns)]
+        scripts.append(" ".join(lines) + f" [S{1 + turns % 2}]")
+    return scripts

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 
 from tools.voice import parallel
 from tools.voice.batches import IGNORE, Batch, Scripts, collate, load_turns
-from tools.voice.nano import BOS, CHANNELS, CODES, PAD, Nano, load_nano, save_nano
+from tools.voice.nano import BOS, CHANNELS, CODES, PAD, REMAINING, Nano, load_nano, save_nano
 from tools.voice.teacher import PHONES
 
 log = logging.getLogger(__name__)
@@ -56,15 +56,21 @@ def code_losses(logits, targets):
 
 
 def phone_loss(logits, phones):
-    """Cross-entropy of the phone plus half that of the frames left in it."""
+    """Cross-entropy of the phone plus half that of the frames left in it.
+
+    A sum over a count, since a batch whose texts were all dropped has no phones to predict.
+    """
     kinds = len(PHONES) + 1
-    which = F.cross_entropy(
-        logits[..., :kinds].float().flatten(0, 1), phones[..., 0].flatten(), ignore_index=IGNORE
+    counted = (phones[..., 0] != IGNORE).sum().clamp(min=1)
+    which, rest = (
+        F.cross_entropy(
+            part.float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORE, reduction="sum"
+        )
+        for part, wanted in zip(
+            logits.split([kinds, REMAINING], -1), phones.unbind(-1), strict=True
+        )
     )
-    rest = F.cross_entropy(
-        logits[..., kinds:].float().flatten(0, 1), phones[..., 1].flatten(), ignore_index=IGNORE
-    )
-    return which + 0.5 * rest
+    return (which + 0.5 * rest) / counted
 
 
 def guide_loss(attention, astray, keep):
