@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-START_SECONDS = 120
+START_SECONDS = 240
 CHROMIUM_ARGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --autoplay-policy=no-user-gesture-required"
@@ -94,10 +94,8 @@ class Watch:
         self.context = context
         self.errors: list[str] = []
         self.outside: list[str] = []
-        self.files: list[str] = []
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(120_000)
         context.on("request", self._request)
-        context.on("response", self._response)
 
     def open(self):
         """A page of the app, ready to be used."""
@@ -116,10 +114,6 @@ class Watch:
     def _request(self, request) -> None:
         if not request.url.startswith((self.home, "data:", "blob:", "about:")):
             self.outside.append(request.url)
-
-    def _response(self, response) -> None:
-        if "/file=" in response.url:
-            self.files.append(response.url)
 
 
 def write_script(page, text: str, max_tokens: int | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,17 @@ def read_sound(data: bytes) -> tuple[np.ndarray, int]:
     return samples, rate
 
 
+@contextmanager
+def playing(page):
+    """Yields a function for after the block: the samples and rate of what the player fetched."""
+
+    def is_take(response) -> bool:
+        return "/file=" in response.url and response.url.endswith(".wav")
+
+    with page.expect_response(is_take) as waiting:
+        yield lambda: read_sound(page.request.get(waiting.value.url).body())
+
+
 def download(page, name: str, folder: Path) -> Path:
     with page.expect_download() as waiting:
         press(page, name)
@@ -103,18 +115,15 @@ def test_page_fits_and_explains_itself(visit, size):
 
 @BOTH
 def test_generate_gives_a_take_one_can_play_and_keep(visit, size, tmp_path):
-    watch = visit(size)
-    page = watch.open()
+    page = visit(size).open()
     write_script(page, SHORT, max_tokens=200)
-    press(page, "Generate")
-    assert re.search(r"[\d.]+ s of audio, [\d.]+x realtime", wait_progress(page))
-    bar = page.get_by_role("progressbar")
-    assert bar.get_attribute("aria-valuemax") == "100"
-    wait_state(page, *OVER)
-
+    with playing(page) as sound:
+        press(page, "Generate")
+        assert re.search(r"[\d.]+ s of audio, [\d.]+x realtime", wait_progress(page))
+        assert page.get_by_role("progressbar").get_attribute("aria-valuemax") == "100"
+        wait_state(page, *OVER)
+    samples, rate = sound()
     page.locator("#take").get_by_label("Play", exact=True).wait_for()
-    played = [url for url in watch.files if url.endswith(".wav")]
-    samples, rate = read_sound(page.request.get(played[-1]).body())
     shown = float(figure(page, "Audio").split()[0])
     assert rate == 16000 and len(samples) / rate == pytest.approx(shown, abs=0.06)
     assert np.abs(samples).max() > 0.005
@@ -153,16 +162,15 @@ def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit):
 
 
 def test_stop_keeps_what_was_made_and_the_app_goes_on(visit):
-    watch = visit()
-    page = watch.open()
+    page = visit().open()
     write_script(page, LONG)
-    press(page, "Generate")
-    wait_progress(page)
-    press(page, "Stop")
+    with playing(page) as sound:
+        press(page, "Generate")
+        wait_progress(page)
+        press(page, "Stop")
     assert re.search(r"Stopped [\d.]+ s of audio kept", wait_state(page, "stopped"))
     assert figure(page, "Ended") == "stopped by you"
-    page.locator("#take").get_by_label("Play", exact=True).wait_for()
-    samples, rate = read_sound(page.request.get(watch.files[-1]).body())
+    samples, rate = sound()
     assert 0 < len(samples) / rate < 30
 
     write_script(page, SHORT, max_tokens=60)
@@ -243,17 +251,15 @@ def test_a_finding_is_repaired_by_one_click(visit):
 
 
 def test_the_seed_of_a_take_can_be_kept_and_gives_it_again(visit):
-    watch = visit()
-    page = watch.open()
+    page = visit().open()
     page.get_by_role("button", name="More").click()
     seed = page.get_by_label("Seed", exact=True)
     write_script(page, SHORT, max_tokens=60)
     heard = []
     for _ in range(2):
-        press(page, "Generate")
-        wait_state(page, "loading", "running")
-        wait_state(page, *OVER)
-        heard.append(read_sound(page.request.get(watch.files[-1]).body())[0])
+        with playing(page) as sound:
+            press(page, "Generate")
+        heard.append(sound()[0])
         press(page, "Keep this seed")
         sync_api.expect(seed).to_have_value(figure(page, "Seed"))
     assert np.array_equal(*heard)
@@ -266,6 +272,10 @@ def test_a_model_brings_its_own_defaults(visit):
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
     assert page.get_by_label("number input for Temperature").input_value() == "1.8"
     assert page.get_by_label("range slider for Max tokens").get_attribute("max") == "3072"
+    write_script(page, SHORT, max_tokens=1720)
+    page.get_by_role("button", name="More").click()
+    press(page, "Back to the model's defaults")
+    page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
 
 
 def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit):

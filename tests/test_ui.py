@@ -184,13 +184,14 @@ def test_a_request_takes_the_page_and_leaves_the_rest_as_started():
 def test_what_is_remembered_is_checked_before_it_is_believed():
     ends = {"temperature": (0.0, 2.5), "max_tokens": (6, 860)}
     saved = {"model": "nano", "script": "[S1]", "temperature": "hot", "max_tokens": 9999, "x": 1}
-    assert form.restored(saved, ends, ["nano"]) == {
-        "model": "nano",
-        "script": "[S1]",
-        "max_tokens": 860,
-    }
-    for junk in (None, 3, "text", [], {}, {"model": "gone"}):
-        assert form.restored(junk, ends, ["nano"]) == {}
+    kept = {"model": "nano", "script": "[S1]", "max_tokens": 860}
+    assert form.restored(saved, ends) == kept
+
+
+@pytest.mark.parametrize("junk", [None, 3, "text", [], {}, {"model": "/etc"}, {"model": None}])
+def test_a_memory_that_is_none_changes_nothing(junk):
+    handlers, _ = stub_handlers([])
+    assert all(set(update) == {"__type__"} for update in handlers.restore(junk))
 
 
 # -- listening while it is made
@@ -290,6 +291,7 @@ def stub_handlers(events) -> tuple[Handlers, dict]:
 
     real = Synthesis(Settings())
     synthesis = SimpleNamespace(settings=Settings(), stream=stream, take=real.take, info=real.info)
+    synthesis.models = real.models
     names = [name for name in generate_tab.Parts.__annotations__]
     parts = SimpleNamespace(**{name: name for name in names})
     return Handlers(synthesis, parts, LiveAudio()), seen
@@ -317,6 +319,35 @@ def test_a_page_that_goes_away_stops_its_run():
     assert not seen["cancel"].is_set()
     run.close()
     assert seen["cancel"].is_set()
+
+
+def test_a_place_that_cannot_be_written_is_named_and_the_buttons_come_back(tmp_path):
+    handlers, _ = stub_handlers([STARTED, Finished(result())])
+    taken = tmp_path / "file"
+    taken.write_text("not a folder")
+    handlers.synthesis.settings = Settings(takes_folder=taken)
+    updates = list(press_generate(handlers))
+    assert "DIA_TAKES" in updates[-2]["status"] and updates[-1]["generate"]["interactive"]
+
+
+def test_a_run_without_a_sound_is_no_take():
+    silent = replace(result(), samples=np.zeros(0, np.float32))
+    for event, words in (
+        (Finished(silent), "before it made a sound"),
+        (Cancelled(silent), "Nothing"),
+    ):
+        handlers, _ = stub_handlers([STARTED, event])
+        updates = list(press_generate(handlers))
+        assert all("take" not in update for update in updates)
+        assert any(words in update.get("status", "") for update in updates)
+
+
+def test_what_is_wrong_with_the_sound_is_said():
+    quiet = replace(result(samples=16000), samples=np.zeros(16000, np.float32))
+    handlers, _ = stub_handlers([STARTED, Finished(quiet)])
+    assert any(
+        "The take: It is silent." in one.get("status", "") for one in press_generate(handlers)
+    )
 
 
 def test_a_finished_run_hands_over_sixteen_bits_and_says_what_they_are():

@@ -9,16 +9,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 
 import gradio as gr
 
-from dia_demo.engine.events import Cancelled, Failed, Finished
+from dia_demo.engine.events import Failed
 from dia_demo.errors import RunError
 from dia_demo.services.synthesis import Synthesis, Take
 from dia_demo.ui import form, present
 from dia_demo.ui.generate_tab import Parts
-from dia_demo.ui.handlers import Handlers, has_audio
+from dia_demo.ui.handlers import Handlers, finished_result
 
 
 def offer(parts: Parts, handlers: Handlers) -> None:
@@ -65,7 +64,7 @@ def make_endpoint(handlers: Handlers):
                 filled = [defaults[name] if value is None else value for name, value in named]
                 take = whole_take(handlers.synthesis, form.Form(script, *filled, *rest), cancel)
                 # Handed over before the folder goes: gradio makes its copy first.
-                yield str(take.save(Path(home) / "take.wav")), asdict(take.figures)
+                yield str(take.save(home / "take.wav")), asdict(take.figures)
         except Exception as error:
             raise gr.Error(present.explain(error), print_exception=False) from error
 
@@ -79,6 +78,6 @@ def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event)
         for event in events:
             if isinstance(event, Failed):
                 raise RunError(event.message)
-            if isinstance(event, Finished | Cancelled) and has_audio(event.result):
-                return synthesis.take(asked, event.result)
+            if result := finished_result(event):
+                return synthesis.take(asked, result)
     raise RunError("The run was stopped before it made any audio.")

@@ -118,11 +118,14 @@ def wire_form(parts: Parts, handlers: Handlers) -> None:
         checked,
         [parts.report, fields["max_tokens"]],
         trigger_mode="always_last",
+        # As typed: gradio would answer a number on its way ("", then "3", then "30") with errors.
+        preprocess=False,
         **quiet,
     )
-    parts.report.click(handlers.repair, checked, fields["script"], **quiet)
+    parts.report.click(handlers.repair, checked, fields["script"], preprocess=False, **quiet)
     # `input`, not `change`: a reload that brings a model back must not reset its settings.
-    fields["model"].input(
+    gr.on(
+        [fields["model"].input, parts.defaults.click],
         handlers.change_model,
         fields["model"],
         [*(fields[name] for name in form.SAMPLING), parts.model_note],

@@ -95,10 +95,8 @@ def slider_ends(info: ModelInfo) -> dict[str, tuple[float, float]]:
     return ends
 
 
-def restored(saved: object, ends: dict[str, tuple[float, float]], models: list[str]) -> dict:
+def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     """The remembered values that still make sense; anything else is left out."""
-    if not isinstance(saved, dict) or saved.get("model") not in models:
-        return {}
     values = {name: saved[name] for name in REMEMBERED if name in saved}
     for name, (low, high) in ends.items():
         value = values.get(name)

@@ -24,6 +24,7 @@ class Parts:
     report: gr.HTML
     model_note: gr.HTML
     dice: gr.Button
+    defaults: gr.Button
     generate: gr.Button
     stop: gr.Button
     status: gr.HTML
@@ -61,12 +62,19 @@ def lay_out(
             take = _take_part(hear)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             settings = _settings_part(info)
-            dice = settings.pop("dice")
+            dice, defaults = settings.pop("dice"), settings.pop("defaults")
             xpu = lay_out_xpu()
     fields = settings | {"script": script, "model": model, "precision": precision}
     fields |= {"xpu": xpu.toggle}
     return Parts(
-        fields=fields, report=report, model_note=note, dice=dice, generate=generate, xpu=xpu, **take
+        fields=fields,
+        report=report,
+        model_note=note,
+        dice=dice,
+        defaults=defaults,
+        generate=generate,
+        xpu=xpu,
+        **take,
     )
 
 
@@ -181,8 +189,15 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
             )
             parts["dice"] = gr.Button("Roll the dice", size="sm", scale=0, elem_id="dice")
         parts["speed"] = gr.Slider(
-            0.5, 2.0, 1.0, step=0.05, label="Speed", info="At the same pitch; 1 is as spoken."
+            0.5,
+            2.0,
+            1.0,
+            step=0.05,
+            label="Speed",
+            info="At the same pitch; 1 is as spoken.",
+            buttons=[],
         )
+        parts["defaults"] = gr.Button("Back to the model's defaults", size="sm", elem_id="defaults")
     with gr.Accordion("Voice prompt", open=False, elem_id="voice"):
         parts["voice_prompt"] = gr.Audio(
             label="Voice prompt",
@@ -193,7 +208,7 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
         )
         parts["voice_transcript"] = gr.Textbox(
             label="Words of the prompt",
-            info="Its exact transcript, with tags. 5 to 10 s of clear speech do best.",
+            info="Exactly what it says, tags included. 5 to 10 s of clear speech do best.",
             placeholder="[S1] The words of the recording.",
             lines=2,
             elem_id="transcript",
@@ -216,7 +231,8 @@ def max_tokens_info(info: ModelInfo, max_tokens: int | None = None) -> str:
 def _slider(info: ModelInfo, name: str, label: str, step: float, hint: str) -> gr.Slider:
     low, high = form.slider_ends(info)[name]
     value = form.defaults_of(info)[name]
-    return gr.Slider(low, high, value, step=step, label=label, info=hint, elem_id=name)
+    # Without gradio's own reset button, which knows the first model's defaults alone.
+    return gr.Slider(low, high, value, step=step, label=label, info=hint, elem_id=name, buttons=[])
 
 
 def _asset(name: str) -> str:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import gradio as gr
 
 from dia_demo import audio
-from dia_demo.engine.events import AudioChunk, Cancelled, Failed, Finished, Progress, Result
-from dia_demo.errors import DiaDemoError
+from dia_demo.engine.events import AudioChunk, Cancelled, Event, Failed, Finished, Progress, Result
+from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.services.catalogue import ModelInfo
 from dia_demo.services.synthesis import Synthesis, Take
+from dia_demo.text import ScriptReport
 from dia_demo.ui import form, markup, present, xpu_panel
 from dia_demo.ui.generate_tab import Parts, max_tokens_info
-from dia_demo.ui.live import LiveAudio
+from dia_demo.ui.live import LiveAudio, LiveRun
 from dia_demo.ui.sessions import Sessions
 
 # A page redraws this often at most; the rest of the two cores belongs to the model.
@@ -43,22 +46,17 @@ class Handlers:
         """
         parts = self.parts
         live = self.live.begin()
-        status = present.PREPARING
-        yield {
-            parts.generate: gr.update(interactive=False),
-            parts.stop: gr.update(interactive=True),
-            parts.status: markup.status_card(status),
-            parts.on_cpu: gr.update(visible=False),
-            parts.live: live.state(),
-        }
-        # gradio copies what it is handed before it asks for the next update, so the files may go
-        # with this block.
-        with (
-            self.sessions.run(request.session_hash) as cancel,
-            self.scratch() as folder,
-        ):
+        with self.sessions.run(request.session_hash) as cancel:
+            yield {
+                parts.generate: gr.update(interactive=False),
+                parts.stop: gr.update(interactive=True),
+                parts.status: markup.status_card(present.PREPARING),
+                parts.on_cpu: gr.update(visible=False),
+                parts.live: live.state(),
+            }
             try:
-                yield from self._run(form.Form(*values), cancel, live, Path(folder))
+                with self.scratch() as folder:
+                    yield from self._run(form.Form(*values), cancel, live, folder)
             except Exception as error:
                 yield {parts.status: markup.status_card(present.failed(present.explain(error)))}
             finally:
@@ -69,27 +67,30 @@ class Handlers:
             parts.live: live.state(),
         }
 
-    def _run(self, values, cancel, live, folder: Path) -> Iterator[Updates]:
+    def _run(
+        self, values: form.Form, cancel: threading.Event, live: LiveRun, folder: Path
+    ) -> Iterator[Updates]:
         asked = values.to_request(self.synthesis.settings.runtime)
         status, shown_at = present.PREPARING, 0.0
         with closing(self.synthesis.stream(asked, cancel)) as events:
             for event in events:
-                status = present.status_of(event, status)
+                status, update = present.status_of(event, status), {}
                 if isinstance(event, AudioChunk):
                     live.add(event.samples, event.sample_rate)
                 if isinstance(event, AudioChunk | Progress):
                     if time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
                         continue
                     shown_at = time.monotonic()
-                update = {
+                if isinstance(event, Failed) and event.device != "cpu":
+                    update = self._offer_cpu(asked.params.seed)
+                if result := finished_result(event):
+                    take = self.synthesis.take(asked, result)
+                    status = present.with_remarks(status, take.health.problems())
+                    update = self._show(take, folder)
+                yield update | {
                     self.parts.status: markup.status_card(status),
                     self.parts.live: live.state(),
                 }
-                if isinstance(event, Finished | Cancelled) and has_audio(event.result):
-                    update |= self._show(self.synthesis.take(asked, event.result), folder)
-                if isinstance(event, Failed) and event.device != "cpu":
-                    update |= self._offer_cpu(asked.params.seed)
-                yield update
 
     def _offer_cpu(self, seed: int) -> Updates:
         """An accelerator failed: it is off now, and one press makes the same take on the CPU."""
@@ -119,11 +120,24 @@ class Handlers:
             parts.spectrogram: markup.spectrogram_figure(picture, seconds),
         }
 
-    def scratch(self) -> tempfile.TemporaryDirectory:
-        """A folder for the files of one take, until gradio has its own copies."""
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the files of one take. RunError where none can be made.
+
+        It goes with the block: gradio copies what it is handed before it asks for more.
+        """
         home = self.synthesis.settings.takes_folder
-        home.mkdir(parents=True, exist_ok=True)
-        return tempfile.TemporaryDirectory(prefix="take-", dir=home)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            folder = tempfile.TemporaryDirectory(prefix="take-", dir=home)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(
+                f"The folder of takes, {home}, cannot be written: {reason}. Free some space, or "
+                "start the app with another folder in DIA_TAKES."
+            ) from error
+        with folder as path:
+            yield Path(path)
 
     def stop(self, request: gr.Request) -> Updates:
         """Ask this page's run to stop; the run itself says what became of it."""
@@ -136,26 +150,43 @@ class Handlers:
 
     # -- the form ------------------------------------------------------------------------------
 
-    def check(self, script: str, model: str, max_tokens: int, transcript: str):
+    def check(self, script: str, model: str, max_tokens: float | None, transcript: str):
         """The remarks on a script, and what the max tokens mean in seconds."""
-        try:
-            info = self.synthesis.info(model)
-            report = self.synthesis.check(script or "", model, int(max_tokens), transcript or "")
-        except DiaDemoError as error:
-            raise _shown(error) from error
+        read = self._read(script, model, max_tokens, transcript)
+        if read is None:
+            return gr.skip(), gr.skip()
+        info, report = read
         limit = info.config.encoder.max_positions
-        hint = gr.update(info=max_tokens_info(info, max_tokens))
-        return markup.script_report(report, limit), hint
+        return markup.script_report(report, limit), gr.update(
+            info=max_tokens_info(info, max_tokens)
+        )
 
     def repair(
-        self, script: str, model: str, max_tokens: int, transcript: str, event: gr.EventData
+        self,
+        script: str,
+        model: str,
+        max_tokens: float | None,
+        transcript: str,
+        event: gr.EventData,
     ):
         """The script after the repair that was pressed, if that finding still stands."""
-        report = self.synthesis.check(script or "", model, int(max_tokens), transcript or "")
-        finding = report.findings[event.index] if event.index < len(report.findings) else None
+        read = self._read(script, model, max_tokens, transcript)
+        findings = read[1].findings if read else ()
+        finding = findings[event.index] if event.index < len(findings) else None
         if finding is None or finding.code != event.code or finding.repaired is None:
             return gr.skip()
         return finding.repaired
+
+    def _read(self, script, model, max_tokens, transcript) -> tuple[ModelInfo, ScriptReport] | None:
+        """The model and the report on a script; None while a number is still being typed."""
+        info = next((one for one in self.synthesis.models() if one.name == model), None)
+        if info is None or not isinstance(max_tokens, int | float):
+            return None
+        low, high = form.slider_ends(info)["max_tokens"]
+        if not low <= max_tokens <= high:
+            return None
+        report = self.synthesis.check(script or "", model, int(max_tokens), transcript or "")
+        return info, report
 
     def change_model(self, model: str):
         """A model brings its defaults: sliders in the order of `form.SAMPLING`, then its note."""
@@ -173,11 +204,11 @@ class Handlers:
     def restore(self, saved):
         """What a reload brings back: fields in the order of `form.REMEMBERED`, then the note."""
         names = [info.name for info in self.synthesis.models()]
-        info = self._info_or_none(saved.get("model")) if isinstance(saved, dict) else None
-        if info is None:
+        if not isinstance(saved, dict) or saved.get("model") not in names:
             return [gr.skip()] * (len(form.REMEMBERED) + 1)
+        info = self.synthesis.info(saved["model"])
         ends = form.slider_ends(info)
-        values = form.restored(saved, ends, names)
+        values = form.restored(saved, ends)
         updates = []
         for name in form.REMEMBERED:
             reach = (
@@ -187,16 +218,15 @@ class Handlers:
             updates.append(gr.update(**reach, **given))
         return [*updates, markup.model_note(info)]
 
-    def _info_or_none(self, model):
-        try:
-            return self.synthesis.info(model)
-        except DiaDemoError:
-            return None
 
-
-def has_audio(result: Result | None) -> bool:
-    """Whether there is something to hear."""
-    return result is not None and result.samples is not None and len(result.samples) > 0
+def finished_result(event: Event) -> Result | None:
+    """What a run that has ended leaves; None for other events and for a stop before any sound."""
+    match event:
+        case Finished(result=result):
+            return result
+        case Cancelled(result=Result(samples=samples) as result) if samples is not None:
+            return result if len(samples) else None
+    return None
 
 
 def _shown(error: Exception) -> gr.Error:

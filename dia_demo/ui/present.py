@@ -85,6 +85,11 @@ def failed(message: str) -> Status:
     return Status("failed", "No take this time", message, 0.0, f"Failed: {message}")
 
 
+def with_remarks(status: Status, problems: tuple[str, ...]) -> Status:
+    """The status with what was found wrong with the take's sound."""
+    return replace(status, notes=status.notes + tuple(f"The take: {one}" for one in problems))
+
+
 def explain(error: Exception) -> str:
     """The sentence a person reads about an exception. What is not ours to explain is logged."""
     if isinstance(error, DiaDemoError):
