@@ -161,7 +161,7 @@ def test_a_failed_check_names_the_fault_and_keeps_the_toggle_closed(folder, tmp_
     assert '<tr class="fail">' in last["report"]
 
 
-def test_a_closed_page_stops_its_check(folder, tmp_path):
+def test_stop_ends_the_check_and_frees_the_buttons(folder, tmp_path):
     panel = SimpleNamespace(toggle="toggle", check="check", stop="stop", report="report")
     handlers = XpuHandlers(service(stand_in("slow device"), folder, tmp_path), panel)
     updates = handlers.check(PAGE, str(folder), "auto")
