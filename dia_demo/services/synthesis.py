@@ -125,14 +125,15 @@ class Synthesis:
 
     def warm_up(self) -> None:
         """Load the model the app starts with in the background, so that the first take begins at
-        once. Only where it is on this machine: nothing is fetched unasked."""
+        once. Only where it and its codec lie in a folder here: nothing is fetched unasked."""
         self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
         self._warming.start()
 
     def _warm(self) -> None:
         runtime = self.settings.runtime
         try:
-            if local_folder(runtime.model) is None:
+            folder = local_folder(runtime.model)
+            if folder is None or not (folder / "codec").is_dir():
                 return
             for _ in self._load_engine(runtime):
                 pass
