@@ -345,9 +345,7 @@ def test_a_run_without_a_sound_is_no_take():
 def test_what_is_wrong_with_the_sound_is_said():
     quiet = replace(result(samples=16000), samples=np.zeros(16000, np.float32))
     handlers, _ = stub_handlers([STARTED, Finished(quiet)])
-    assert any(
-        "The take: It is silent." in one.get("status", "") for one in press_generate(handlers)
-    )
+    assert any("Note: It is silent." in one.get("status", "") for one in press_generate(handlers))
 
 
 def test_a_finished_run_hands_over_sixteen_bits_and_says_what_they_are():

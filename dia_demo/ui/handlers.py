@@ -85,7 +85,7 @@ class Handlers:
                     update = self._offer_cpu(asked.params.seed)
                 if result := finished_result(event):
                     take = self.synthesis.take(asked, result)
-                    status = present.with_remarks(status, take.health.problems())
+                    status = present.with_remarks(status, take.health)
                     update = self._show(take, folder)
                 yield update | {
                     self.parts.status: markup.status_card(status),

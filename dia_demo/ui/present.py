@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
+from dia_demo.audio import Health
 from dia_demo.engine.events import (
     AudioChunk,
     Cancelled,
@@ -85,9 +86,10 @@ def failed(message: str) -> Status:
     return Status("failed", "No take this time", message, 0.0, f"Failed: {message}")
 
 
-def with_remarks(status: Status, problems: tuple[str, ...]) -> Status:
-    """The status with what was found wrong with the take's sound."""
-    return replace(status, notes=status.notes + tuple(f"The take: {one}" for one in problems))
+def with_remarks(status: Status, health: Health) -> Status:
+    """The status with what one would hear to be wrong with the take."""
+    audible = replace(health, dc=0.0)  # an offset from zero is for engineers: nobody hears it
+    return replace(status, notes=status.notes + tuple(f"Note: {p}" for p in audible.problems()))
 
 
 def explain(error: Exception) -> str:
