@@ -51,6 +51,7 @@ def running_app(folder: Path):
         "GRADIO_SERVER_PORT": str(port),
         "GRADIO_TEMP_DIR": str(folder / "gradio"),
         "DIA_TAKES": str(folder / "takes"),
+        "DIA_KEPT": str(folder / "kept"),
         "HF_HUB_OFFLINE": "1",
         "DIA_MODEL": "nano",
         "DIA_THREADS": "1",

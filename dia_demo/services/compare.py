@@ -16,6 +16,7 @@ import numpy as np
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import plan_file
 from dia_demo.services.archive import checked_folder
+from dia_demo.services.clips import read_wave
 from dia_demo.services.plan import NAMES, Plan, Slot, Trial
 from dia_demo.services.plan_run import CLIPS, PlanEvent, PlanRun
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
@@ -120,14 +121,21 @@ class Comparison:
 
     def clip(self, identity: str, letter: str) -> bytes:
         """Clip A, B or X of a trial: a 16-bit WAV that says nothing of itself."""
+        try:
+            return self._clip_path(identity, letter).read_bytes()
+        except OSError as error:
+            raise RunError("This clip is gone from the disk: make the pair again.") from error
+
+    def samples(self, identity: str, letter: str) -> tuple[np.ndarray, int]:
+        """The same clip as float32 [n], and its sample rate."""
+        return read_wave(self._clip_path(identity, letter))
+
+    def _clip_path(self, identity: str, letter: str) -> Path:
         trial = self.trial(identity)
         place = _CLIP_LETTERS.find(letter)
         if len(letter) != 1 or not 0 <= place < len(trial.clips) or not trial.made:
             raise InputError(f"This pair has no clip {letter!r} to be heard.")
-        try:
-            return (self.folder / CLIPS / trial.clips[place]).read_bytes()
-        except OSError as error:
-            raise RunError("This clip is gone from the disk: make the pair again.") from error
+        return self.folder / CLIPS / trial.clips[place]
 
     def needed_seconds(self, trial: Trial) -> float:
         """How long each clip must have been heard before a vote counts."""
@@ -163,7 +171,7 @@ class Comparison:
                 raise InputError("This pair is not made yet.")
             if identity in self._votes:
                 raise InputError("This pair has been voted on already.")
-            if any(heard.get(letter, 0.0) < needed - 0.05 for letter in letters):
+            if not all(heard.get(letter, 0.0) >= needed - 0.05 for letter in letters):
                 raise InputError(f"Listen to each clip for {needed:.1f} s before you vote.")
             vote = make_vote(self.plan, trial, answer, strength, note, heard)
             append_vote(self.folder, vote)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +47,25 @@ class History:
 
     def add(self, key: str, take: Take) -> str:
         """Keep a take; the oldest beyond MAX_TAKES go. Raises RunError where it cannot be kept."""
+        path = self._new_path(key)
+        take.save(path)
+        self._drop_oldest(key)
+        return path.stem
+
+    def copy(self, key: str, wav: Path) -> str:
+        """Keep a WAV that `Take.save` wrote. InputError where it says nothing of itself."""
+        if read_take(wav) is None:
+            raise InputError("This file carries no settings, so it was not kept.")
+        path = self._new_path(key)
+        try:
+            shutil.copyfile(wav, path)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(f"{path} could not be written: {reason}. Free some space.") from error
+        self._drop_oldest(key)
+        return path.stem
+
+    def _new_path(self, key: str) -> Path:
         home = self._home(key)
         try:
             home.mkdir(parents=True, exist_ok=True)
@@ -55,11 +75,11 @@ class History:
                 f"{home} cannot be written: {reason}. Name another folder in DIA_KEPT."
             ) from error
         now = datetime.now(UTC).timestamp()
-        identity = f"{int(now * 1e6):013d}-{secrets.token_hex(6)}"
-        take.save(home / f"{identity}.wav")
+        return home / f"{int(now * 1e6):013d}-{secrets.token_hex(6)}.wav"
+
+    def _drop_oldest(self, key: str) -> None:
         for path in self._paths(key)[MAX_TAKES:]:
             path.unlink(missing_ok=True)
-        return identity
 
     def list(self, key: str) -> list[Kept]:
         """The person's takes, the latest first."""

@@ -133,7 +133,7 @@ class Comparisons:
                 "The zip holds the answers: it can be had when every pair is voted on, or when "
                 "you end the test."
             )
-        return archive.export_zip(comparison.folder, into / f"comparison-{identity[:8]}.zip")
+        return archive.export_zip(comparison.folder, into / f"comparison-{identity}.zip")
 
     def _comparisons_of(self, key: str) -> Path:
         return folder_of(self.home, key) / "comparisons"

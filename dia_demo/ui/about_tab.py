@@ -17,9 +17,10 @@ that comes along, without a connection.
 
 The **nano voice** is a small synthetic voice, trained for this program so that everything can be
 tried at once. It is built like Dia and runs through the same code, but it is a few megabytes
-where Dia is six gigabytes: it speaks in two flat, robot-like voices, knows common English words
-best, does not laugh, and does not imitate a voice prompt well. **How it sounds says nothing about
-how Dia sounds.**
+where Dia is six gigabytes: two plain, monotone, robot-like voices that say common English words,
+with some of them hard to make out. It does not laugh, reads no digits, and cannot take on the
+voice of a prompt; its model card in `assets/nano` has the measured figures. **How it sounds says
+nothing about how Dia sounds.**
 
 **Dia-1.6B** is the real one. It needs about 5 GB of memory in bfloat16 and 8 GB in float32, and
 on a small CPU several seconds of work for a second of speech. To load it:
@@ -43,7 +44,9 @@ with its exact transcript holds them.
 
 Script and settings are kept in this browser alone. Takes and uploaded voice prompts lie in a
 temporary folder of the machine that runs this page, under names that cannot be guessed, for a day
-at most. Nothing is sent anywhere else, nothing is counted. Only a model from the hub is
+at most. Your comparisons and your latest 30 takes are kept on that machine until you delete them;
+the key that opens them lies in this browser, and nobody else is shown them. Nothing is sent
+anywhere else, nothing is counted. Only a model from the hub is
 fetched, when you choose one.
 
 A WAV or FLAC you download carries its script's settings, seed and model inside.

@@ -12,6 +12,7 @@ from dia_demo.services.synthesis import Synthesis, random_seed
 from dia_demo.ui import about_tab, api, form, generate_tab, markup, xpu_panel
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
+from dia_demo.ui.listening import Listening
 from dia_demo.ui.live import LiveAudio
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu_panel import XpuHandlers
@@ -34,11 +35,15 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         gr.HTML(markup.header(_machine_parts()), js_on_load=None)
         # The secret only has to be the same after a restart: it lies in the page for all to see.
         memory = gr.BrowserState(None, storage_key="dia-form-1", secret="dia-on-your-cpu")
-        with gr.Tabs(elem_id="tabs"):
+        listening = Listening(synthesis)
+        with gr.Tabs(elem_id="tabs") as tabs:
             with gr.Tab("Generate", id="generate"):
                 lay_out_xpu = partial(xpu_panel.lay_out, synthesis)
                 runtime = synthesis.settings.runtime
                 parts = generate_tab.lay_out(models, info, runtime, hear, lay_out_xpu)
+                listening.lay_out_history()
+            with gr.Tab("Compare", id="compare"):
+                listening.lay_out_compare()
             with gr.Tab("About", id="about"):
                 about_tab.lay_out(models)
         handlers = Handlers(synthesis, parts, live)
@@ -49,6 +54,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         xpu_panel.wire(parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
         api.offer(parts, handlers)
         wire_memory(page, parts, handlers, memory)
+        listening.wire(page, tabs, parts, handlers)
         page.unload(handlers.closed)
     # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
     return page.queue(max_size=64, default_concurrency_limit=None)
@@ -61,7 +67,7 @@ def launch_options(settings: Settings) -> dict:
     """
     return {
         "theme": make_theme(),
-        "css_paths": [ASSETS / "style.css"],
+        "css_paths": [ASSETS / "style.css", ASSETS / "lab.css"],
         "js": (ASSETS / "page.js").read_text(encoding="utf-8"),
         "footer_links": [],
         "run_history": False,

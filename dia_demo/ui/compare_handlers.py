@@ -1,0 +1,274 @@
+"""What the Compare tab does when something is pressed: thin, between page and services."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import gradio as gr
+
+from dia_demo.errors import DiaDemoError
+from dia_demo.services.compare import Comparison
+from dia_demo.services.people import Comparisons, is_key, new_key
+from dia_demo.services.plan import differences, what_it_can_show
+from dia_demo.services.plan_run import PlanEnded, PlanEvent, PlanProgress
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui import compare_form, compare_markup, form, markup, present
+from dia_demo.ui.compare_form import SIDE_FIELDS, CompareForm
+from dia_demo.ui.compare_tab import CompareParts
+from dia_demo.ui.handlers import SECONDS_BETWEEN_UPDATES, Updates
+from dia_demo.ui.present import Status
+from dia_demo.ui.sessions import Sessions
+
+
+class CompareHandlers:
+    """The events of the Compare tab, over everybody's `Comparisons`."""
+
+    def __init__(self, synthesis: Synthesis, comparisons: Comparisons, parts: CompareParts) -> None:
+        self.synthesis = synthesis
+        self.comparisons = comparisons
+        self.parts = parts
+        self.sessions = Sessions()
+        self._tick = 0
+        self._zips: tempfile.TemporaryDirectory | None = None
+
+    # -- who, and what is kept -----------------------------------------------------------------
+
+    def enter(self, key):
+        """The key this browser holds, or a new one; and what it opens."""
+        key = key if is_key(key) else new_key()
+        return key, gr.update(choices=self._choices(key), value=None)
+
+    def _choices(self, key: str) -> list[tuple[str, str]]:
+        return [(_title(one), name) for name, one in self.comparisons.list(key)]
+
+    def show(self, key: str, identity: str) -> Updates:
+        """Open a kept comparison in the listening room."""
+        return self._told(lambda: self._opened(key, identity))
+
+    def load(self, key: str, path: str) -> Updates:
+        """Keep and open a comparison that comes as a zip."""
+        return self._told(lambda: self._opened(key, self.comparisons.load(key, path)))
+
+    def again(self, key: str, identity: str) -> Updates:
+        """The same plan once more, still to be made."""
+        return self._told(lambda: self._opened(key, self.comparisons.again(key, identity)))
+
+    def delete(self, key: str, identity: str) -> Updates:
+        """Remove a comparison for good."""
+
+        def gone() -> Updates:
+            self.comparisons.delete(key, identity)
+            parts = self.parts
+            return {
+                parts.kept: gr.update(choices=self._choices(key), value=None),
+                parts.lab: {},
+                parts.resume: gr.update(interactive=False),
+                parts.zip: gr.update(value=None, interactive=False),
+            }
+
+        return self._told(gone)
+
+    def voted(self, key: str, identity: str) -> Updates:
+        """The listening room says that something changed: the zip may be had now."""
+        return self._told(lambda: {self.parts.zip: self._zip(key, identity)})
+
+    def _told(self, work) -> Updates:
+        try:
+            return work()
+        except Exception as error:
+            return {self.parts.status: markup.status_card(_failed(error))}
+
+    def _opened(self, key: str, identity: str) -> Updates:
+        comparison = self.comparisons.get(key, identity)
+        missing = not all(trial.made for trial in comparison.plan.trials)
+        parts = self.parts
+        return {
+            parts.kept: gr.update(choices=self._choices(key), value=identity),
+            parts.lab: self._room(key, identity),
+            parts.resume: gr.update(interactive=missing and not comparison.running),
+            parts.zip: self._zip(key, identity),
+            parts.status: markup.status_card(_status_of(comparison)),
+        }
+
+    def _room(self, key: str, identity: str) -> dict:
+        # A value that never repeats, so that the room looks again.
+        self._tick += 1
+        return {"key": key, "id": identity, "tick": self._tick}
+
+    def _zip(self, key: str, identity: str):
+        if not identity or not self.comparisons.get(key, identity).open_book:
+            return gr.update(value=None, interactive=False)
+        zipped = self.comparisons.export(key, identity, self._zip_folder())
+        return gr.update(value=str(zipped), interactive=True)
+
+    def _zip_folder(self) -> Path:
+        """Where zips lie until the app ends, under a name that cannot be guessed."""
+        if self._zips is None:
+            home = self.synthesis.settings.takes_folder
+            home.mkdir(parents=True, exist_ok=True)
+            self._zips = tempfile.TemporaryDirectory(prefix="zips-", dir=home)
+        return Path(self._zips.name)
+
+    # -- setting up ----------------------------------------------------------------------------
+
+    def describe(self, *values):
+        """What differs, what it will cost, what it can show."""
+        try:
+            asked = CompareForm.of(values)
+            settings = asked.settings(self.synthesis)
+            return compare_markup.plan_note(
+                asked.head["kind"],
+                differences(settings),
+                self._cost(asked, settings),
+                what_it_can_show(asked.kind, asked.pairs()) if asked.pairs() else "",
+            )
+        except DiaDemoError as error:
+            return compare_markup.problem_note(str(error))
+
+    def _cost(self, asked: CompareForm, settings) -> str:
+        count = len(settings)
+        pairs, trials = asked.pairs(), asked.pairs() * count * (count - 1) // 2
+        scripts = markup.plural(len(asked.scripts()), "script")
+        seconds = asked.seconds_to_make(self.synthesis, settings)
+        return (
+            f"{markup.plural(trials, 'pair')} to hear, {markup.plural(pairs * count, 'take')} to "
+            f"make ({scripts} × {int(asked.head['seeds'] or 0)} seeds), about "
+            f"{present.duration(seconds)} of audio."
+        )
+
+    def choose_kind(self, kind: str):
+        """A round varies one value of settings A; everything else has settings B beside it."""
+        is_round = kind == "round"
+        beside = [gr.update(visible=not is_round) for _ in self.parts.second]
+        return [gr.update(visible=is_round), *beside]
+
+    def copy(self, *values):
+        """Both sides, and the script, from the Generate tab's fields."""
+        named = dict(zip(form.FIELDS, values, strict=True))
+        return [named["script"], *self.both_sides(named)]
+
+    def both_sides(self, values: dict) -> list:
+        """A and B alike, in the order of the fields, from any values that have their names."""
+        default = compare_form.default_side(self.synthesis, values["model"])
+        side = compare_form.side_of(values, default)
+        return [side[name] for name in SIDE_FIELDS] * 2
+
+    # -- making --------------------------------------------------------------------------------
+
+    def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
+        """A new comparison from the fields, made to its end or until Stop."""
+        try:
+            asked = CompareForm.of(values)
+            identity = self.comparisons.create(key, asked.plan(self.synthesis), asked.voice)
+        except Exception as error:
+            yield {self.parts.status: markup.status_card(_failed(error))}
+            return
+        yield from self.resume(request, key, identity)
+
+    def resume(self, request: gr.Request, key: str, identity: str) -> Iterator[Updates]:
+        """Make what a comparison still misses. A page that goes away stops it."""
+        parts = self.parts
+        try:
+            yield self._opened(key, identity) | {
+                parts.setup: gr.update(open=False),
+                parts.make: gr.update(interactive=False),
+                parts.resume: gr.update(interactive=False),
+                parts.stop: gr.update(interactive=True),
+            }
+            with self.sessions.run(request.session_hash) as cancel:
+                yield from self._run(key, identity, cancel)
+            ending = {}
+        except Exception as error:
+            ending = {parts.status: markup.status_card(_failed(error))}
+        enabled = {
+            parts.make: gr.update(interactive=True),
+            parts.stop: gr.update(interactive=False),
+        }
+        try:
+            opened = self._opened(key, identity)
+            yield opened | enabled | ending
+        except DiaDemoError:
+            yield enabled | ending
+
+    def _run(self, key: str, identity: str, cancel) -> Iterator[Updates]:
+        shown_at, pairs_made = 0.0, -1
+        with closing(self.comparisons.run(key, identity, cancel)) as events:
+            for event in events:
+                more = isinstance(event, PlanProgress) and event.pairs_made != pairs_made
+                soon = time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES
+                if soon and not more and not isinstance(event, PlanEnded):
+                    continue
+                shown_at = time.monotonic()
+                update = {self.parts.status: markup.status_card(status_of(event))}
+                if more:
+                    pairs_made = event.pairs_made
+                    update[self.parts.lab] = self._room(key, identity)
+                yield update
+
+    def stop(self, request: gr.Request):
+        """Ask this page's run to stop; finished pairs are kept."""
+        self.sessions.stop(request.session_hash)
+        return gr.update(interactive=False)
+
+    def closed(self, request: gr.Request) -> None:
+        """The page was closed: nobody waits for its run any more."""
+        self.sessions.stop(request.session_hash)
+
+
+def status_of(event: PlanEvent) -> Status:
+    """One line on how far the whole plan is."""
+    if isinstance(event, PlanEnded):
+        return _ended(event)
+    made = f"{event.pairs_made} of {markup.plural(event.pairs, 'pair')} made"
+    parts = [made]
+    if event.realtime_factor is not None:
+        parts.append(f"{present.factor(event.realtime_factor)} realtime")
+    if event.seconds_left is not None:
+        parts.append(f"about {present.duration(event.seconds_left)} left")
+    if event.takes_failed:
+        parts.append(f"{markup.plural(event.takes_failed, 'take')} failed")
+    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Making")
+
+
+def _ended(event: PlanEnded) -> Status:
+    made = f"{event.pairs_made} of {markup.plural(event.pairs, 'pair')}"
+    if event.failures:
+        reason = f"{made} made. A take failed: {event.failures[0]} Go on retries it."
+        return Status("failed", "Not all pairs", reason, 1.0, "Some takes failed")
+    if event.stopped:
+        return Status("stopped", "Stopped", f"{made} made and kept. Go on makes the rest.", 1.0)
+    return Status("done", "Done", f"{made} ready to be heard.", 1.0, "All pairs are made")
+
+
+def _failed(error: Exception) -> Status:
+    message = present.explain(error)
+    return Status("failed", "Not possible", message, 0.0, f"Failed: {message}")
+
+
+def _status_of(comparison: Comparison) -> Status:
+    plan = comparison.plan
+    made = sum(trial.made for trial in plan.trials)
+    if made == len(plan.trials):
+        return Status("done", "Ready", f"All {markup.plural(made, 'pair')} are made.", 1.0)
+    failed = comparison.failed()
+    reason = f" A take failed: {failed[0].message}" if failed else ""
+    told = f"{made} of {markup.plural(len(plan.trials), 'pair')} made.{reason}"
+    return Status("stopped", "Not complete", f"{told} Go on makes the rest.", 0.0)
+
+
+def _title(comparison: Comparison) -> str:
+    plan = comparison.plan
+    kinds = {"preference": "A/B", "abx": "ABX", "sighted": "side by side"}
+    kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
+    differing = differences(plan.settings)
+    named = ", ".join(
+        f"{compare_markup.label_of(name)} {' / '.join(map(str, values))}"
+        for name, values in differing.items()
+    )
+    when = plan.created[:16].replace("T", " ")
+    state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
+    return f"{when} · {kind} · {named or 'equal sides'} · {state}"[:160]

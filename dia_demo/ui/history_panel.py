@@ -1,0 +1,197 @@
+"""Earlier takes on the Generate tab: layout, what the server answers, handlers, wiring."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+import gradio as gr
+
+from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.services.history import History, Kept, read_take
+from dia_demo.services.people import is_key
+from dia_demo.ui import form, present
+from dia_demo.ui.compare_form import SIDE_FIELDS
+from dia_demo.ui.compare_handlers import CompareHandlers
+from dia_demo.ui.compare_tab import CompareParts
+from dia_demo.ui.generate_tab import ASSETS, Parts
+from dia_demo.ui.handlers import Handlers
+
+_QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+_LIST = '<p class="earlier-said" role="status"></p><ul class="earlier"></ul>'
+
+
+@dataclass(frozen=True)
+class HistoryParts:
+    """The components that take part in events."""
+
+    earlier: gr.HTML
+    dropped: gr.File
+
+
+def lay_out(history: History) -> HistoryParts:
+    """The folded list of earlier takes, and the place where a take's file brings them back."""
+
+    def earlier(wanted: dict) -> dict:
+        return answer(history, wanted)
+
+    with gr.Column(elem_id="history", elem_classes="card"):
+        with gr.Accordion("Earlier takes", open=False, elem_id="earlier"):
+            shown = gr.HTML(
+                {},
+                html_template=_LIST,
+                js_on_load=(ASSETS / "earlier.js").read_text(encoding="utf-8"),
+                server_functions=[earlier],
+            )
+            dropped = gr.File(
+                label="Settings from a take's WAV or FLAC: drop it here",
+                file_types=[".wav", ".flac"],
+                height=120,
+                elem_id="dropped",
+            )
+    return HistoryParts(shown, dropped)
+
+
+def answer(history: History, wanted: dict) -> dict:
+    """One question of the list: {do: list, hear or delete, key, id}; or {error}."""
+    try:
+        key, identity = wanted.get("key"), wanted.get("id")
+        match wanted.get("do"):
+            case "list":
+                return {"takes": [_row(kept) for kept in history.list(key)]}
+            case "hear":
+                wav = history.get(key, identity).path.read_bytes()
+                return {"wav": base64.b64encode(wav).decode("ascii")}
+            case "delete":
+                history.delete(key, identity)
+                return {}
+        raise InputError("The page asked for something unknown: reload it.")
+    except Exception as error:
+        return {"error": present.explain(error)}
+
+
+def _row(kept: Kept) -> dict:
+    settings, figures = kept.settings, kept.figures
+    said = " ".join(kept.script.split())
+    seconds = figures.get("audio_seconds")
+    shown = [
+        f"{seconds:.1f} s" if isinstance(seconds, int | float) else "",
+        *(f"{_SHORT[name]} {settings[name]}" for name in _SHORT if name in settings),
+        str(figures.get("precision", "")),
+        Path(str(figures.get("model", ""))).name,
+        kept.created.strftime("%Y-%m-%d %H:%M UTC"),
+    ]
+    return {
+        "id": kept.id,
+        "script": said if len(said) < 120 else f"{said[:117]}…",
+        "figures": " · ".join(one for one in shown if one),
+    }
+
+
+_SHORT = {"seed": "seed", "temperature": "temperature", "cfg_scale": "CFG", "top_p": "top-p"}
+
+
+class HistoryHandlers:
+    """What the list does to the page around it."""
+
+    def __init__(
+        self, history: History, page: Handlers, compare: CompareHandlers, models: list[str]
+    ) -> None:
+        self.history = history
+        self.page = page
+        self.compare = compare
+        self.models = models
+        self.cache = Path(page.parts.take.GRADIO_CACHE).resolve()
+        self._tick = 0
+
+    def enter(self, key):
+        """The list, for the person whose key this is."""
+        self._tick += 1
+        return {"key": key, "tick": self._tick} if is_key(key) else {}
+
+    def keep(self, key: str, shown: dict | None):
+        """A take has just been made: keep it, and show the list anew.
+
+        shown: the player's file as the page names it, which is trusted only inside gradio's cache.
+        """
+        wav = Path(str((shown or {}).get("path") or "")).resolve()
+        if not is_key(key) or not wav.is_relative_to(self.cache) or not wav.is_file():
+            return gr.skip()
+        try:
+            self.history.copy(key, wav)
+        except DiaDemoError as error:
+            # The take itself is on the page; only the copy failed.
+            gr.Warning(str(error))
+        return self.enter(key)
+
+    def use(self, key: str, event: gr.EventData):
+        """An earlier take's settings, for the Generate tab."""
+        return self._told(lambda: self._restored(self.history.get(key, event.id).values()))
+
+    def drop(self, path: str | None):
+        """The settings that a take's file carries."""
+        if not path:
+            return [gr.skip()] * (len(form.REMEMBERED) + 1)
+
+        def restored():
+            found = read_take(Path(path))
+            if found is None:
+                raise InputError(
+                    "This file carries no settings: use a WAV or FLAC that was saved here."
+                )
+            model = {"model": found["figures"].get("model")}
+            values = {"script": found["script"], "speed": found["speed"]}
+            return self._restored(values | found["settings"] | model)
+
+        return self._told(restored)
+
+    def compare_with(self, key: str, event: gr.EventData):
+        """An earlier take's settings on both sides of a comparison, with its tab in front."""
+
+        def sides():
+            values = self.history.get(key, event.id).values()
+            self._check_model(values)
+            return [values["script"], *self.compare.both_sides(values), gr.Tabs(selected="compare")]
+
+        return self._told(sides)
+
+    def _restored(self, values: dict):
+        self._check_model(values)
+        return self.page.restore(values)
+
+    def _check_model(self, values: dict) -> None:
+        if values.get("model") not in self.models:
+            raise InputError(
+                f"This take was made with the model {values.get('model')!r}, which is not offered "
+                "here."
+            )
+
+    def _told(self, work):
+        try:
+            return work()
+        except DiaDemoError as error:
+            raise gr.Error(str(error), title="Not possible", print_exception=False) from error
+
+
+def wire_history(
+    page: gr.Blocks,
+    parts: HistoryParts,
+    generate: Parts,
+    lab: CompareParts,
+    tabs: gr.Tabs,
+    handlers: HistoryHandlers,
+    person: gr.BrowserState,
+) -> None:
+    """Connect the list; `person` holds the key of this browser."""
+    person.change(handlers.enter, person, parts.earlier, **_QUIET)
+    page.load(handlers.enter, person, parts.earlier, **_QUIET)
+    # The player changes with every finished take, and with nothing else.
+    made = [person, generate.take]
+    generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **_QUIET)
+    fields = [generate.fields[name] for name in form.REMEMBERED]
+    parts.earlier.click(handlers.use, person, [*fields, generate.model_note], **_QUIET)
+    parts.dropped.upload(handlers.drop, parts.dropped, [*fields, generate.model_note], **_QUIET)
+    sides = [lab.fields[f"{side}_{name}"] for side in "ab" for name in SIDE_FIELDS]
+    outputs = [lab.fields["scripts"], *sides, tabs]
+    parts.earlier.submit(handlers.compare_with, person, outputs, **_QUIET)

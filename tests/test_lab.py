@@ -1,0 +1,292 @@
+"""The Compare tab without a browser: what the room is told, what the form means, what is shown."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+from checkpoints import write_small
+
+from dia_demo.config import RuntimeConfig
+from dia_demo.errors import InputError
+from dia_demo.services.history import History
+from dia_demo.services.people import Comparisons, new_key
+from dia_demo.services.plan import make_plan
+from dia_demo.services.plan_run import PlanEnded, PlanProgress
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.ui import compare_form, compare_markup, history_panel
+from dia_demo.ui.compare_form import FIELDS, HEAD, SIDE_FIELDS, CompareForm
+from dia_demo.ui.compare_handlers import CompareHandlers, status_of
+from dia_demo.ui.history_panel import answer
+from dia_demo.ui.lab import Lab
+
+SCRIPT = "[S1] Hello there. <b>[S2] Yes."
+HEARD = {"A": 9.0, "B": 9.0, "X": 9.0}
+
+
+@pytest.fixture(scope="module")
+def synthesis(tmp_path_factory):
+    model = str(write_small(tmp_path_factory.mktemp("lab") / "small", codec=True))
+    return Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
+
+
+@pytest.fixture(scope="module")
+def base(synthesis):
+    model = synthesis.settings.runtime.model
+    return compare_form.default_side(synthesis, model) | {"max_tokens": 60}
+
+
+def asked(base, second=None, **head) -> list:
+    """The fields' values, in the order of the page."""
+    values = dict(zip(HEAD, ("preference", SCRIPT, 2, "7", "top_k", "", False), strict=True)) | head
+    sides = (base, base | ({"temperature": 1.9} if second is None else second))
+    values |= {
+        f"{side}_{name}": one[name] for side, one in zip("ab", sides, strict=True) for name in one
+    }
+    return [values[name] for name in FIELDS]
+
+
+@pytest.fixture(scope="module")
+def world(synthesis, base, tmp_path_factory):
+    """Everybody's comparisons, with one of Ann's made and not voted on."""
+    comparisons = Comparisons(tmp_path_factory.mktemp("kept"), synthesis)
+    ann = new_key()
+    identity = comparisons.create(ann, CompareForm.of(asked(base)).plan(synthesis))
+    list(comparisons.run(ann, identity, threading.Event()))
+    return SimpleNamespace(comparisons=comparisons, ann=ann, id=identity, lab=Lab(comparisons))
+
+
+@pytest.fixture
+def fresh(world):
+    """A copy of Ann's comparison for a test to vote on."""
+    identity = world.comparisons.again(world.ann, world.id)
+    list(world.comparisons.run(world.ann, identity, threading.Event()))
+    return identity
+
+
+# The form
+
+
+def test_a_form_is_a_plan(synthesis, base):
+    plan = CompareForm.of(asked(base, scripts=f"{SCRIPT}\n---\n[S1] More.")).plan(synthesis)
+    assert plan.kind == "preference" and plan.seeds == (7, 8) and len(plan.trials) == 4
+    assert [one.params.temperature for one in plan.settings] == [
+        base["temperature"], 1.9,
+    ]  # fmt: skip
+
+
+def test_a_round_varies_one_value(synthesis, base):
+    form = CompareForm.of(asked(base, kind="round", values="5, 9,20"))
+    assert [one.params.top_k for one in form.settings(synthesis)] == [5, 9, 20]
+    assert len(form.plan(synthesis).trials) == 6
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (dict(kind="round", values="5"), "from 2 to 6 values"),
+        (dict(kind="round", values="5, many"), "top_k must be a whole number"),
+        (dict(second={}), "identical"),
+        (dict(second={"temperature": None}), "Settings B: temperature must be a number"),
+        (dict(scripts=" "), "script is empty"),
+        (dict(first_seed="soon"), "seed"),
+        (dict(seeds=0), "number of seeds"),
+    ],
+)
+def test_forms_say_what_is_wrong(synthesis, base, change, message):
+    with pytest.raises(InputError, match=message):
+        CompareForm.of(asked(base, **change)).plan(synthesis)
+
+
+def test_the_note_names_what_differs_costs_and_shows(synthesis, base):
+    handlers = CompareHandlers(synthesis, None, None)
+    note = handlers.describe(*asked(base, seeds=6))
+    assert "Temperature" in note and "against 1.9" in note and ".field-temperature" in note
+    assert "6 pairs to hear, 12 takes to make" in note and "clean sweep" in note
+    two = handlers.describe(*asked(base, second={"temperature": 1.9, "top_k": 3}))
+    assert "More than one thing differs" in two
+    assert "problem" in handlers.describe(*asked(base, second={"top_k": None}))
+
+
+def test_both_sides_start_from_other_settings(synthesis, base):
+    handlers = CompareHandlers(synthesis, None, None)
+    values = base | {"temperature": 0.3, "script": "x", "cfg_scale": None}
+    sides = handlers.both_sides(values)
+    assert (
+        len(sides) == 2 * len(SIDE_FIELDS)
+        and sides[: len(SIDE_FIELDS)] == sides[-len(SIDE_FIELDS) :]
+    )
+    assert sides[0] == 0.3 and sides[1] == base["cfg_scale"]
+
+
+# The room
+
+
+def test_the_room_is_told_nothing_of_the_sides(world):
+    state = world.lab.ask({"do": "look", "key": world.ann, "id": world.id})
+    assert state["trial"]["letters"] == "AB" and state["result"] == "" and not state["open"]
+    for secret in ("flip", "gain", "temperature", "lufs", "seconds", "setting", "seed"):
+        assert secret not in json.dumps(state).replace(SCRIPT, "").lower()
+
+
+def test_what_the_room_is_told_does_not_depend_on_the_sides(world):
+    """The same comparison with its sides swapped gives the same answers, but for the sound."""
+    comparison = world.comparisons.get(world.ann, world.id)
+    before = world.lab.ask({"do": "look", "key": world.ann, "id": world.id})
+    plan = comparison.plan
+    flipped = {
+        name: replace(secret, flip=not secret.flip, gains_db=secret.gains_db[::-1])
+        for name, secret in plan.secrets.items()
+    }
+    comparison.plan = replace(plan, secrets=flipped)
+    try:
+        assert world.lab.ask({"do": "look", "key": world.ann, "id": world.id}) == before
+    finally:
+        comparison.plan = plan
+
+
+def test_only_the_present_pair_is_heard_while_blind(world):
+    plan = world.comparisons.get(world.ann, world.id).plan
+    ask = {"key": world.ann, "id": world.id}
+    first, second = (trial.id for trial in plan.trials)
+    assert "wav" in world.lab.ask({"do": "clip", "trial": first, "letter": "A"} | ask)
+    for wrong in (
+        {"do": "clip", "trial": second, "letter": "A"},
+        {"do": "clip", "trial": first, "letter": "X"},
+        {"do": "clip", "trial": first, "letter": ""},
+        {"do": "clip", "trial": "../plan.json", "letter": "A"},
+        {"do": "pictures", "trial": first},
+        {"do": "vote", "trial": first, "vote": "A", "heard": {"A": 9}},
+        {"do": "vote", "trial": first, "vote": "A", "heard": {"A": float("nan"), "B": 9}},
+        {"do": "vote", "trial": first, "vote": "A", "heard": "long"},
+        {"do": "everything"},
+    ):
+        assert list(world.lab.ask(wrong | ask)) == ["error"], wrong
+    assert world.comparisons.get(world.ann, world.id).votes == {}
+
+
+def test_nobody_else_is_answered(world):
+    for key in (new_key(), "", None, 7):
+        answered = world.lab.ask({"do": "look", "key": key, "id": world.id})
+        assert list(answered) == ["error"]
+    assert list(world.lab.ask(None)) == ["error"]
+
+
+def test_votes_lead_to_the_result(world, fresh):
+    ask = {"key": world.ann, "id": fresh}
+    state = world.lab.ask({"do": "look"} | ask)
+    for number in (1, 2):
+        assert state["trial"]["number"] == number
+        vote = {"do": "vote", "trial": state["trial"]["id"], "vote": "A", "heard": HEARD}
+        state = world.lab.ask(vote | {"strength": 2, "note": "<i>rough</i>"} | ask)
+    assert state["open"] and state["trial"] is None
+    assert "too few" in state["result"] and "Pair 2" in state["result"]
+    assert "&lt;i&gt;rough" in state["result"] and "<i>rough" not in state["result"]
+    trial = world.comparisons.get(world.ann, fresh).plan.trials[0].id
+    pictures = world.lab.ask({"do": "pictures", "trial": trial} | ask)["html"]
+    assert pictures.count("<svg") == 2 and pictures.count("data:image/png") == 2
+    assert "wav" in world.lab.ask({"do": "clip", "trial": trial, "letter": "B"} | ask)
+
+
+def test_ending_early_reveals_and_closes(world, fresh):
+    ask = {"key": world.ann, "id": fresh}
+    state = world.lab.ask({"do": "reveal"} | ask)
+    assert state["open"] and "Not judged" in state["result"]
+    trial = world.comparisons.get(world.ann, fresh).plan.trials[0].id
+    vote = {"do": "vote", "trial": trial, "vote": "A", "heard": HEARD}
+    assert "no vote counts" in world.lab.ask(vote | ask)["error"]
+
+
+def test_the_zip_comes_with_the_end(world, fresh, synthesis):
+    handlers = CompareHandlers(synthesis, world.comparisons, None)
+    assert handlers._zip(world.ann, fresh)["value"] is None
+    world.comparisons.get(world.ann, fresh).reveal()
+    assert handlers._zip(world.ann, fresh)["value"].endswith(f"{fresh}.zip")
+
+
+def test_rounds_and_abx_have_their_charts(world, synthesis, base):
+    form = CompareForm.of(asked(base, kind="round", values="3, 9, 30", seeds=1))
+    for plan in (
+        form.plan(synthesis),
+        CompareForm.of(asked(base, kind="abx", seeds=1)).plan(synthesis),
+    ):
+        identity = world.comparisons.create(world.ann, plan)
+        list(world.comparisons.run(world.ann, identity, threading.Event()))
+        comparison = world.comparisons.get(world.ann, identity)
+        for trial in plan.trials:
+            comparison.vote(trial.id, "A", HEARD)
+        shown = compare_markup.result(comparison)
+        assert "<svg" in shown and shown.count("<circle") == (3 if len(plan.settings) == 3 else 1)
+        world.comparisons.delete(world.ann, identity)
+
+
+def test_progress_is_said_in_words():
+    running = PlanProgress("Speaking", 2, 6, 1, 12.0, 0.31, 75.0, 0.4)
+    status = status_of(running)
+    assert status.headline == "Speaking" and status.fraction == 0.4
+    assert status.detail == "2 of 6 pairs made, 0.31x realtime, about 75 s left, 1 take failed"
+    assert "kept" in status_of(PlanEnded(True, 2, 6, 12.0, 40.0, ())).detail
+    failed = status_of(PlanEnded(False, 5, 6, 12.0, 40.0, ("It was silent.",)))
+    assert failed.state == "failed" and "It was silent." in failed.detail
+    assert status_of(PlanEnded(False, 6, 6, 12.0, 40.0, ())).state == "done"
+
+
+# Earlier takes
+
+
+@pytest.fixture
+def kept(synthesis, base, tmp_path):
+    setting = make_plan(
+        "preference", CompareForm.of(asked(base)).settings(synthesis), (SCRIPT,), (1,)
+    ).settings[0]
+    request = Request(SCRIPT, replace(setting.params, seed=5), synthesis.settings.runtime)
+    *_, finished = synthesis.stream(request, threading.Event())
+    take = synthesis.take(request, finished.result)
+    history, key = History(tmp_path / "kept"), new_key()
+    wav = take.save(tmp_path / "cache" / "take.wav") if (tmp_path / "cache").mkdir() is None else 0
+    return SimpleNamespace(history=history, key=key, wav=wav, take=take)
+
+
+def handlers_of(kept, synthesis, cache):
+    page = SimpleNamespace(parts=SimpleNamespace(take=SimpleNamespace(GRADIO_CACHE=str(cache))))
+    page.restore = lambda values: values
+    compare = CompareHandlers(synthesis, None, None)
+    names = [synthesis.settings.runtime.model]
+    return history_panel.HistoryHandlers(kept.history, page, compare, names)
+
+
+def test_a_take_on_the_page_is_kept_and_listed(kept, synthesis):
+    handlers = handlers_of(kept, synthesis, kept.wav.parent)
+    handlers.keep(kept.key, {"path": str(kept.wav)})
+    (row,) = answer(kept.history, {"do": "list", "key": kept.key})["takes"]
+    assert row["script"] == SCRIPT and "seed 5" in row["figures"]
+    asked_for = {"key": kept.key, "id": row["id"]}
+    assert "wav" in answer(kept.history, {"do": "hear"} | asked_for)
+    values = handlers.use(kept.key, SimpleNamespace(id=row["id"]))
+    assert values["seed"] == 5 and values["script"] == SCRIPT
+    script, *sides, tabs = handlers.compare_with(kept.key, SimpleNamespace(id=row["id"]))
+    assert script == SCRIPT and isinstance(tabs, gr.Tabs) and len(sides) == 2 * len(SIDE_FIELDS)
+    assert "error" in answer(kept.history, {"do": "hear", "key": new_key(), "id": row["id"]})
+    assert answer(kept.history, {"do": "delete"} | asked_for) == {}
+    assert answer(kept.history, {"do": "list", "key": kept.key})["takes"] == []
+
+
+def test_only_files_of_gradios_cache_are_kept(kept, synthesis, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    handlers = handlers_of(kept, synthesis, tmp_path / "elsewhere")
+    for shown in ({"path": str(kept.wav)}, {"path": "/etc/passwd"}, {}, None):
+        handlers.keep(kept.key, shown)
+    assert kept.history.list(kept.key) == []
+
+
+def test_a_dropped_file_brings_its_settings_back(kept, synthesis, tmp_path):
+    handlers = handlers_of(kept, synthesis, tmp_path)
+    assert handlers.drop(str(kept.wav))["seed"] == 5
+    (tmp_path / "other.wav").write_bytes(b"RIFF")
+    with pytest.raises(gr.Error, match="no settings"):
+        handlers.drop(str(tmp_path / "other.wav"))
