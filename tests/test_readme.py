@@ -1,0 +1,74 @@
+"""The README is true: its commands run, its tree and pictures exist, its card fits the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from dia_demo.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+START = "pip install -r requirements.txt && python app.py"
+TEST = "pip install -r requirements-dev.txt && pytest"
+
+
+def test_first_screen_holds_both_commands():
+    first_screen = README.split("\n## ")[0]
+    assert START in first_screen.splitlines()
+    assert TEST in first_screen.splitlines()
+
+
+def test_ci_runs_exactly_the_test_command():
+    pattern = re.search(r"sed -n 's/\^\\\((.*?)\\\)\$", (ROOT / ".ci" / "run").read_text())
+    assert pattern and pattern[1] == TEST
+
+
+@pytest.mark.parametrize(
+    "line", [li for b in BLOCKS for li in b.splitlines() if "-m dia_demo" in li]
+)
+def test_command_line_examples_run(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = shlex.split(line)[3:]
+    assert main(arguments) == 0
+    if "-o" in arguments:
+        samples, rate = soundfile.read(arguments[arguments.index("-o") + 1])
+        assert len(samples) / rate > 0.5
+
+
+def test_tree_exists():
+    tree = next(block for block in BLOCKS if block.startswith("app.py"))
+    folder = Path()
+    for line in tree.splitlines():
+        names, indented = line.split("  ")[0 if not line.startswith("  ") else 1], line[0] == " "
+        for name in names.strip().split(", "):
+            path = (folder if indented else Path()) / name.strip()
+            assert (ROOT / path).exists(), f"{path} is in the README's tree only"
+            if not indented:
+                folder = path
+
+
+def test_pictures_exist_and_are_named_for_those_who_do_not_see_them():
+    pictures = re.findall(r"!\[(.*?)\]\((.*?)\)", README)
+    assert pictures
+    for words, path in pictures:
+        assert words and (ROOT / path).is_file()
+
+
+def test_space_card_fits_the_requirements():
+    card = dict(re.findall(r"^(\w+): (.+)$", README.split("---")[1], re.MULTILINE))
+    assert card["sdk"] == "gradio"
+    assert f"gradio=={card['sdk_version']}" in (ROOT / "requirements.txt").read_text()
+    assert (ROOT / card["app_file"]).is_file()
+
+
+def test_no_registry_is_named():
+    """Installers decide where packages come from; a host in the repository would overrule them."""
+    hosts = re.compile(r"(pypi|files\.pythonhosted|deb\.debian|registry\.npmjs)\.(org|com)")
+    for path in (ROOT / "README.md", *ROOT.glob("requirements*.txt"), ROOT / ".ci" / "run"):
+        assert not hosts.search(path.read_text())
