@@ -80,7 +80,7 @@ def test_here_it_is_off_labelled_and_says_exactly_why():
     toggle = found["xpu"]
     assert toggle.label == "Intel XPU (experimental)" and toggle.value is False
     assert not toggle.interactive and toggle.info == f"Off: {xpu_status().reason}"
-    assert "no XPU support" in toggle.info and "--index-url" in toggle.info
+    assert "no XPU support" in toggle.info and "install the XPU build" in toggle.info
     assert "Experimental: " in found["xpu-why"].value and "README" in found["xpu-why"].value
     assert not found["xpu-report"].visible and not found["on-cpu"].visible
 

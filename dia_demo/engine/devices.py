@@ -13,7 +13,6 @@ from dia_demo.machine import granted_cores, has_intel_graphics
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 SMALL_WEIGHTS = 30_000_000
-XPU_INDEX = "https://download.pytorch.org/whl/xpu"
 # What an accelerator may run: float32, and bfloat16 after a check of its own.
 ACCELERATOR_PRECISIONS = ("float32", "bfloat16")
 
@@ -43,9 +42,9 @@ def xpu_status() -> XpuStatus:
         version = torch.__version__.split("+")[0]
         return XpuStatus(
             False,
-            f"this build of torch ({torch.__version__}) has no XPU support. With an Intel GPU, run "
-            f"`pip install --force-reinstall torch=={version} --index-url {XPU_INDEX}` and start "
-            "again.",
+            f"this build of torch ({torch.__version__}) has no XPU support. With an Intel GPU, "
+            f"install the XPU build of torch {version} (pytorch.org, “Get started”, Intel GPU) in "
+            "place of this one and start again.",
         )
     if not _is_available("xpu"):
         return XpuStatus(False, _why_no_xpu(has_intel_graphics()))
