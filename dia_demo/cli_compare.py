@@ -21,6 +21,7 @@ from dia_demo.cli_parts import (
 )
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import catalogue, plan_file
+from dia_demo.services.archive import export_zip
 from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import (
     NAMES,
@@ -66,6 +67,7 @@ def register(commands) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="the first pair's; random if left")
     parser.add_argument("--abx", action="store_true", help="can it be heard at all?")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="its folder; alone: go on")
+    parser.add_argument("--zip", type=Path, metavar="FILE", help="also as a zip, for the page")
     parser.add_argument("--rebuild", type=Path, metavar="PLAN", help="a plan.json to make again")
     parser.add_argument("--score", type=Path, metavar="DIR", help="print a comparison's result")
     parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
@@ -78,6 +80,8 @@ def _compare(options: argparse.Namespace) -> int:
         if options.output is not None or any(getattr(options, letter) for letter in _LETTERS):
             raise InputError("--score DIR stands alone: it reads a comparison that is there.")
         return _score(options)
+    if options.zip is not None and not options.zip.absolute().parent.is_dir():
+        raise InputError(f"The folder {options.zip.absolute().parent} does not exist: make it.")
     if options.output is None:
         raise InputError("Give -o DIR for the clips and the plan, or --score DIR for a result.")
     settings = Settings.from_env()
@@ -174,6 +178,8 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
             else:
                 show(_line(event))
     show("")
+    if options.zip is not None:
+        export_zip(options.output, options.zip)
     for failure in ended.failures:
         print(f"warning: a take failed: {failure}", file=sys.stderr)
     if options.json:
@@ -181,8 +187,8 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     else:
         print(
             f"{options.output}: {ended.pairs_made} of {ended.pairs} pairs, "
-            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. Listen on the "
-            f"page, then: python -m dia_demo compare --score {options.output}"
+            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. The page opens "
+            "it as a zip (--zip FILE, or the folder zipped by hand)."
         )
     if ended.pairs_made < ended.pairs and not ended.stopped:
         raise RunError(

@@ -102,8 +102,9 @@ def hear(page, letter: str) -> None:
     )
 
 
-def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path):  # noqa: F811
-    page = compare_tab(visit(DESKTOP))
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path, size):  # noqa: F811
+    page = compare_tab(visit(size))
     open_zip(page, zipped(made, tmp_path))
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of 2").wait_for()
@@ -121,6 +122,7 @@ def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path):  # noqa: F81
             note.blur()
         page.keyboard.press("1" if number == 1 else "0")
     page.locator('.lab-room[data-state="open"]').wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     result = page.locator(".lab-result").inner_text()
     assert "1 without a difference" in result and "“ab 1 20”" in result
     assert "0.7131" in result and "1.9177" in result

@@ -8,6 +8,7 @@ import pytest
 from checkpoints import write_small
 
 from dia_demo.cli import main
+from dia_demo.services.archive import import_zip
 from dia_demo.services.compare import Comparison
 
 SIDES = ["--a", "temperature=0.7", "max_tokens=60", "--b", "temperature=1.9,max-tokens=60"]
@@ -67,7 +68,8 @@ def test_goes_on_where_it_was_and_makes_again(compare, script, tmp_path):
     clip = folder / "clips" / trial.clips[0]
     before = clip.read_bytes()
     clip.unlink()
-    code, out, _ = compare("-o", folder)
+    code, out, _ = compare("-o", folder, "--zip", tmp_path / "out.zip")
+    assert import_zip(tmp_path / "out.zip", tmp_path / "in").trials[0].id == trial.id
     assert code == 0 and "1 of 1 pairs" in out and clip.read_bytes() == before
     assert compare("--rebuild", folder, "-o", again)[0] == 0
     assert (again / "clips" / trial.clips[0]).read_bytes() == before
@@ -103,10 +105,12 @@ def test_abx_and_rounds(compare, script, tmp_path):
         (["--score", "OUT", *SIDES], "stands alone"),
         (["--rebuild", "OUT", "-o", "OUT"], "is missing"),
         (["--pairs", "many"], "invalid int"),
+        ([*SIDES, "--script", "SCRIPT", "-o", "OUT", "--zip", "OUT/no/x.zip"], "does not exist"),
     ],
 )
 def test_mistakes_are_told_in_one_line(compare, script, tmp_path, words, message):
     places = {"OUT": str(tmp_path / "out"), "SCRIPT": script}
+    words = [word.replace("OUT/", f"{tmp_path}/out/") for word in words]
     code, out, err = compare(*(places.get(word, word) for word in words))
     assert code == 2 and out == ""
     assert err.count("\n") == 1 and err.startswith("error: ") and message in err
