@@ -6,7 +6,6 @@ DIA_SCREENSHOTS=1 writes the pictures of README.md to assets/screenshots/ as wel
 from __future__ import annotations
 
 import io
-import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,66 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from browser import (
-    CHROMIUM_ARGS,
-    GET_A_BROWSER,
-    ROOT,
-    Watch,
-    figure,
-    find_chromium,
-    press,
-    running_app,
-    wait_state,
-    write_script,
-)
+from browser import DESKTOP, PHONE, ROOT, figure, press, wait_state, write_script
 from PIL import Image
 
 from dia_demo import audio
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 BOTH = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
     f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)
 )
 OVER = ("done", "cut")
-
-
-@pytest.fixture(scope="session")
-def home(tmp_path_factory):
-    with running_app(tmp_path_factory.mktemp("app")) as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    with sync_api.sync_playwright() as playwright:
-        path = find_chromium(playwright.chromium.executable_path)
-        if path is None and not os.environ.get("CI"):
-            pytest.skip(GET_A_BROWSER)
-        assert path, GET_A_BROWSER
-        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visit(chromium, home):
-    """Opens a window of its own (nothing remembered) and, after the test, holds it to account."""
-    watches = []
-
-    def open_window(size=DESKTOP, scheme="light") -> Watch:
-        context = chromium.new_context(viewport=size, color_scheme=scheme, accept_downloads=True)
-        watches.append(Watch(context, home))
-        return watches[-1]
-
-    yield open_window
-    for watch in watches:
-        watch.context.close()
-        assert watch.outside == [], "the page asked for something outside this machine"
-        assert watch.errors == [], "the browser's console shows errors"
 
 
 def read_sound(data: bytes) -> tuple[np.ndarray, int]:

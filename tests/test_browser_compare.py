@@ -14,9 +14,8 @@ import threading
 from dataclasses import replace
 
 import pytest
-from browser import ROOT, press, running_app, wait_state, write_script
+from browser import DESKTOP, PHONE, ROOT, press, wait_state, write_script
 from checkpoints import write_small
-from test_browser import DESKTOP, PHONE, chromium, sync_api, visit  # noqa: F401
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.services import archive, plan_file
@@ -25,15 +24,10 @@ from dia_demo.services.plan import Setting, make_plan
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 
+sync_api = pytest.importorskip("playwright.sync_api")
+
 SCRIPT = "[S1] Hello there. [S2] Yes."
 WAIT = 240_000  # a shared machine may be slow
-
-
-@pytest.fixture(scope="session")
-def home(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lab-app")
-    with running_app(folder) as url:
-        yield url
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +97,7 @@ def hear(page, letter: str) -> None:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path, size):  # noqa: F811
+def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path, size):
     page = compare_tab(visit(size))
     open_zip(page, zipped(made, tmp_path))
     for number in (1, 2):
@@ -166,7 +160,7 @@ def told(spy: Spy) -> list[object]:
     return found
 
 
-def test_nothing_tells_which_side_is_which(visit, made, tmp_path):  # noqa: F811
+def test_nothing_tells_which_side_is_which(visit, made, tmp_path):
     """The page of a comparison and that of its mirror image are the same but for the sound."""
     seen = []
     for name, comparison in (
@@ -214,7 +208,7 @@ def kept_ids(home_folder) -> set[str]:
     return {path.name for path in home_folder.glob("*/comparisons/*")}
 
 
-def test_two_people_never_meet(visit, made, tmp_path):  # noqa: F811
+def test_two_people_never_meet(visit, made, tmp_path):
     ann, bob = compare_tab(visit(DESKTOP)), compare_tab(visit(PHONE))
     sent: list[dict] = []
     ann.on("request", lambda one: _note_question(sent, one))
@@ -243,11 +237,11 @@ def _note_question(sent: list, request) -> None:
             sent.append(data)
 
 
-def test_the_folder_is_not_served(visit, home, tmp_path_factory, made, tmp_path):  # noqa: F811
+def test_the_folder_is_not_served(visit, home, tmp_path_factory, made, tmp_path):
     """Even who knows where a plan lies on the server's disk gets nothing."""
     page = compare_tab(visit(DESKTOP))
     open_zip(page, zipped(made, tmp_path))
-    kept = sorted(tmp_path_factory.getbasetemp().glob("lab-app*/kept/*/comparisons/*/plan.json"))
+    kept = sorted(tmp_path_factory.getbasetemp().glob("app*/kept/*/comparisons/*/plan.json"))
     assert kept, "the app keeps its comparisons where the test told it to"
     for path in (kept[-1], kept[-1].parent / "clips" / made.plan.trials[0].clips[0]):
         assert path.exists()
@@ -255,7 +249,7 @@ def test_the_folder_is_not_served(visit, home, tmp_path_factory, made, tmp_path)
 
 
 @pytest.mark.parametrize("name, data", [("no zip", b"hello"), ("empty", b"PK\x05\x06" + bytes(18))])
-def test_a_bad_zip_gets_one_message(visit, tmp_path, name, data):  # noqa: F811
+def test_a_bad_zip_gets_one_message(visit, tmp_path, name, data):
     page = compare_tab(visit(DESKTOP))
     (tmp_path / "bad.zip").write_bytes(data)
     page.locator("input[type=file][accept*='.zip']").set_input_files(tmp_path / "bad.zip")
@@ -263,7 +257,7 @@ def test_a_bad_zip_gets_one_message(visit, tmp_path, name, data):  # noqa: F811
     assert page.locator('.lab-room[data-state="empty"]').is_visible()
 
 
-def test_a_comparison_is_made_on_the_page(visit):  # noqa: F811
+def test_a_comparison_is_made_on_the_page(visit):
     page = compare_tab(visit(PHONE, "dark"))
     page.get_by_label("What both sides say").fill("[S1] Hello there. How are you? [S2] Fine.")
     press(page, "Make the pairs")
@@ -289,7 +283,7 @@ def test_a_comparison_is_made_on_the_page(visit):  # noqa: F811
     page.get_by_role("button", name="Stop", exact=True).first.wait_for()
 
 
-def test_earlier_takes_come_back(visit, tmp_path):  # noqa: F811
+def test_earlier_takes_come_back(visit, tmp_path):
     page = visit(DESKTOP).open()
     page.set_default_timeout(WAIT)
     write_script(page, "[S1] Hello there. [S2] Hi. [S1]", max_tokens=80)
@@ -322,7 +316,7 @@ def test_earlier_takes_come_back(visit, tmp_path):  # noqa: F811
     "name, size, scheme",
     [("compare-light", DESKTOP, "light"), ("compare-phone-dark", PHONE, "dark")],
 )
-def test_screenshots(visit, made, tmp_path, name, size, scheme):  # noqa: F811
+def test_screenshots(visit, made, tmp_path, name, size, scheme):
     page = compare_tab(visit(size, scheme))
     open_zip(page, zipped(made, tmp_path))
     hear(page, "A")
