@@ -23,7 +23,7 @@ voice of a prompt; its model card in `assets/nano` has the measured figures. **H
 nothing about how Dia sounds.**
 
 **Dia-1.6B** is the real one. It needs about 5 GB of memory in bfloat16 and 8 GB in float32, and
-on a small CPU several seconds of work for a second of speech. To load it:
+on two cores ten seconds of work or more for a second of speech. To load it:
 
 - choose it under *Model*: the first run fetches about 7 GB from the Hugging Face hub and keeps
   them for the next time; or
