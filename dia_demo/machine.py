@@ -51,6 +51,19 @@ def memory_bytes() -> int | None:
     return min(found) if found else None
 
 
+def cache_folder() -> Path:
+    """Where this app keeps what it can make again: DIA_CACHE, else the user's cache folder."""
+    if os.environ.get("DIA_CACHE"):
+        return Path(os.environ["DIA_CACHE"]).expanduser()
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        home = str(Path.home() / "Library" / "Caches")
+    else:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "dia-demo"
+
+
 def has_intel_graphics() -> bool | None:
     """Whether Linux sees a graphics device by Intel; None on other systems."""
     if not sys.platform.startswith("linux"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from dia_demo.engine.selfcheck.subject import Plan
 from dia_demo.engine.selfcheck.verdicts import VerdictStore, fingerprint
 from dia_demo.engine.watch import Limits, Usual, explain_failure
 from dia_demo.errors import InputError
+from dia_demo.machine import cache_folder
 
 
 @dataclass(frozen=True)
@@ -132,11 +131,5 @@ class Accelerator:
 
 
 def default_verdicts() -> Path:
-    """Where verdicts are kept: the user's cache folder."""
-    if sys.platform == "win32":
-        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = str(Path.home() / "Library" / "Caches")
-    else:
-        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "dia-demo" / "verdicts.json"
+    """Where verdicts are kept: the app's cache folder."""
+    return cache_folder() / "verdicts.json"
