@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
 RENDER_NODES = Path("/sys/class/drm")
+PROC = Path("/proc")
 INTEL = "0x8086"
 
 
@@ -64,6 +66,26 @@ def cache_folder() -> Path:
     return Path(home) / "dia-demo"
 
 
+def available_bytes() -> int | None:
+    """Memory that could be had now without driving others out; None where it is not told."""
+    found = []
+    try:
+        for line in (PROC / "meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(1024 * int(line.split()[1]))
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        limit = int((CGROUP / "memory.max").read_text())
+        # What is kept of files can be dropped at once: it counts as free.
+        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        used = int((CGROUP / "memory.current").read_text()) - int(stat.get("inactive_file", 0))
+        found.append(max(0, limit - used))
+    except (OSError, ValueError):
+        pass
+    return min(found) if found else None
+
+
 def has_intel_graphics() -> bool | None:
     """Whether Linux sees a graphics device by Intel; None on other systems."""
     if not sys.platform.startswith("linux"):
@@ -85,6 +107,23 @@ def peak_rss_bytes() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
+
+
+def watch_peak() -> Callable[[], int]:
+    """A function that gives the most memory held since now (where only the whole life of the
+    process is known, since it started)."""
+    try:
+        (PROC / "self" / "clear_refs").write_text("5")  # Linux: forget the peak so far.
+    except OSError:
+        return peak_rss_bytes
+    return _linux_peak_bytes
+
+
+def _linux_peak_bytes() -> int:
+    for line in (PROC / "self" / "status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return 1024 * int(line.split()[1])
+    return peak_rss_bytes()
 
 
 def _windows_peak_bytes() -> int:
