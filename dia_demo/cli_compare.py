@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -21,7 +22,7 @@ from dia_demo.cli_parts import (
 )
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import catalogue, plan_file
-from dia_demo.services.archive import export_zip
+from dia_demo.services.archive import export_zip, import_zip
 from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import (
     NAMES,
@@ -69,7 +70,7 @@ def register(commands) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="its folder; alone: go on")
     parser.add_argument("--zip", type=Path, metavar="FILE", help="also as a zip, for the page")
     parser.add_argument("--rebuild", type=Path, metavar="PLAN", help="a plan.json to make again")
-    parser.add_argument("--score", type=Path, metavar="DIR", help="print a comparison's result")
+    parser.add_argument("--score", type=Path, metavar="DIR", help="print a result (a zip does too)")
     parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
     add_runtime(parser)
     add_voice(parser)
@@ -187,8 +188,8 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     else:
         print(
             f"{options.output}: {ended.pairs_made} of {ended.pairs} pairs, "
-            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. The page opens "
-            "it as a zip (--zip FILE, or the folder zipped by hand)."
+            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. To hear it: "
+            f"DIA_COMPARE={options.output} python app.py, or open it on a page as a zip (--zip)."
         )
     if ended.pairs_made < ended.pairs and not ended.stopped:
         raise RunError(
@@ -227,7 +228,12 @@ def _facts(comparison: Comparison, folder: Path, ended: PlanEnded) -> dict:
 
 
 def _score(options: argparse.Namespace) -> int:
-    comparison = Comparison.open(options.score)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.score
+        if folder.is_file():
+            folder = Path(scratch) / "zip"
+            import_zip(options.score, folder)
+        comparison = Comparison.open(folder)
     result = comparison.tally()
     if options.json:
         differing = {"differences": differences(comparison.plan.settings)}

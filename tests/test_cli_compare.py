@@ -70,6 +70,9 @@ def test_goes_on_where_it_was_and_makes_again(compare, script, tmp_path):
     clip.unlink()
     code, out, _ = compare("-o", folder, "--zip", tmp_path / "out.zip")
     assert import_zip(tmp_path / "out.zip", tmp_path / "in").trials[0].id == trial.id
+    assert f"DIA_COMPARE={folder} python app.py" in out
+    code, scored, _ = compare("--score", tmp_path / "out.zip")
+    assert code == 0 and "0 of 1 pairs judged" in scored
     assert code == 0 and "1 of 1 pairs" in out and clip.read_bytes() == before
     assert compare("--rebuild", folder, "-o", again)[0] == 0
     assert (again / "clips" / trial.clips[0]).read_bytes() == before

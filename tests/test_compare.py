@@ -433,7 +433,7 @@ def test_votes_are_on_the_disk_before_they_count(voting, monkeypatch):
     real = votes_module.os.fsync
     monkeypatch.setattr(votes_module.os, "fsync", lambda fd: synced.append(fd) or real(fd))
     voting.vote(voting.plan.trials[0].id, "A", HEARD)
-    assert len(synced) == 1
+    assert len(synced) == 2, "the line, and the name of a new file"
     assert set(Comparison.open(voting.folder).votes) == {voting.plan.trials[0].id}
 
 

@@ -9,6 +9,8 @@ import stat
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +42,12 @@ def export_zip(folder: Path, path: Path) -> Path:
         reason = error.strerror or error
         raise RunError(f"{path} could not be written: {reason}. Free some space.") from error
     return path
+
+
+def unpacked_bytes(path: Path) -> int:
+    """What a comparison's zip says it unpacks to. Raises InputError like `import_zip`."""
+    with _opened(path) as archive:
+        return sum(member.file_size for member in _checked_members(archive).values())
 
 
 def import_zip(path: Path, folder: Path) -> Plan:
@@ -89,14 +97,21 @@ def _in_step(folder: Path, plan: Plan) -> Plan:
 
 
 def _unpack(path: Path, into: Path) -> None:
+    with _opened(path) as archive:
+        members = _checked_members(archive)
+        left = MAX_TOTAL_BYTES
+        for name, member in members.items():
+            target = into / name
+            target.parent.mkdir(exist_ok=True)
+            left -= _copy(archive, member, target, min(left, MAX_FILE_BYTES))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The zip, with whatever is wrong with it as one sentence."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = _checked_members(archive)
-            left = MAX_TOTAL_BYTES
-            for name, member in members.items():
-                target = into / name
-                target.parent.mkdir(exist_ok=True)
-                left -= _copy(archive, member, target, min(left, MAX_FILE_BYTES))
+            yield archive
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
         raise InputError("This is no zip that can be read: choose one saved here.") from error
     except (RuntimeError, ValueError, zlib.error) as error:

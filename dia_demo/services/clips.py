@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def facts_of(take: Take) -> dict:
         "realtime_factor": round(take.figures.realtime_factor, 3),
         "finish_reason": take.figures.finish_reason,
         "steps": take.figures.steps,
+        "codes_sha256": hashlib.sha256(take.codes.tobytes()).hexdigest(),
         "model": take.figures.model,
         "precision": take.figures.precision,
         "device": take.figures.device,

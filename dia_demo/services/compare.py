@@ -5,9 +5,11 @@ A folder holds plan.json, clips/ and votes.csv. Whose folder it is, is in `servi
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from dia_demo.services import plan_file
 from dia_demo.services.archive import checked_folder
 from dia_demo.services.clips import read_wave
 from dia_demo.services.plan import NAMES, Plan, Slot, Trial
-from dia_demo.services.plan_run import CLIPS, PlanEvent, PlanRun
+from dia_demo.services.plan_run import CLIPS, TAKES, PlanEvent, PlanRun
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 from dia_demo.services.tally import Tally, tally
 from dia_demo.services.votes import Vote, append_vote, make_vote, read_votes
@@ -85,7 +87,8 @@ class Comparison:
         if not self._running.acquire(blocking=False):
             raise InputError("This comparison is being made already: wait for it, or stop it.")
         try:
-            yield from PlanRun(self.folder, self.plan, self._save, synthesis, cancel).stream()
+            plan = replace(self.plan, sound_removed=False)
+            yield from PlanRun(self.folder, plan, self._save, synthesis, cancel).stream()
         finally:
             self._running.release()
 
@@ -96,6 +99,31 @@ class Comparison:
     def failed(self) -> tuple[Slot, ...]:
         """The takes that failed; `run` tries them again."""
         return tuple(slot for slot in self.plan.slots if slot.state == "failed")
+
+    def remove_sound(self) -> bool:
+        """Give its room back: clips and takes go, the plan and the votes stay, and `run` makes the
+        same sound again. False, and nothing goes, while it is being made."""
+        if not self._running.acquire(blocking=False):
+            return False
+        try:
+            self._save(replace(self.plan.unmade(), sound_removed=True))
+            for name in (CLIPS, TAKES):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+        finally:
+            self._running.release()
+        return True
+
+    def sound_bytes(self) -> int:
+        """What `remove_sound` would give back."""
+        return sum(path.stat().st_size for path in self.folder.glob("*/*.wav"))
+
+    def last_used(self) -> float:
+        """When it was last made, heard or voted on (seconds since 1970)."""
+        return self.folder.stat().st_mtime
+
+    def _touch(self) -> None:
+        with suppress(OSError):
+            os.utime(self.folder)
 
     def _save(self, plan: Plan) -> None:
         with self._lock:
@@ -121,6 +149,7 @@ class Comparison:
 
     def clip(self, identity: str, letter: str) -> bytes:
         """Clip A, B or X of a trial: a 16-bit WAV that says nothing of itself."""
+        self._touch()
         try:
             return self._clip_path(identity, letter).read_bytes()
         except OSError as error:
@@ -136,6 +165,13 @@ class Comparison:
         if len(letter) != 1 or not 0 <= place < len(trial.clips) or not trial.made:
             raise InputError(f"This pair has no clip {letter!r} to be heard.")
         return self.folder / CLIPS / trial.clips[place]
+
+    def aligned(self, trial: Trial) -> bool:
+        """Whether both sides say the same codes at the same speed, and so keep step in time."""
+        slots = self.plan.slots_of(trial)
+        codes = [self.plan.facts.get(slot.id, {}).get("codes_sha256") for slot in slots]
+        speeds = {self.plan.settings[slot.setting].speed for slot in slots}
+        return codes[0] is not None and codes[0] == codes[1] and len(speeds) == 1
 
     def needed_seconds(self, trial: Trial) -> float:
         """How long each clip must have been heard before a vote counts."""
@@ -175,6 +211,7 @@ class Comparison:
                 raise InputError(f"Listen to each clip for {needed:.1f} s before you vote.")
             vote = make_vote(self.plan, trial, answer, strength, note, heard)
             append_vote(self.folder, vote)
+            self._touch()
             self._votes[identity] = vote
             return vote
 
@@ -228,12 +265,8 @@ class Comparison:
 
 
 def rebuilt(plan: Plan) -> Plan:
-    """The same plan with nothing made yet: its takes come out as they did the first time."""
-    for trial in plan.trials:
-        secret = replace(plan.secrets[trial.id], gains_db=())
-        plan = plan.with_trial(replace(trial, made=False), secret)
-    slots = [replace(slot, state="waiting", message="") for slot in plan.slots]
-    return replace(plan.with_slots(slots), facts={}, revealed=False)
+    """The plan for another comparison with the same pairs: nothing made, nothing revealed."""
+    return replace(plan.unmade(), revealed=False, sound_removed=False)
 
 
 def _with_voice(folder: Path, plan: Plan, voice: VoicePrompt | None) -> Plan:

@@ -13,10 +13,13 @@ from pathlib import Path
 from dia_demo import audio
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.people import folder_of
+from dia_demo.services.room import size_of
 from dia_demo.services.synthesis import Take
 
-# The oldest go: a shared machine's disk is not without end.
+# The oldest go: a shared machine's disk is not without end. Of each person's takes MAX_TAKES stay,
+# of everybody's together as many as fit into MAX_BYTES.
 MAX_TAKES = 30
+MAX_BYTES = 10**9
 _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
 
 
@@ -42,11 +45,12 @@ class Kept:
 class History:
     """Everybody's earlier takes, reached with their own key alone."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, limit: int = MAX_BYTES) -> None:
         self.home = home
+        self.limit = limit
 
     def add(self, key: str, take: Take) -> str:
-        """Keep a take; the oldest beyond MAX_TAKES go. Raises RunError where it cannot be kept."""
+        """Keep a take; the oldest beyond the bounds go. Raises RunError where it cannot be kept."""
         path = self._new_path(key)
         take.save(path)
         self._drop_oldest(key)
@@ -79,6 +83,14 @@ class History:
 
     def _drop_oldest(self, key: str) -> None:
         for path in self._paths(key)[MAX_TAKES:]:
+            path.unlink(missing_ok=True)
+        everybodys = sorted(self.home.glob("*/takes/*.wav"), key=lambda path: path.name)
+        excess = sum(map(size_of, everybodys)) - self.limit
+        # The one just kept stays, and a name begins with the time.
+        for path in everybodys[:-1]:
+            if excess <= 0:
+                break
+            excess -= size_of(path)
             path.unlink(missing_ok=True)
 
     def list(self, key: str) -> list[Kept]:

@@ -19,10 +19,14 @@ from dia_demo.services import archive
 from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import Plan
 from dia_demo.services.plan_file import NAME
-from dia_demo.services.plan_run import PlanEvent
+from dia_demo.services.plan_run import PlanEvent, expected
+from dia_demo.services.room import make_room
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
 MAX_COMPARISONS = 40
+MAX_BYTES = 3 * 10**9
+# Sound has 16 bits, and the estimate of its length may be short by a half.
+BYTES_A_SAMPLE = 2 * 1.5
 _KEY = re.compile(r"[A-Za-z0-9_-]{32}")
 _ID = re.compile(r"[0-9a-f]{24}")
 
@@ -45,17 +49,29 @@ def folder_of(home: Path, key: str) -> Path:
 
 
 class Comparisons:
-    """All comparisons of all people, each reached with its owner's key alone."""
+    """All comparisons of all people, each reached with its owner's key alone.
 
-    def __init__(self, home: Path, synthesis: Synthesis) -> None:
+    limit: bytes of them all. shared: the folder of one that every key reaches, in its own place.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        synthesis: Synthesis,
+        limit: int = MAX_BYTES,
+        shared: Path | None = None,
+    ) -> None:
         self.home = home
         self.synthesis = synthesis
+        self.limit = limit
+        self.shared = None if shared is None else Comparison.open(shared)
         self._open: dict[Path, Comparison] = {}
         self._lock = threading.Lock()
 
     def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
         """Keep a new comparison; returns its id."""
         self._check_models(plan)
+        self._make_room(self._expected_bytes(plan))
         identity, folder = self._new_place(key)
         comparison = Comparison.create(folder, plan, self.synthesis, voice)
         with self._lock:
@@ -66,6 +82,7 @@ class Comparisons:
         """Make what is missing of one of the person's comparisons (see PlanRun.stream)."""
         comparison = self.get(key, identity)
         self._check_models(comparison.plan)
+        self._make_room(self._expected_bytes(comparison.plan))
         yield from comparison.run(self.synthesis, cancel)
 
     def _check_models(self, plan: Plan) -> None:
@@ -80,6 +97,7 @@ class Comparisons:
 
     def load(self, key: str, path: Path) -> str:
         """Keep a comparison that comes as a zip; returns its id."""
+        self._make_room(archive.unpacked_bytes(path))
         identity, folder = self._new_place(key)
         archive.import_zip(path, folder)
         return identity
@@ -97,13 +115,34 @@ class Comparisons:
         """One of the person's comparisons. InputError where they have none of that id."""
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
             raise InputError("There is no such comparison.")
-        folder = self._comparisons_of(key) / identity
+        if self.shared is not None and identity == self.shared.plan.id:
+            folder_of(self.home, key)
+            return self.shared
+        return self._opened(self._comparisons_of(key) / identity)
+
+    def _opened(self, folder: Path) -> Comparison:
         with self._lock:
             if folder not in self._open:
                 if not (folder / NAME).is_file():
                     raise InputError("There is no such comparison here any more.")
                 self._open[folder] = Comparison.open(folder)
             return self._open[folder]
+
+    def _expected_bytes(self, plan: Plan) -> int:
+        """About what the sound that is still to be made will take."""
+        waiting = {slot.id: slot for slot in plan.slots if slot.state != "made"}
+        slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
+        samples = sum(
+            expected(plan, slot, self.synthesis)
+            * self.synthesis.info(plan.settings[slot.setting].runtime.model).sample_rate
+            for slot in slots
+            if slot.id in waiting
+        )
+        # ABX has a third clip, as long as the others.
+        return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == "abx" else 1.0))
+
+    def _make_room(self, needed: int) -> None:
+        make_room(self.home, self.limit, needed, self._opened)
 
     def list(self, key: str) -> list[tuple[str, Comparison]]:
         """The person's comparisons, the latest first; one that cannot be read is left out."""
@@ -114,11 +153,14 @@ class Comparisons:
                 found.append((folder.name, self.get(key, folder.name)))
             except DiaDemoError:
                 continue
-        return sorted(found, key=lambda one: one[1].plan.created, reverse=True)
+        found.sort(key=lambda one: one[1].plan.created, reverse=True)
+        return found if self.shared is None else [(self.shared.plan.id, self.shared), *found]
 
     def delete(self, key: str, identity: str) -> None:
         """Remove one of the person's comparisons for good."""
         comparison = self.get(key, identity)
+        if comparison is self.shared:
+            raise InputError(f"This one lies in {comparison.folder} and is deleted there.")
         if comparison.running:
             raise InputError("This comparison is being made: stop it first.")
         with self._lock:

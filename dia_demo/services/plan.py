@@ -123,7 +123,8 @@ class Secret:
 @dataclass(frozen=True)
 class Plan:
     """A whole comparison. `facts` (by slot) and `secrets` (by trial) stay sealed until the vote;
-    once it is `revealed`, no vote counts any more."""
+    once it is `revealed`, no vote counts any more. `sound_removed`: to make room, not by its owner.
+    """
 
     id: str
     created: str
@@ -138,6 +139,7 @@ class Plan:
     voice_file: str | None = None
     voice_transcript: str = ""
     revealed: bool = False
+    sound_removed: bool = False
 
     def slots_of(self, trial: Trial) -> tuple[Slot, Slot]:
         """The takes of a trial, in the order of its settings."""
@@ -152,6 +154,15 @@ class Plan:
     def with_trial(self, trial: Trial, secret: Secret) -> Plan:
         trials = tuple(trial if one.id == trial.id else one for one in self.trials)
         return replace(self, trials=trials, secrets=self.secrets | {trial.id: secret})
+
+    def unmade(self) -> Plan:
+        """The same plan with nothing made yet: its takes come out as they did the first time."""
+        plan = self
+        for trial in self.trials:
+            secret = replace(self.secrets[trial.id], gains_db=())
+            plan = plan.with_trial(replace(trial, made=False), secret)
+        slots = [replace(slot, state="waiting", message="") for slot in self.slots]
+        return replace(plan.with_slots(slots), facts={})
 
 
 def make_plan(

@@ -44,11 +44,23 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
+        sync_folder(path.parent)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise RunError(
             f"{path} could not be written: {error.strerror}. Free some space."
         ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk knows of a new name in a folder, where the system can be asked for it."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def read_plan(path: Path) -> Plan:
@@ -97,6 +109,7 @@ def _to_dict(plan: Plan) -> dict:
         "created": plan.created,
         "kind": plan.kind,
         "revealed": plan.revealed,
+        "sound_removed": plan.sound_removed,
         "settings": [_setting_dict(setting) for setting in plan.settings],
         "scripts": list(plan.scripts),
         "seeds": list(plan.seeds),
@@ -131,6 +144,7 @@ def _parse(raw: dict) -> Plan:
         voice_file=None if raw["voice_file"] is None else _matching(raw["voice_file"], _VOICE),
         voice_transcript=_text(raw["voice_transcript"]),
         revealed=raw["revealed"] is True,
+        sound_removed=raw.get("sound_removed") is True,
     )
 
 

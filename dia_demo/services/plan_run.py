@@ -227,7 +227,8 @@ class PlanRun:
     def _progress(self) -> PlanProgress:
         plan, wall = self.plan, perf_counter() - self._began
         made = self._made + self._under_way
-        ahead = sum(self._expected(slot) for slot in plan.slots if slot.state == "waiting")
+        waiting = (slot for slot in plan.slots if slot.state == "waiting")
+        ahead = sum(expected(plan, slot, self.synthesis) for slot in waiting)
         ahead = max(0.0, ahead - self._under_way)
         factor = made / wall if made else None
         return PlanProgress(
@@ -241,11 +242,13 @@ class PlanRun:
             fraction=made / (made + ahead) if made + ahead else 1.0,
         )
 
-    def _expected(self, slot: Slot) -> float:
-        setting = self.plan.settings[slot.setting]
-        info = self.synthesis.info(setting.runtime.model)
-        seconds = expected_seconds(self.plan.scripts[slot.script], info.seconds_per_character)
-        return min(seconds, info.seconds_of(setting.params.max_tokens))
+
+def expected(plan: Plan, slot: Slot, synthesis: Synthesis) -> float:
+    """Seconds of audio that a take is expected to have."""
+    setting = plan.settings[slot.setting]
+    info = synthesis.info(setting.runtime.model)
+    seconds = expected_seconds(plan.scripts[slot.script], info.seconds_per_character)
+    return min(seconds, info.seconds_of(setting.params.max_tokens))
 
 
 def _voice(folder: Path, plan: Plan) -> VoicePrompt | None:

@@ -2,7 +2,9 @@
 
 DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of the
 takes handed out for download), DIA_KEPT (folder of comparisons and earlier takes, which outlive
-the app and are never served as files). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
+the app and are never served as files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of
+one comparison that the page offers to everybody who opens it). Host and port are gradio's own
+GRADIO_SERVER_NAME and _PORT.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dia_demo.config import PRECISIONS, Range, RuntimeConfig
 from dia_demo.errors import InputError
 
 QUEUE_SIZE = 8
+KEPT_GB = 4
 
 
 def _default_takes() -> Path:
@@ -36,6 +39,8 @@ class Settings:
     queue_size: int = QUEUE_SIZE
     takes_folder: Path = field(default_factory=_default_takes)
     kept_folder: Path = field(default_factory=_default_kept)
+    kept_bytes: int = KEPT_GB * 10**9
+    shared_comparison: Path | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
@@ -47,12 +52,14 @@ class Settings:
             raise InputError(f"DIA_PRECISION must be one of {allowed}, not {precision!r}.")
         model = env.get("DIA_MODEL") or RuntimeConfig.model
         runtime = RuntimeConfig(model=model, precision=precision, threads=threads)
-        takes, kept = env.get("DIA_TAKES"), env.get("DIA_KEPT")
+        takes, kept, shared = (env.get(f"DIA_{one}") for one in ("TAKES", "KEPT", "COMPARE"))
         return cls(
             runtime=runtime,
             queue_size=_whole(env, "DIA_QUEUE", QUEUE_SIZE, 0),
             takes_folder=Path(takes) if takes else _default_takes(),
             kept_folder=Path(kept) if kept else _default_kept(),
+            kept_bytes=_whole(env, "DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
+            shared_comparison=Path(shared) if shared else None,
         )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.plan import NAMES, Plan, Trial
+from dia_demo.services.plan_file import sync_folder
 
 NAME = "votes.csv"
 VOTES = ("A", "B", "none")
@@ -109,6 +110,8 @@ def append_vote(folder: Path, vote: Vote) -> None:
             file.write(_lines([*head, row]))
             file.flush()
             os.fsync(file.fileno())
+        if start == 0:
+            sync_folder(folder)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"The vote could not be kept: {reason}. Free some space.") from error

@@ -23,6 +23,11 @@ from dia_demo.ui.handlers import SECONDS_BETWEEN_UPDATES, Updates
 from dia_demo.ui.present import Status
 from dia_demo.ui.sessions import Sessions
 
+SOUND_REMOVED = (
+    "To make room on this machine its sound was removed; votes and result are kept. Go on makes "
+    "the same sound again."
+)
+
 
 class CompareHandlers:
     """The events of the Compare tab, over everybody's `Comparisons`."""
@@ -254,6 +259,8 @@ def _status_of(comparison: Comparison) -> Status:
     made = sum(trial.made for trial in plan.trials)
     if made == len(plan.trials):
         return Status("done", "Ready", f"All {markup.plural(made, 'pair')} are made.", 1.0)
+    if plan.sound_removed:
+        return Status("stopped", "Sound removed", SOUND_REMOVED, 0.0)
     failed = comparison.failed()
     reason = f" A take failed: {failed[0].message}" if failed else ""
     told = f"{made} of {markup.plural(len(plan.trials), 'pair')} made.{reason}"
@@ -271,4 +278,5 @@ def _title(comparison: Comparison) -> str:
     )
     when = plan.created[:16].replace("T", " ")
     state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
+    state += ", sound removed" if plan.sound_removed else ""
     return f"{when} · {kind} · {named or 'equal sides'} · {state}"[:160]

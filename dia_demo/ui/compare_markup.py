@@ -11,6 +11,7 @@ from html import escape
 from dia_demo.services.compare import Comparison, Revealed
 from dia_demo.services.plan import NAMES, differences
 from dia_demo.services.tally import Count, Strength, Tally
+from dia_demo.ui import markup
 from dia_demo.ui.compare_form import SIDE_FIELDS
 
 CHART_WIDTH, ROW_HEIGHT, LEFT, RIGHT = 640, 30, 150, 20
@@ -180,8 +181,14 @@ def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
 
 def _reveal(comparison: Comparison, with_votes: bool) -> str:
     several = len(comparison.plan.scripts) > 1
-    cards = "".join(_pair(comparison, one, with_votes, several) for one in comparison.revealed())
-    return f'<h3>Every pair, to hear again</h3><div class="pairs">{cards}</div>'
+    pairs = comparison.revealed()
+    cards = "".join(_pair(comparison, one, with_votes, several) for one in pairs)
+    missing = len(comparison.plan.trials) - len(pairs)
+    told = f"{markup.plural(missing, 'pair')} cannot be heard: Go on makes the sound."
+    return (
+        f"<h3>Every pair, to hear again</h3>{f'<p>{told}</p>' if missing else ''}"
+        f'<div class="pairs">{cards}</div>'
+    )
 
 
 def _pair(comparison: Comparison, one: Revealed, with_votes: bool, several: bool) -> str:
@@ -194,6 +201,8 @@ def _pair(comparison: Comparison, one: Revealed, with_votes: bool, several: bool
         _side(trial.id, letter, one.heard[at], one.facts[at], one.gains_db[at : at + 1])
         for at, letter in enumerate("AB")
     )
+    if comparison.aligned(trial):
+        vote += '<p class="small">Both sides came out alike, code for code.</p>'
     pictures = f'<div class="pictures" data-pictures="{trial.id}"></div>' if not with_votes else ""
     return (
         f'<section class="pair" aria-label="Pair {one.order}"><h4>Pair {one.order} '
@@ -228,7 +237,9 @@ def _side(trial: str, letter: str, setting: str, facts: dict, gain: Sequence[flo
     rows = "".join(f"<div><dt>{label}</dt><dd>{escape(text)}</dd></div>" for label, text in shown)
     return (
         f'<div class="pair-side"><button type="button" class="hear" data-trial="{trial}" '
-        f'data-letter="{letter}">Hear settings {setting}</button><dl>{rows}</dl></div>'
+        f'data-letter="{letter}">Hear settings {setting}</button>'
+        f'<input type="range" class="place" min="0" max="1" step="any" value="0" disabled '
+        f'aria-label="Place in the clip of settings {setting}"><dl>{rows}</dl></div>'
     )
 
 

@@ -14,7 +14,6 @@ from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.compare import Comparison
 from dia_demo.services.people import Comparisons
-from dia_demo.services.plan import differences
 from dia_demo.ui import compare_markup, markup, present
 
 PICTURE_SIZE = (440, 110)
@@ -65,8 +64,7 @@ class Lab:
                 "script": plan.scripts[trial.script],
                 "letters": "ABX"[: len(trial.clips)],
                 "needed": round(comparison.needed_seconds(trial), 2),
-                # The same codes on both sides: only then do the clips keep step.
-                "aligned": not differences(plan.settings),
+                "aligned": comparison.aligned(trial),
             }
         return state
 

@@ -25,8 +25,16 @@ class Listening:
     def __init__(self, synthesis: Synthesis) -> None:
         self.synthesis = synthesis
         self.models = synthesis.models()
-        self.history = History(synthesis.settings.kept_folder)
-        self.comparisons = Comparisons(synthesis.settings.kept_folder, synthesis)
+        settings = synthesis.settings
+        # A quarter of the room for takes, of which the oldest go; the rest for comparisons.
+        takes = settings.kept_bytes // 4
+        self.history = History(settings.kept_folder, takes)
+        self.comparisons = Comparisons(
+            settings.kept_folder,
+            synthesis,
+            settings.kept_bytes - takes,
+            settings.shared_comparison,
+        )
         # The key is drawn by the server and held by the browser. The secret only has to be the
         # same after a restart: it lies in the page for all to see.
         self.person = gr.BrowserState(None, storage_key="dia-person-1", secret="dia-on-your-cpu")
