@@ -1,4 +1,4 @@
-"""The command line, on the same services as the page: `say`, `compare` and `doctor`.
+"""The command line, on the same services as the page: `say`, `compare`, `bench`, `doctor`.
 
 Exit code 0 on success, 2 for a usage or input error (one line on stderr), 1 for a failure while
 running. Progress goes to stderr where that is a terminal; stdout carries results alone.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dia_demo import audio, cli_compare, cli_device
+from dia_demo import audio, cli_bench, cli_compare, cli_device
 from dia_demo.cli_parts import (
     Parser,
     Status,
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     say.add_argument("--codes", type=Path, metavar="FILE.npy", help="also write the take's codes")
     say.add_argument("--json", action="store_true", help="end stdout with the figures as JSON")
     cli_compare.register(commands)
+    cli_bench.register(commands)
     doctor = commands.add_parser("doctor", help="what this machine has and what will be chosen")
     doctor.set_defaults(run=_doctor)
     add_runtime(doctor)

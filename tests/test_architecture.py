@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "dia_demo"
 # Files of the package's own folder are its base, but for those that are at the top.
-TOP_FILES = dict.fromkeys(("cli", "cli_parts", "cli_compare", "cli_device", "__main__"), "cli")
+TOP_FILES = dict.fromkeys(
+    ("cli", "cli_parts", "cli_compare", "cli_device", "cli_bench", "__main__"), "cli"
+)
 # Layers from left to right; those of one set may not import each other.
 ORDER = [{"base"}, {"model"}, {"engine"}, {"services"}, {"ui", "cli"}, {"app"}]
 HEAVY = ("torch", "gradio", "transformers", "dac", "matplotlib", "librosa")

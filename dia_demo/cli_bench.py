@@ -1,0 +1,211 @@
+"""`bench`: what this machine could do, how near the program comes to it, and what that means."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from dia_demo.cli_parts import Status, stop_on_interrupt
+from dia_demo.config import PRECISIONS
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.bench.bench import measure
+from dia_demo.services.bench.child import Stopped
+from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, Plan
+from dia_demo.services.bench.report import Report, bound_by_memory, meaning
+from dia_demo.services.settings import Settings
+
+# Title and format of a run's figures, in the order of the table.
+COLUMNS: Sequence[tuple[str, str, Callable[[dict], str]]] = (
+    ("precision", "<", lambda run: run["precision"]),
+    ("rows", ">", lambda run: str(run["rows"])),
+    ("ms/step", ">", lambda run: f"{run['ms_per_step']:.1f}"),
+    ("fastest 1/4", ">", lambda run: f"{run['ms_per_step_fast_quartile']:.1f}"),
+    ("GB/step", ">", lambda run: f"{run['gb_per_step']:.3f}"),
+    ("limit ms", ">", lambda run: _or_dash(run["limit_ms"], ".1f")),
+    ("achieved", ">", lambda run: _or_dash(run["achieved"], ".0%")),
+    ("tokens", ">", lambda run: f"{run['realtime_tokens']:.3g}x"),
+    ("codec", ">", lambda run: _or_dash(run["realtime_codec"], ".3g", "x")),
+    ("whole", ">", lambda run: f"{run['realtime_whole']:.3g}x"),
+    ("1st audio", ">", lambda run: f"{run['first_audio_seconds']:.1f} s"),
+    ("load", ">", lambda run: f"{run['load_seconds']:.1f} s"),
+    ("memory", ">", lambda run: f"{run['peak_rss_bytes'] / 1e9:.2f} GB"),
+    ("kernels", "<", lambda run: run["kernels"]),
+)
+
+
+def register(commands) -> None:
+    """Add `bench` to the command line's commands."""
+    bench = commands.add_parser("bench", help="the machine's limit, and how near we come to it")
+    bench.set_defaults(run=_bench)
+    add = bench.add_argument
+    add("--model", metavar="nano | OWNER/NAME | PATH", help="what to load; nothing is fetched")
+    size = "measure at this size without a checkpoint"
+    add("--random-weights", choices=RANDOM_SIZES, metavar="dia-1.6b", help=size)
+    add("--precision", nargs="+", metavar="P", help=f"one or more of {', '.join(PRECISIONS)}")
+    add("--rows", nargs="+", metavar="N", help="utterances decoded together, one or more numbers")
+    add("--steps", type=int, default=Plan.steps, metavar="N", help="decoder steps to time")
+    add("--text-bytes", type=int, default=Plan.text_bytes, metavar="N", help="length of the text")
+    add("--threads", type=int, metavar="N")
+    add("--quality", action="store_true", help="also what each precision costs beside float32")
+    add("--json", action="store_true", help="print one JSON object instead of the tables")
+
+
+def plan_of(options: argparse.Namespace, settings: Settings) -> Plan:
+    """The plan that was asked for. Raises InputError for what is no number."""
+    if options.model is not None and options.random_weights is not None:
+        raise InputError("Give --model or --random-weights, not both.")
+    return Plan(
+        model=options.model or settings.runtime.model,
+        random=options.random_weights,
+        precisions=tuple(_words(options.precision)) or MEASURED,
+        rows=tuple(_whole(word) for word in _words(options.rows)) or (1,),
+        steps=options.steps,
+        text_bytes=options.text_bytes,
+        threads=settings.runtime.threads if options.threads is None else options.threads,
+        quality=options.quality,
+    )
+
+
+def _words(given: Sequence[str] | None) -> list[str]:
+    """What was given with spaces or commas between."""
+    return [word for one in given or () for word in one.replace(",", " ").split()]
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise InputError(f"rows must be whole numbers, not {word!r}.") from None
+
+
+def _bench(options: argparse.Namespace) -> int:
+    report = _run(plan_of(options, Settings.from_env()))
+    failed = report.failures | {
+        f"{run['precision']}, {run['rows']} rows": run["error"]
+        for run in report.runs
+        if "error" in run
+    }
+    if options.json:
+        print(json.dumps(report.to_dict()))
+    else:
+        print("\n".join(as_text(report)))
+    for what, why in failed.items():
+        print(f"failed: {what}: {why}", file=sys.stderr)
+    return 1 if report.failures or all("error" in run for run in report.runs) else 0
+
+
+def _run(plan: Plan) -> Report:
+    show, cancel = Status(), threading.Event()
+    measuring = measure(plan, cancel)
+    with stop_on_interrupt(cancel):
+        while True:
+            try:
+                event = next(measuring)
+            except StopIteration as stop:
+                show("")
+                return stop.value
+            except Stopped as stop:
+                raise RunError("The benchmark was stopped: nothing is reported.") from stop
+            show(f"{event.fraction:4.0%}  {event.doing}")
+
+
+def as_text(report: Report) -> Iterator[str]:
+    """The report in lines for a terminal."""
+    machine = report.machine
+    yield f"{report.plan.title} on {machine.cpu}, {report.threads} threads, {machine.simd}"
+    yield ""
+    yield from _hardware(report)
+    yield from _codec(report.codec)
+    yield ""
+    runs = report.finished_runs()
+    done = [run for run in runs if "error" not in run]
+    yield from table(done)
+    yield from (
+        f"{run['precision']}, {run['rows']} rows: {run['error']}" for run in runs if "error" in run
+    )
+    yield ""
+    yield from _ratios(report.to_dict()["pair_ratio"])
+    yield from _quality(report.quality)
+    yield from _explained(done)
+    yield meaning(report)
+
+
+def _hardware(report: Report) -> Iterator[str]:
+    if report.hardware is None:
+        return
+    rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
+    yield (
+        f"The machine reads {report.read_gb_s:.1f} GB/s and multiplies "
+        f"{rates['float32']:,.0f} GFLOP/s in float32, {rates['bfloat16']:,.0f} in bfloat16."
+    )
+    yield (
+        f"Serial proxy (80 products of a 128-vector, {proxy['how']}): "
+        f"{proxy['samples_per_second']:,.0f} samples/s, {proxy['of_16khz']:.2f} of 16 kHz; "
+        f"{proxy['gb_s']:.0f} GB/s, {proxy['of_80_gb_s']:.2f} of 80; "
+        f"{proxy['efficiency']:.0%} of the core's {proxy['peak_gflops']:,.0f} GFLOP/s."
+    )
+
+
+def _codec(codec: dict | None) -> Iterator[str]:
+    if codec is not None:
+        yield (
+            f"The codec decodes at {codec['realtime_whole']:.2f}x realtime whole, "
+            f"{codec['realtime_streamed']:.2f}x as it arrives."
+        )
+
+
+def table(runs: Sequence[dict]) -> Iterator[str]:
+    """Lines of columns, a line a run."""
+    if not runs:
+        return
+    rows = [[title for title, _, _ in COLUMNS]]
+    rows += [[show(run) for _, _, show in COLUMNS] for run in runs]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [side for _, side, _ in COLUMNS]
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+
+
+def _ratios(ratios: dict[str, dict[str, float]]) -> Iterator[str]:
+    for precision, found in ratios.items():
+        told = ", ".join(f"{rows} together {ratio:.2f}" for rows, ratio in found.items())
+        yield f"A step of several over a step of one, {precision}: {told}."
+
+
+def _quality(quality: dict | None) -> Iterator[str]:
+    if quality is None:
+        return
+    yield f"Beside float32, on {quality['steps']} steps of {quality['takes']} takes of its own:"
+    for precision, found in quality["precisions"].items():
+        heard = found.get("word_error")
+        told = "" if heard is None else f", words wrong {heard:.1%}"
+        kl = ", ".join(f"{one:.1e}" for one in found["kl"])
+        yield (
+            f"  {precision:<9} KL {found['kl_mean']:.1e} nats ({kl}), "
+            f"same likeliest code {found['top1_mean']:.1%}{told}"
+        )
+    if quality["word_error_note"]:
+        yield f"  Words were not counted: {quality['word_error_note']}."
+
+
+def _explained(runs: Sequence[dict]) -> Iterator[str]:
+    if not runs:
+        return
+    if any(map(bound_by_memory, runs)):
+        yield (
+            "A step must read its weights once: GB/step over the machine's GB/s is the limit, and "
+            "achieved is the share of it that was reached."
+        )
+    else:
+        yield (
+            "This model stays in the processor's cache: its steps wait for operations, not for "
+            "memory, and the limit says little."
+        )
+
+
+def _or_dash(value: float | None, form: str, unit: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{unit}"

@@ -1,0 +1,126 @@
+"""Running a benchmark: part after part, each in a process of its own, figures as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.devices import place
+from dia_demo.engine.events import Loading, Waiting
+from dia_demo.errors import InputError, RunError
+from dia_demo.machine import available_bytes
+from dia_demo.services.bench.child import run_child
+from dia_demo.services.bench.plan import Plan
+from dia_demo.services.bench.report import Report, failed_run
+from dia_demo.services.synthesis import Synthesis
+
+Child = Callable[[dict, threading.Event], Generator[tuple[str, float], None, dict]]
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What is being measured, how much of all is done, and the report so far."""
+
+    doing: str
+    fraction: float
+    report: Report
+
+
+@dataclass(frozen=True)
+class Part:
+    """One child's work: `name` for the person, `weight` its share of the time."""
+
+    name: str
+    job: dict
+    weight: float = 1.0
+
+
+def bench(
+    synthesis: Synthesis, plan: Plan, cancel: threading.Event
+) -> Generator[Waiting | Loading | Measuring, None, Report]:
+    """`measure` in the queue's order, with no model in memory and no take beside it."""
+    plan = plan.checked()
+    with synthesis.alone(cancel) as waiting:
+        yield from waiting
+        return (yield from measure(plan, cancel))
+
+
+def measure(
+    plan: Plan, cancel: threading.Event, child: Child = run_child
+) -> Generator[Measuring, None, Report]:
+    """Measure what the plan asks for; yields as it goes, returns the report.
+
+    A part that fails is reported as failed and the others go on. Raises InputError, before
+    anything is measured, where no run of the plan can be made here, and Stopped (child.py) when
+    `cancel` is set.
+    """
+    plan = plan.checked()
+    report, parts = prepare(plan)
+    whole, done = sum(part.weight for part in parts), 0.0
+    for part in parts:
+        yield Measuring(part.name, done / whole, report)
+        work = child(part.job, cancel)
+        try:
+            while True:
+                doing, fraction = next(work)
+                said = f"{part.name}: {doing}"
+                yield Measuring(said, (done + fraction * part.weight) / whole, report)
+        except StopIteration as stop:
+            report = _with_result(report, part, stop.value)
+        except RunError as error:
+            report = _with_failure(report, part, str(error))
+        finally:
+            work.close()
+        done += part.weight
+    return report
+
+
+def prepare(plan: Plan) -> tuple[Report, list[Part]]:
+    """The parts to be done, and a report that already holds the runs that cannot be.
+
+    Raises InputError where none of the runs can be.
+    """
+    shared = {"model": plan.model, "random": plan.random, "threads": plan.threads}
+    shared["folder"] = str(plan.folder) if plan.folder else None
+    config, runs, impossible, refused = plan.config, [], [], None
+    for precision in plan.precisions:
+        try:
+            placed = place(RuntimeConfig(precision=precision, threads=plan.threads), config)
+        except InputError as error:
+            refused = refused or error
+            impossible += [failed_run(precision, rows, str(error)) for rows in plan.rows]
+            continue
+        for rows in plan.rows:
+            job = {"kind": "run", "precision": placed.precision, "rows": rows}
+            job |= {"steps": plan.steps, "text_bytes": plan.text_bytes}
+            together = "one utterance" if rows == 1 else f"{rows} utterances"
+            runs.append(Part(f"{placed.precision}, {together}", job | shared, 2.0))
+    if refused is not None and not runs:
+        raise refused
+    threads = placed.threads if runs else plan.threads
+    hardware = {"kind": "hardware", "threads": threads, "available": available_bytes()}
+    parts = [Part("The machine", hardware), Part("The codec", {"kind": "codec"} | shared), *runs]
+    if plan.quality:
+        asked = {"kind": "quality", "precisions": plan.precisions, "sentences": plan.sentences}
+        parts.append(Part("Quality", asked | shared, 4.0))
+    return Report(plan, threads, runs=tuple(impossible)), parts
+
+
+def _with_result(report: Report, part: Part, result: dict) -> Report:
+    match part.job["kind"]:
+        case "hardware":
+            return replace(report, hardware=result)
+        case "codec":
+            return replace(report, codec=result)
+        case "quality":
+            return replace(report, quality=result)
+    return replace(report, runs=(*report.runs, result))
+
+
+def _with_failure(report: Report, part: Part, error: str) -> Report:
+    if part.job["kind"] == "run":
+        failed = failed_run(part.job["precision"], part.job["rows"], error)
+        return replace(report, runs=(*report.runs, failed))
+    return replace(report, failures=report.failures | {part.name: error})

@@ -1,0 +1,69 @@
+"""How fast the codec decodes: a take whole, and the same take as it arrives."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from dia_demo.machine import granted_cores, peak_rss_bytes
+from dia_demo.model.codec import Codec
+from dia_demo.services.bench.child import Say
+from dia_demo.services.bench.subject import load_any_codec
+
+# As long as it takes for the stream's blocks to have their full length for most of the time.
+AUDIO_SECONDS = 10.0
+REPEATS = 2
+# Frames that arrive together: a fifth of a second on a machine that keeps up.
+ARRIVING = 17
+
+
+def job(job: dict, say: Say) -> dict:
+    """The codec's figures: factors are seconds of audio over seconds of decoding."""
+    torch.set_num_threads(job.get("threads") or granted_cores())
+    say("Loading the codec", 0.0)
+    began = perf_counter()
+    codec = load_any_codec(job)
+    loaded = perf_counter() - began
+    codes = random_codes(codec, job.get("seconds", AUDIO_SECONDS))
+    say("Preparing the codec", 0.2)
+    began = perf_counter()
+    codec.decode(codes[: len(codes) // 4])
+    prepared = perf_counter() - began
+    seconds = len(codes) / codec.frames_per_second
+    say("Decoding whole", 0.3)
+    whole = min(_timed(lambda: codec.decode(codes)) for _ in range(REPEATS))
+    say("Decoding as it arrives", 0.7)
+    streamed = min(_timed(lambda: stream(codec, codes)) for _ in range(REPEATS))
+    return {
+        "realtime_whole": seconds / whole,
+        "realtime_streamed": seconds / streamed,
+        "streamed_over_whole": streamed / whole,
+        "audio_seconds": seconds,
+        "load_seconds": loaded,
+        "prepare_seconds": prepared,
+        "peak_rss_bytes": peak_rss_bytes(),
+        "source": codec.source,
+    }
+
+
+def random_codes(codec: Codec, seconds: float) -> np.ndarray:
+    """Codes int64 [T, C] of so much audio: speed does not depend on what is said."""
+    frames = max(2 * ARRIVING, round(seconds * codec.frames_per_second))
+    seed = np.random.default_rng(0)
+    return seed.integers(0, codec.codebook_size, (frames, codec.num_codebooks))
+
+
+def stream(codec: Codec, codes_TC: np.ndarray) -> None:
+    """Decode codes as they arrive during a take."""
+    decoding = codec.stream()
+    for start in range(0, len(codes_TC), ARRIVING):
+        decoding.push(codes_TC[start : start + ARRIVING])
+    decoding.finish()
+
+
+def _timed(run) -> float:
+    began = perf_counter()
+    run()
+    return perf_counter() - began

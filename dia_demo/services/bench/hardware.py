@@ -1,0 +1,182 @@
+"""What the machine gives: bytes read a second, matrix products a second, serial products a second.
+
+numba's kernels are used where it is installed, torch's otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from dia_demo.machine import granted_cores
+from dia_demo.services.bench.child import Say
+
+GIB = 2**30
+# Far beyond any cache: a sum over it comes from memory.
+BUFFER_BYTES, SMALLER_BUFFER_BYTES = 2 * GIB, GIB
+REPEATS = 6
+MATRIX_SIZE = 2048
+# WaveNet's own proportions: 80 layers of 128 channels, 16,000 samples a second.
+LAYERS, CHANNELS, SAMPLES_PER_SECOND, STREAM_GB_S = 80, 128, 16_000, 80.0
+PROXY_SAMPLES = 1500
+
+
+def job(job: dict, say: Say) -> dict:
+    """What a child process does: `measure_hardware` for the job's threads and free memory."""
+    say("Reading memory, multiplying matrices", 0.1)
+    return measure_hardware(job["threads"] or granted_cores(), job.get("available"))
+
+
+def measure_hardware(threads: int, available: int | None) -> dict:
+    """read_gb_s, gflops {float32, bfloat16, float32_one_core} and serial_proxy of this machine.
+
+    threads: those the model would use. available: bytes of memory that are free, None if unknown.
+    """
+    torch.set_num_threads(threads)
+    read, reader = read_bandwidth(threads, available)
+    gflops = {
+        "float32": matrix_rate(torch.float32, threads),
+        "bfloat16": matrix_rate(torch.bfloat16, threads),
+        "float32_one_core": matrix_rate(torch.float32, 1),
+    }
+    proxy = serial_proxy(gflops["float32_one_core"])
+    torch.set_num_threads(threads)
+    return {"read_gb_s": read, "read_by": reader, "gflops": gflops, "serial_proxy": proxy}
+
+
+def buffer_bytes(available: int | None) -> int:
+    """How much memory to read: 2 GiB where half as much again stays free, 1 GiB, or what there is."""
+    for size in (BUFFER_BYTES, SMALLER_BUFFER_BYTES):
+        if available is None or available >= 2 * size:
+            return size
+    return max(2**26, available // 4)
+
+
+def read_bandwidth(
+    threads: int, available: int | None, size: int | None = None
+) -> tuple[float, str]:
+    """GB/s (1e9 bytes) of the best of several sums over a buffer, and whose sum it was.
+
+    size: bytes of the buffer, chosen by what is available where it is left out.
+    """
+    buffer = torch.ones((size or buffer_bytes(available)) // 4)
+    sums: dict[str, Callable[[], object]] = {"torch": buffer.sum}
+    total = _numba_sum()
+    with ThreadPoolExecutor(threads) as pool:
+        if total is not None:
+            parts = np.array_split(buffer.numpy(), threads)
+            total(parts[0][:16])
+            sums["numba"] = lambda: list(pool.map(total, parts))
+        rates = {name: buffer.nbytes / _best_seconds(run) / 1e9 for name, run in sums.items()}
+    fastest = max(rates, key=rates.__getitem__)
+    return rates[fastest], fastest
+
+
+def matrix_rate(dtype: torch.dtype, threads: int, size: int = MATRIX_SIZE) -> float:
+    """GFLOP/s of a square matrix product."""
+    torch.set_num_threads(threads)
+    left, right = (torch.randn(size, size).to(dtype) for _ in range(2))
+    with torch.inference_mode():
+        return 2 * size**3 / _best_seconds(lambda: left @ right) / 1e9
+
+
+def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> dict:
+    """A 128-vector through eighty 128x128 matrices, each sample from the one before; one core.
+
+    peak_gflops: that core's rate in a large matrix product, of which `efficiency` is the share.
+    """
+    seed = np.random.default_rng(0)
+    # Rotations: the vector neither grows nor fades, however long it goes round.
+    matrices = np.stack(
+        [np.linalg.qr(seed.standard_normal((CHANNELS, CHANNELS)))[0] for _ in range(LAYERS)]
+    ).astype(np.float32)
+    vector = seed.standard_normal(CHANNELS).astype(np.float32)
+    run = _numba_chain()
+    how = "numba, one core"
+    if run is None:
+        run, how, samples = _torch_chain, "torch, one core", max(1, samples // 8)
+    run(matrices, vector, 1)
+    rate = samples / _best_seconds(lambda: run(matrices, vector, samples))
+    gflops = rate * 2 * matrices.size / 1e9
+    gb_s = rate * matrices.nbytes / 1e9
+    return {
+        "samples_per_second": rate,
+        "of_16khz": rate / SAMPLES_PER_SECOND,
+        "gb_s": gb_s,
+        "of_80_gb_s": gb_s / STREAM_GB_S,
+        "gflops": gflops,
+        "peak_gflops": peak_gflops,
+        "efficiency": gflops / peak_gflops,
+        "how": how,
+    }
+
+
+def _best_seconds(run: Callable[[], object]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = perf_counter()
+        run()
+        times.append(perf_counter() - began)
+    return min(times)
+
+
+def _numba_sum() -> Callable[[np.ndarray], float] | None:
+    try:
+        from dia_demo.kernels.jit import compiled
+    except ImportError:
+        return None
+
+    def total(values):
+        found = np.float32(0)
+        for i in range(values.size):
+            found += values[i]
+        return found
+
+    return _compiled(compiled, total)
+
+
+def _numba_chain() -> Callable[[np.ndarray, np.ndarray, int], None] | None:
+    try:
+        from dia_demo.kernels.jit import compiled
+    except ImportError:
+        return None
+
+    def chain(matrices, x, samples):
+        # Sizes that the compiler knows: a third faster than the same with matrices.shape.
+        y = np.empty(CHANNELS, np.float32)
+        for _ in range(samples):
+            for layer in range(LAYERS):
+                m = matrices[layer]
+                y[:] = np.float32(0)
+                # Eight rows at a time: y stays in registers' reach, and products overlap.
+                for k in range(0, CHANNELS, 8):
+                    a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
+                    e, f, g, h = x[k + 4], x[k + 5], x[k + 6], x[k + 7]
+                    for j in range(CHANNELS):
+                        y[j] += (
+                            m[k, j] * a + m[k + 1, j] * b + m[k + 2, j] * c + m[k + 3, j] * d
+                        ) + (m[k + 4, j] * e + m[k + 5, j] * f + m[k + 6, j] * g + m[k + 7, j] * h)
+                x[:] = y
+
+    return _compiled(compiled, chain)
+
+
+def _compiled(compiled: Callable, function: Callable) -> Callable | None:
+    try:
+        return compiled(fastmath=True)(function)
+    except ImportError:
+        return None
+
+
+@torch.inference_mode()
+def _torch_chain(matrices: np.ndarray, x: np.ndarray, samples: int) -> None:
+    torch.set_num_threads(1)
+    layers = torch.from_numpy(matrices).unbind(0)
+    vector = torch.from_numpy(x.copy())
+    for _ in range(samples):
+        for layer in layers:
+            vector = torch.mv(layer, vector)

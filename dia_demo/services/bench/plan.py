@@ -1,0 +1,93 @@
+"""What to measure: one frozen plan, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dia_demo.config import PRECISIONS, DecoderConfig, EncoderConfig, ModelConfig, Range
+from dia_demo.errors import InputError
+from dia_demo.model.checkpoint import local_folder
+from dia_demo.model.hub import cached_config
+from dia_demo.services.catalogue import describe
+
+MEASURED = tuple(name for name in PRECISIONS if name != "auto")
+# Models of random weights: speed and memory do not depend on the values. tiny is for a try.
+RANDOM_SIZES = {
+    "dia-1.6b": ModelConfig(),
+    "tiny": ModelConfig(
+        encoder=EncoderConfig(2, 32, 2, 2, 16, 64),
+        decoder=DecoderConfig(2, 64, 4, 2, 16, 2, 2, 16, 96, max_positions=512),
+    ),
+}
+WARM_STEPS = 5
+ROWS, TEXT_BYTES = Range(1, 16, whole=True), 120
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One benchmark.
+
+    model: nano, a folder or a hub name that has been fetched; random: a name of RANDOM_SIZES in
+    its place. precisions may hold "auto". rows: utterances decoded together, each with guidance
+    (two halves). steps are timed after WARM_STEPS more. quality: compare precisions with float32.
+    """
+
+    model: str = "nano"
+    random: str | None = None
+    precisions: tuple[str, ...] = MEASURED
+    rows: tuple[int, ...] = (1,)
+    steps: int = 60
+    text_bytes: int = TEXT_BYTES
+    threads: int | None = None
+    quality: bool = False
+    sentences: int = field(default=24)
+
+    @property
+    def title(self) -> str:
+        """What is measured, as a person would call it."""
+        return f"{self.random} with random weights" if self.random else self.model
+
+    @property
+    def config(self) -> ModelConfig:
+        """The shape of what is measured."""
+        return RANDOM_SIZES[self.random] if self.random else describe(self.model).config
+
+    def checked(self) -> Plan:
+        """The same plan, or an InputError that names what cannot be and what can.
+
+        A hub model that is not on this machine is refused: a benchmark fetches nothing.
+        """
+        for precision in self.precisions:
+            if precision not in PRECISIONS:
+                allowed = ", ".join(PRECISIONS)
+                raise InputError(f"precision must be one of {allowed}, not {precision!r}.")
+        if not self.precisions or not self.rows:
+            raise InputError("Name at least one precision and one number of rows.")
+        for rows in self.rows:
+            ROWS.check("rows", rows)
+        self._check_model()
+        config = self.config
+        most = config.decoder.max_positions - config.max_delay - WARM_STEPS - 2
+        Range(1, most, whole=True).check("steps", self.steps)
+        Range(1, config.encoder.max_positions, whole=True).check("text-bytes", self.text_bytes)
+        unique = {"precisions": self.precisions, "rows": self.rows}
+        return replace(self, **{name: tuple(dict.fromkeys(v)) for name, v in unique.items()})
+
+    def _check_model(self) -> None:
+        if self.random is not None:
+            if self.random not in RANDOM_SIZES:
+                sizes = ", ".join(RANDOM_SIZES)
+                raise InputError(f"random-weights must be one of {sizes}, not {self.random!r}.")
+            if self.quality:
+                raise InputError("Random weights have no quality to compare: name a --model.")
+        elif self.folder is None:
+            raise InputError(
+                f"{self.model} is not on this machine, and the benchmark fetches nothing: "
+                "--random-weights dia-1.6b gives the same speed, or make one take with it first."
+            )
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the checkpoint lies; None for random weights and for what was never fetched."""
+        return None if self.random else local_folder(self.model) or cached_config(self.model)

@@ -1,0 +1,180 @@
+"""What fewer bits cost: each precision beside float32, on the very codes that float32 chose.
+
+Teacher-forced: float32 makes takes, and every precision is asked at each of their steps what it
+would have said. For the embedded voice, takes made freely are also heard by a recogniser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dia_demo.engine.devices import SMALL_WEIGHTS, decoder_weights
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.loop import run
+from dia_demo.engine.rows import Row
+from dia_demo.model.checkpoint import EMBEDDED
+from dia_demo.model.dia import Dia
+from dia_demo.script import encode_script
+from dia_demo.services.bench import words
+from dia_demo.services.bench.child import Say
+from dia_demo.services.bench.subject import GUIDANCE, load_engine
+
+REFERENCE = "float32"
+FORCED_TAKES = 8
+# A large model takes a quarter of a second a step in float32: two short takes must do.
+LARGE_TAKES, LARGE_TOKENS = 2, 180
+TOGETHER = 8
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A take of float32's: its row's text and settings, and the codes [steps, C] it read."""
+
+    row: Row
+    codes: np.ndarray
+
+
+def job(job: dict, say: Say) -> dict:
+    """KL and top-1 agreement by channel for each precision of the job, and word error."""
+    precisions = [REFERENCE, *(one for one in job["precisions"] if one not in (REFERENCE, "auto"))]
+    share = 1 / len(precisions)
+    takes: list[Forced] = []
+    expected: list[Tensor] = []
+    found, note = {}, None
+    for number, precision in enumerate(precisions):
+
+        def tell(what: str, fraction: float, done=number, name=precision) -> None:
+            say(f"{name}: {what}", (done + fraction) * share)
+
+        engine = load_engine(job | {"precision": precision}, lambda what, f: tell(what, f / 5))
+        if not takes:
+            tell("making takes", 0.2)
+            takes = make_takes(engine)
+        tell("the same codes again", 0.4)
+        logits = [forced_logits(engine.model, take) for take in takes]
+        expected = expected or logits
+        found[precision] = compare(expected, logits, takes, engine.config.num_codes)
+        if job["model"] == EMBEDDED and not job.get("random"):
+            tell("listening", 0.6)
+            count = job.get("sentences", len(words.SENTENCES))
+            found[precision]["word_error"], note = heard_error(engine, count)
+        del engine, logits
+    steps = sum(len(take.codes) for take in takes)
+    return {
+        "reference": REFERENCE,
+        "takes": len(takes),
+        "steps": steps,
+        "precisions": found,
+        "word_error_note": note,
+    }
+
+
+# Teacher-forced
+
+
+class _Recording(Row):
+    """A row that keeps what it read at every step."""
+
+    def __init__(self, *given) -> None:
+        super().__init__(*given)
+        self.read: list[np.ndarray] = []
+
+    def accept(self, codes: np.ndarray) -> None:
+        self.read.append(self.next_input.copy())
+        super().accept(codes)
+
+
+def make_takes(engine: Engine) -> list[Forced]:
+    """Takes with the checkpoint's own settings and guidance, seeds 0, 1, 2..."""
+    config, params = engine.config, engine.config.defaults
+    small = decoder_weights(config) < SMALL_WEIGHTS
+    if not small:
+        params = replace(params, max_tokens=min(LARGE_TOKENS, params.max_tokens))
+    params = replace(params, cfg_scale=params.cfg_scale or GUIDANCE)
+    rows = [
+        _Recording(config, encode_script(script), replace(params, seed=seed))
+        for seed, script in enumerate(scripts(FORCED_TAKES if small else LARGE_TAKES))
+    ]
+    for _ in run(engine.model, rows):
+        pass
+    return [Forced(row, np.stack(row.read)) for row in rows]
+
+
+def scripts(count: int) -> list[str]:
+    """Sentences for the two speakers in turn."""
+    return [f"[S{1 + n % 2}] {text}" for n, text in enumerate(words.SENTENCES[:count])]
+
+
+@torch.inference_mode()
+def forced_logits(model: Dia, take: Forced) -> Tensor:
+    """Conditional and unconditional logits [steps, 2, C, V] along the codes of a take."""
+    row = take.row
+    cache = model.encode(row.text, True, row.params.max_tokens + 1)
+    steps = [
+        model(torch.from_numpy(codes).expand(2, 1, -1), [cache])[:, 0].clone()
+        for codes in take.codes
+    ]
+    return torch.stack(steps)
+
+
+def compare(
+    expected: Sequence[Tensor], found: Sequence[Tensor], takes: Sequence[Forced], codes: int
+) -> dict:
+    """How far `found` is from `expected`, both logits [steps, 2, C, V] of each take.
+
+    kl: nats from the distribution that is sampled (conditional, temperature 1), a channel; top1:
+    the share of steps at which the likeliest code after guidance is the same, a channel.
+    """
+    kl, same = [], []
+    for e, f, take in zip(expected, found, takes, strict=True):
+        lag = take.row.config.max_delay
+        # Before the delays are over, and after the end, channels say what is not theirs to choose.
+        kept = slice(lag, max(lag + 1, len(e) - lag))
+        e, f = (logits[kept, ..., : codes + 1].double() for logits in (e, f))
+        p, q = e[:, 0].log_softmax(-1), f[:, 0].log_softmax(-1)
+        kl.append((p.exp() * (p - q)).sum(-1))
+        scale = take.row.params.cfg_scale
+        best = [(x[:, 0] + scale * (x[:, 0] - x[:, 1]))[..., :codes].argmax(-1) for x in (e, f)]
+        same.append((best[0] == best[1]).double())
+    kl_C, same_C = torch.cat(kl).mean(0), torch.cat(same).mean(0)
+    return {
+        "kl": kl_C.tolist(),
+        "kl_mean": kl_C.mean().item(),
+        "top1": same_C.tolist(),
+        "top1_mean": same_C.mean().item(),
+    }
+
+
+# Heard
+
+
+def heard_error(engine: Engine, count: int) -> tuple[float | None, str | None]:
+    """(word error of `count` takes made freely, None), or (None, why it could not be measured)."""
+    try:
+        recogniser = words.Recogniser()
+    except ImportError:
+        return None, words.GET_IT
+    if engine.format.sample_rate != words.SAMPLE_RATE:
+        return None, f"the recogniser hears {words.SAMPLE_RATE} Hz alone"
+    texts = scripts(count)
+    heard = [recogniser.hear(samples) for samples in speak(engine, texts)]
+    return words.word_error(texts, heard), None
+
+
+def speak(engine: Engine, texts: Sequence[str]) -> Iterator[np.ndarray]:
+    """Samples of a take of each script, seeds 0, 1, 2... and the checkpoint's own settings."""
+    params = engine.config.defaults
+    for start in range(0, len(texts), TOGETHER):
+        rows = [
+            Row(engine.config, encode_script(text), replace(params, seed=start + number))
+            for number, text in enumerate(texts[start : start + TOGETHER])
+        ]
+        for _ in run(engine.model, rows):
+            pass
+        for row in rows:
+            yield engine.codec.decode(row.codes())

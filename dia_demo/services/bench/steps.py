@@ -1,0 +1,107 @@
+"""One run: a precision and a number of rows, loaded, warmed, timed, in this very process."""
+
+from __future__ import annotations
+
+import statistics
+from contextlib import closing
+from time import perf_counter
+
+import numpy as np
+
+from dia_demo import machine
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.events import AudioChunk
+from dia_demo.engine.loop import run
+from dia_demo.errors import RunError
+from dia_demo.services.bench import codec, hardware
+from dia_demo.services.bench.child import Say
+from dia_demo.services.bench.plan import WARM_STEPS
+from dia_demo.services.bench.subject import load_engine, make_rows, step_bytes
+
+# Enough frames for the codec's first block on its way through delays and context.
+FIRST_AUDIO_TOKENS = 300
+CODEC_SECONDS = 5.0
+# Beyond the cache, yet little beside a model: the bandwidth at the time of the run.
+BANDWIDTH_BYTES = 2**28
+SMALL_BUFFER_ROOM = 2 * BANDWIDTH_BYTES
+
+
+def job(job: dict, say: Say) -> dict:
+    """The figures of one run, but for those that need the machine's bandwidth (report.py)."""
+    began = perf_counter()
+    engine = load_engine(job, say)
+    loaded = perf_counter() - began
+    say("Loading the codec", 0.5)
+    engine.load_codec()
+    with_codec = perf_counter() - began
+    load_peak, generating = machine.peak_rss_bytes(), machine.watch_peak()
+    say("Warming up", 0.55)
+    engine.warm_up()
+    warmed = perf_counter() - began
+    say("First sound", 0.6)
+    first = first_audio(engine, job["rows"], job["text_bytes"])
+    say("Timing steps", 0.7)
+    seconds = time_steps(engine, job["rows"], job["text_bytes"], job["steps"])
+    say("Decoding", 0.9)
+    realtime_codec = decode_rate(engine, job.get("codec_seconds", CODEC_SECONDS))
+    peak = generating()
+    bandwidth, _ = hardware.read_bandwidth(engine.placement.threads, None, BANDWIDTH_BYTES)
+    position = WARM_STEPS + job["steps"] // 2
+    return {
+        "precision": engine.placement.precision,
+        "rows": job["rows"],
+        "ms_per_step": 1000 * statistics.median(seconds),
+        "ms_per_step_fast_quartile": 1000 * float(np.percentile(seconds, 25)),
+        "step_bytes": step_bytes(engine.model, job["rows"], job["text_bytes"], position),
+        "frames_per_second": engine.format.frames_per_second,
+        "realtime_codec": realtime_codec,
+        "first_audio_seconds": first,
+        "load_seconds": loaded,
+        "load_codec_seconds": with_codec - loaded,
+        "warm_up_seconds": warmed - with_codec,
+        "peak_rss_bytes": peak,
+        "load_peak_rss_bytes": load_peak,
+        "kernels": kernels_of(engine),
+        "threads": engine.placement.threads,
+        "reason": engine.placement.reason,
+        "max_delay": engine.config.max_delay,
+        "read_gb_s_then": bandwidth,
+    }
+
+
+def kernels_of(engine: Engine) -> str:
+    """The names of the kernels a step runs with."""
+    return str(getattr(engine.model, "kernels", "") or "plain")
+
+
+def first_audio(engine: Engine, rows: int, text_bytes: int) -> float:
+    """Seconds from the start of a streamed take to its first sound: text, delays, first block."""
+    waiting = make_rows(engine.config, rows, text_bytes, FIRST_AUDIO_TOKENS)
+    began = perf_counter()
+    with closing(engine.stream(waiting, [60.0] * rows)) as events:
+        for event in events:
+            if isinstance(event, AudioChunk):
+                return perf_counter() - began
+    raise RunError("The take ended before its first sound.")
+
+
+def time_steps(engine: Engine, rows: int, text_bytes: int, steps: int) -> list[float]:
+    """Seconds of each of `steps` decoder steps of all rows together, sampling included."""
+    tokens = steps + WARM_STEPS + engine.config.max_delay + 2
+    together = make_rows(engine.config, rows, text_bytes, tokens)
+    stamps: list[float] = []
+    with closing(run(engine.model, together)) as stepping:
+        for row in stepping:
+            if row is together[0]:
+                stamps.append(perf_counter())
+                if len(stamps) == WARM_STEPS + steps + 1:
+                    break
+    return np.diff(stamps)[WARM_STEPS:].tolist()
+
+
+def decode_rate(engine: Engine, seconds: float) -> float:
+    """Seconds of audio decoded a second, as it arrives."""
+    codes = codec.random_codes(engine.codec, seconds)
+    began = perf_counter()
+    codec.stream(engine.codec, codes)
+    return len(codes) / engine.codec.frames_per_second / (perf_counter() - began)
