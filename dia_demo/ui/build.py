@@ -9,7 +9,7 @@ import gradio as gr
 from dia_demo.services.machine import describe_machine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis, random_seed
-from dia_demo.ui import about_tab, api, form, generate_tab, markup, xpu_panel
+from dia_demo.ui import about_tab, api, compare_tab, form, generate_tab, markup, xpu_panel
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.listening import Listening
@@ -67,7 +67,7 @@ def launch_options(settings: Settings) -> dict:
     """
     return {
         "theme": make_theme(),
-        "css_paths": [ASSETS / "style.css", ASSETS / "lab.css"],
+        "css_paths": [ASSETS / "style.css", ASSETS / "earlier.css", *compare_tab.STYLES],
         "js": (ASSETS / "page.js").read_text(encoding="utf-8"),
         "footer_links": [],
         "run_history": False,

@@ -53,10 +53,18 @@ class CompareForm:
 
     @classmethod
     def of(cls, values: Sequence) -> CompareForm:
-        """From the values of FIELDS and, after them, of VOICE."""
+        """From the values of FIELDS and, where the voice counts, of VOICE after them.
+
+        Raises InputError where a voice prompt is asked for and none is there.
+        """
         named = dict(zip((*FIELDS, *VOICE), values, strict=False))
         voice = None
-        if named["use_voice"] and named.get("voice_prompt"):
+        if named["use_voice"] and "voice_prompt" in named:
+            if not named["voice_prompt"]:
+                raise InputError(
+                    "The Generate tab holds no voice prompt: add one there, or take the tick off "
+                    "its box here."
+                )
             transcript = (named.get("voice_transcript") or "").strip()
             voice = VoicePrompt(audio=Path(named["voice_prompt"]), transcript=transcript)
         sides = tuple({name: named[f"{side}_{name}"] for name in SIDE_FIELDS} for side in "ab")

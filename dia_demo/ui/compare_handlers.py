@@ -79,7 +79,12 @@ class CompareHandlers:
 
     def voted(self, key: str, identity: str) -> Updates:
         """The listening room says that something changed: the zip may be had now."""
-        return self._told(lambda: {self.parts.zip: self._zip(key, identity)})
+        return self._told(
+            lambda: {
+                self.parts.zip: self._zip(key, identity),
+                self.parts.kept: gr.update(choices=self._choices(key), value=identity),
+            }
+        )
 
     def _told(self, work) -> Updates:
         try:
@@ -94,6 +99,7 @@ class CompareHandlers:
         return {
             parts.kept: gr.update(choices=self._choices(key), value=identity),
             parts.lab: self._room(key, identity),
+            parts.setup: gr.update(open=False),
             parts.resume: gr.update(interactive=missing and not comparison.running),
             parts.zip: self._zip(key, identity),
             parts.status: markup.status_card(_status_of(comparison)),
@@ -179,7 +185,6 @@ class CompareHandlers:
         parts = self.parts
         try:
             yield self._opened(key, identity) | {
-                parts.setup: gr.update(open=False),
                 parts.make: gr.update(interactive=False),
                 parts.resume: gr.update(interactive=False),
                 parts.stop: gr.update(interactive=True),

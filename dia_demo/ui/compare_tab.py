@@ -16,6 +16,9 @@ from dia_demo.ui.lab import Lab
 from dia_demo.ui.present import Status
 
 IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
+# What the listening room runs, joined in this order.
+SCRIPTS = tuple(ASSETS / "lab" / f"{name}.js" for name in "room player trial result keys".split())
+STYLES = (ASSETS / "lab" / "lab.css", ASSETS / "lab" / "result.css")
 ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
 
 
@@ -60,17 +63,16 @@ def lay_out(
                 parts = _setup(synthesis, models, runtime)
             parts |= {"setup": setup} | _making()
         with gr.Column(elem_classes="card"):
-            gr.Markdown("### 2 · Listen, 3 · Result")
             room = gr.HTML(
                 {},
                 html_template=ROOM,
-                js_on_load=(ASSETS / "lab.js").read_text(encoding="utf-8"),
+                js_on_load="".join(path.read_text(encoding="utf-8") for path in SCRIPTS),
                 server_functions=[ask],
                 elem_id="lab",
             )
         with gr.Column(elem_classes="card"):
-            gr.Markdown("### Kept comparisons")
-            parts |= _keeping()
+            with gr.Accordion("Kept comparisons", open=True, elem_id="lab-keep"):
+                parts |= _keeping()
     return CompareParts(lab=room, **parts)
 
 
@@ -86,7 +88,7 @@ def _setup(synthesis, models, runtime) -> dict:
             elem_id="lab-scripts",
         ),
     }
-    copy = gr.Button("Start from the first tab's settings", size="sm", elem_id="lab-copy")
+    copy = gr.Button("Start from the Generate tab's settings", size="sm", elem_id="lab-copy")
     with gr.Row(visible=False) as varied:
         fields["vary"] = gr.Dropdown(
             [(label, name) for name, (label, step) in SIDE_FIELDS.items() if step],

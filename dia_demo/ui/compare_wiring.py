@@ -64,10 +64,10 @@ def _wire_making(parts, generate: Parts, handlers: CompareHandlers, person) -> N
 
 
 def _wire_keeping(parts: CompareParts, handlers: CompareHandlers, person) -> None:
-    outputs = [parts.kept, parts.lab, parts.resume, parts.zip, parts.status]
+    outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.zip, parts.status]
     chosen = [person, parts.kept]
     parts.show.click(handlers.show, chosen, outputs, **_QUIET)
     parts.again.click(handlers.again, chosen, outputs, **_QUIET)
     parts.delete.click(handlers.delete, chosen, outputs, **_QUIET)
     parts.upload.upload(handlers.load, [person, parts.upload], outputs, **_SLOW)
-    parts.lab.click(handlers.voted, chosen, [parts.zip, parts.status], **_QUIET)
+    parts.lab.click(handlers.voted, chosen, [parts.zip, parts.kept, parts.status], **_QUIET)

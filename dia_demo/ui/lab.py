@@ -1,6 +1,6 @@
 """What the page's listening room may ask the server: the next pair, a clip, a vote, the result.
 
-Questions come from assets/lab.js as JSON and carry the person's key. While a comparison is blind,
+Questions come from assets/lab as JSON and carry the person's key. While a comparison is blind,
 no answer holds anything that depends on which side is which, but for the sound itself.
 """
 
