@@ -41,6 +41,28 @@ class RowCache:
         pairs = [*self.cross, *zip(self._keys, self._values, strict=True)]
         return sum(k.nbytes + v.nbytes for k, v in pairs)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._keys[0].dtype
+
+    @property
+    def capacity(self) -> int:
+        """Positions there is room for without growing."""
+        return self._keys[0].shape[2]
+
+    @property
+    def text_length(self) -> int:
+        """Positions of the encoded text."""
+        return self.cross[0][0].shape[2]
+
+    def addresses(self, layer: int, half: int) -> tuple[int, int, int, int]:
+        """Where keys and values of a layer and half begin in memory, then those of the text.
+
+        They hold until the cache grows.
+        """
+        tensors = (self._keys[layer], self._values[layer], *self.cross[layer])
+        return tuple(tensor[half].data_ptr() for tensor in tensors)
+
     def reserve(self, count: int) -> None:
         """Make room for `count` more positions, before a forward pass writes them."""
         needed = self.length + count

@@ -13,9 +13,18 @@ import torch
 
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import is_hub_name
-from dia_demo.model.weights import read_tensors, targets, tensor_shapes, weight_files
+from dia_demo.model.linear import Kernel, step_linears
+from dia_demo.model.weights import (
+    Target,
+    read_tensors,
+    targets,
+    tensor_shapes,
+    transformers_targets,
+    weight_files,
+)
 
 EMBEDDED = "nano"
 EMBEDDED_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "nano"
@@ -45,34 +54,111 @@ def local_folder(name: str) -> Path | None:
     )
 
 
-def load(folder: Path, precision: str, device: str = "cpu") -> Generator[float, None, Dia]:
+def load(
+    folder: Path, precision: str, device: str = "cpu", kernel: Kernel | None = None
+) -> Generator[float, None, Dia]:
     """Build the model on meta and fill it tensor by tensor; yields the fraction done.
 
-    Raises InputError where the files do not hold exactly the tensors that the config asks for,
-    listing what is missing, surplus or misshapen, and where a tensor holds NaN or infinity.
+    kernel: what the linears of a decoder step become; without one they stay torch's, for which
+    the precision must be a floating-point type. Raises InputError where the files do not hold
+    exactly the tensors that the config asks for, listing what is missing, surplus or misshapen,
+    and where a tensor holds NaN or infinity.
     """
     config = ModelConfig.from_folder(folder)
     files = weight_files(folder)
     shapes = tensor_shapes(files)
     places = targets(config, set(shapes))
     _check_names(shapes, {name: place.shape for name, place in places.items()}, folder)
-    with torch.device("meta"):
-        model = Dia(config)
-    parameters = dict(model.named_parameters())
-    filled: dict[str, torch.Tensor] = {}
+    filling = Filling(config, precision, device, kernel)
     for done, (name, tensor) in enumerate(read_tensors(files)):
-        place = places[name]
         _check_finite(tensor, name, folder)
-        if place.name not in filled:
-            kept = DTYPES["float32"] if place.name.endswith("norm.weight") else DTYPES[precision]
-            shape = parameters[place.name].shape
-            filled[place.name] = torch.empty(shape, dtype=kept, device=device)
-        rows = place.fit(tensor)
-        filled[place.name][place.start : place.start + len(rows)].copy_(rows)
-        del tensor, rows
+        filling.add(places[name], tensor)
+        del tensor
         yield (done + 1) / len(places)
-    model.load_state_dict(filled, assign=True)
-    return model.requires_grad_(False).eval()
+    return filling.model()
+
+
+def load_random(
+    config: ModelConfig, precision: str, kernel: Kernel | None = None, seed: int = 0
+) -> Generator[float, None, Dia]:
+    """A model of this shape with random weights, made tensor by tensor; yields the fraction done.
+
+    Norms are 1 and linears keep the size of what goes through them: for measuring speed, memory
+    and a kernel's error, none of which depend on the values.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    filling = Filling(config, precision, "cpu", kernel)
+    places = list(transformers_targets(config))
+    for done, (name, place) in enumerate(places):
+        if name.endswith("norm.weight"):
+            tensor = torch.ones(place.shape)
+        else:
+            tensor = torch.randn(place.shape, generator=generator).mul_(place.shape[-1] ** -0.5)
+        filling.add(place, tensor)
+        del tensor
+        yield (done + 1) / len(places)
+    return filling.model()
+
+
+class Filling:
+    """A model on meta whose parameters come in piece by piece.
+
+    Each is turned to its precision as soon as it is whole, so that no more than one stands in
+    memory as it came.
+    """
+
+    def __init__(
+        self, config: ModelConfig, precision: str, device: str, kernel: Kernel | None
+    ) -> None:
+        with torch.device("meta"):
+            self._model = Dia(config)
+        self._precision, self._device, self._kernel = precision, device, kernel
+        self._parameters = dict(self._model.named_parameters())
+        self._step_linears = set(step_linears(self._model)) if kernel else set()
+        self._begun: dict[str, tuple[torch.Tensor, int]] = {}
+        self._whole: dict[str, torch.Tensor] = {}
+
+    def add(self, place: Target, tensor: torch.Tensor) -> None:
+        """A tensor of a file, as rows of its parameter."""
+        rows = place.fit(tensor)
+        shape = self._parameters[place.name].shape
+        if len(rows) == shape[0]:
+            self._settle(place.name, rows)
+            return
+        kept, missing = self._begun.pop(place.name, (None, shape[0]))
+        kept = torch.empty(shape, dtype=tensor.dtype) if kept is None else kept
+        kept[place.start : place.start + len(rows)] = rows
+        if missing > len(rows):
+            self._begun[place.name] = kept, missing - len(rows)
+        else:
+            self._settle(place.name, kept)
+
+    def _settle(self, name: str, tensor: torch.Tensor) -> None:
+        owner, _, leaf = name.rpartition(".")
+        module = self._model.get_submodule(owner)
+        if owner in self._step_linears:
+            self._replace(owner, self._kernel.module(owner, tensor, self._precision))
+        elif isinstance(module, torch.nn.Linear) and self._precision not in DTYPES:
+            # What a step does not read keeps 8 bits: the encoder, and the text's keys and values.
+            self._replace(owner, BlockLinear.of(tensor, "int8"))
+        else:
+            dtype = torch.float32 if owner.endswith("norm") else self._dtype
+            self._whole[name] = torch.empty(tensor.shape, dtype=dtype, device=self._device)
+            self._whole[name].copy_(tensor)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        """Of embeddings, activations and caches."""
+        return DTYPES.get(self._precision, torch.bfloat16)
+
+    def _replace(self, owner: str, module: torch.nn.Module) -> None:
+        above, _, name = owner.rpartition(".")
+        setattr(self._model.get_submodule(above), name, module)
+
+    def model(self) -> Dia:
+        """The model, once everything has come in."""
+        self._model.load_state_dict(self._whole, assign=True)
+        return self._model.requires_grad_(False).eval()
 
 
 def _check_names(found: dict, wanted: dict, folder: Path) -> None:

@@ -6,7 +6,7 @@ that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -112,6 +112,8 @@ class Decoder(nn.Module):
         )
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.logits_dense = nn.Linear(config.hidden_size, codes, bias=False)
+        # Runs single steps where there is one (model/native.py); prompts go through `forward`.
+        self.stepper: Callable[[Tensor, Sequence[RowCache]], Tensor] | None = None
 
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
         """Feed T more codes to each slot; the caches grow by T.
@@ -121,6 +123,8 @@ class Decoder(nn.Module):
         """
         B, T, C = codes_BTC.shape
         assert T == 1 or all(cache.length == 0 for cache in caches)
+        if T == 1 and self.stepper is not None:
+            return self.stepper(codes_BTC[:, 0], caches).unsqueeze(1)
         dtype, device = self.embeddings.weight.dtype, codes_BTC.device
         offsets = torch.arange(0, C * self.config.vocab_size, self.config.vocab_size, device=device)
         x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)

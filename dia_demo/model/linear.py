@@ -1,20 +1,31 @@
-"""The linears that every decoder step reads: their kernels, and the swap from one to another.
+"""The linears that every decoder step reads: their kernels, and which one is fastest here.
 
 Which kernel is fastest depends on the processor, the precision and the rows of a step, so it is
-found by a short timed trial on the machine at hand, among those whose error passes. A further
-kernel is one more entry in KERNELS.
+found by a short timed trial on the machine at hand, among those whose error passes, and remembered
+in the cache folder. A further kernel is one more entry in KERNELS.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
+import json
 import logging
+import os
+import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from time import perf_counter
 
 import torch
 from torch import Tensor, nn
 
+from dia_demo.config import ModelConfig
+from dia_demo.machine import cache_folder
+from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
 
 # One utterance with guidance: the conditional and the unconditional half.
@@ -23,8 +34,10 @@ TRIAL_REPEATS = 7
 # A trial is noisy, and two kernels round differently: unless it is clearly slower, the first of
 # KERNELS is taken, so that a seed gives the same take after every start.
 SLOWER_BY = 1.3
-# Relative L2 error against float64 that a kernel of this precision may have.
-LARGEST_ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+# Relative L2 error against float64 that a kernel may add to what its precision loses anyway.
+LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
+# What the logits keep where the rest has fewer bits.
+WIDEST = {"int4": "int8"}
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +48,9 @@ class OneDnnLinear(nn.Module):
     The order belongs to this processor: it is made when the model is loaded and never stored.
     """
 
-    def __init__(self, weight_NK: Tensor) -> None:
+    def __init__(self, weight_NK: Tensor, precision: str) -> None:
         super().__init__()
+        weight_NK = weight_NK.to(getattr(torch, precision))
         self.width = weight_NK.shape[0]
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_NK, TRIAL_SLOTS)
 
@@ -49,93 +63,211 @@ class OneDnnLinear(nn.Module):
 class PlainLinear(nn.Module):
     """torch's own linear on the weight as it lies in the checkpoint."""
 
-    def __init__(self, weight_NK: Tensor) -> None:
+    def __init__(self, weight_NK: Tensor, precision: str = "float32") -> None:
         super().__init__()
+        weight_NK = weight_NK.to(getattr(torch, precision))
         self.weight = nn.Parameter(weight_NK, requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.linear(x, self.weight)
 
 
-KERNELS: dict[str, Callable[[Tensor], nn.Module]] = {
-    "oneDNN packed": OneDnnLinear,
-    "plain": PlainLinear,
-}
+class PackedInt8Linear(nn.Module):
+    """torch's int8 kernel: a scale for every output, activations in bfloat16."""
+
+    def __init__(self, weight_NK: Tensor, precision: str) -> None:
+        super().__init__()
+        weight_NK = weight_NK.float()
+        scale = weight_NK.abs().amax(1).div_(127).clamp_(min=1e-30)
+        self.weight = (weight_NK / scale[:, None]).round_().to(torch.int8)
+        self.scale = scale.bfloat16()
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.reshape(-1, x.shape[-1]).bfloat16()
+        out = torch._weight_int8pack_mm(flat, self.weight, self.scale)
+        return out.view(*x.shape[:-1], -1).to(x.dtype)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One way to run a decoder's linears: which module they become, and who runs a step.
+
+    compiled: the whole step is one function (model/native.py); use_dot: which of its routes.
+    """
+
+    name: str
+    build: Callable[[Tensor, str], nn.Module]
+    precisions: tuple[str, ...]
+    compiled: bool = False
+    use_dot: bool = False
+
+    def module(self, name: str, weight_NK: Tensor, precision: str) -> nn.Module:
+        """The module of the decoder's linear `name`."""
+        width = WIDEST.get(precision, precision) if name.endswith("logits_dense") else precision
+        return self.build(weight_NK, width)
+
+    def product(self, linear: nn.Module, threads: int) -> Callable[[Tensor], Tensor]:
+        """The linear as a step runs it."""
+        if not self.compiled:
+            return linear
+        from dia_demo.kernels.emit import dot_lanes
+        from dia_demo.model.native import product
+
+        if self.use_dot and not dot_lanes():
+            raise NotImplementedError("this processor multiplies no bytes")
+
+        return partial(product, linear, threads=threads, use_dot=self.use_dot)
+
+    def arm(self, model: Dia, threads: int) -> None:
+        """Have `model`, whose linears this kernel built, run its steps."""
+        if self.compiled:
+            from dia_demo.model.native import NativeStep
+
+            model.decoder.stepper = NativeStep(
+                model.decoder, model.rotaries[1], threads, self.use_dot
+            )
+
+
+INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
+KERNELS = (
+    Kernel("compiled, bytes", BlockLinear.of, INTEGERS, compiled=True, use_dot=True),
+    Kernel("compiled", BlockLinear.of, (*FLOATS, *INTEGERS), compiled=True),
+    Kernel("oneDNN packed", OneDnnLinear, FLOATS),
+    Kernel("plain", PlainLinear, FLOATS),
+    Kernel("torch int8", PackedInt8Linear, ("int8",)),
+)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel a model runs with. `milliseconds` of each one tried, on one of its linears."""
+    """The kernel a model runs with. `milliseconds` of each one tried, on one linear."""
 
-    name: str
-    milliseconds: dict[str, float]
+    kernel: Kernel
+    milliseconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def reason(self) -> str:
         tried = ", ".join(f"{name} {ms:.2f} ms" for name, ms in self.milliseconds.items())
-        return f"{self.name}: the fastest here, or near it, of those that passed ({tried})"
+        return f"{self.kernel.name}: the fastest here, or near it, of those that passed ({tried})"
+
+
+def can_compile() -> bool:
+    """Whether the compiled kernels can be had: numba is installed and works here."""
+    if importlib.util.find_spec("numba") is None:
+        return False
+    try:
+        from dia_demo.kernels import emit  # noqa: F401
+    except (ImportError, OSError, RuntimeError) as reason:
+        log.warning("no compiled kernels: %s", reason)
+        return False
+    return True
+
+
+def step_linears(model: Dia) -> Iterator[str]:
+    """Names of all linears a decoder step reads.
+
+    Keys and values of cross-attention are made once per row: they are not among them.
+    """
+    for index in range(model.config.decoder.num_layers):
+        layer = f"decoder.layers.{index}"
+        yield f"{layer}.self_attention.qkv_proj"
+        yield f"{layer}.self_attention.o_proj"
+        yield f"{layer}.cross_attention.q_proj"
+        yield f"{layer}.cross_attention.o_proj"
+        yield f"{layer}.mlp.gate_up_proj"
+        yield f"{layer}.mlp.down_proj"
+    yield "decoder.logits_dense"
+
+
+def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
+    """The kernel for a model of this shape: remembered, or found by timing each on one linear.
+
+    The linear has the shape of the widest of the model. Kernels that fail or err too much are left
+    out; "plain" and "compiled" are exact, so that there is a choice wherever one of them runs.
+    """
+    shape = (2 * config.decoder.intermediate_size, config.decoder.hidden_size)
+    key = _key(shape, precision, threads)
+    remembered = _remembered().get(key)
+    candidates = {kernel.name: kernel for kernel in KERNELS if precision in kernel.precisions}
+    if remembered and remembered["name"] in candidates:
+        return Choice(candidates[remembered["name"]], remembered["milliseconds"])
+    if not can_compile():
+        candidates = {n: kernel for n, kernel in candidates.items() if not kernel.compiled}
+    milliseconds = _try_all(candidates.values(), shape, precision, threads)
+    clearly_fast = SLOWER_BY * min(milliseconds.values())
+    name = next(name for name, took in milliseconds.items() if took <= clearly_fast)
+    _remember(key, {"name": name, "milliseconds": milliseconds})
+    return Choice(candidates[name], milliseconds)
 
 
 @torch.inference_mode()
-def choose(weight_NK: Tensor) -> Choice:
-    """Time every kernel on one linear; those that fail or err too much are left out.
-
-    "plain" is torch's own and always passes, so there is always a choice.
-    """
+def _try_all(kernels, shape: tuple[int, int], precision: str, threads: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(TRIAL_SLOTS, weight_NK.shape[1], generator=generator).to(weight_NK.dtype)
-    expected = x.double() @ weight_NK.double().t()
+    weight = torch.randn(shape, generator=generator)
+    x = torch.randn(TRIAL_SLOTS, shape[1], generator=generator)
+    x = x.to(torch.float32 if precision == "float32" else torch.bfloat16)
     milliseconds = {}
-    for name, build in KERNELS.items():
+    for kernel in kernels:
         try:
-            kernel = build(weight_NK)
-            error = (kernel(x).double() - expected).norm() / expected.norm()
-        except (RuntimeError, AttributeError, NotImplementedError) as reason:
-            log.info("kernel %s does not run here: %s", name, reason)
+            linear = kernel.build(weight, precision)
+            run = kernel.product(linear, threads)
+            expected = x.double() @ _as_kept(weight, precision).t()
+            error = (run(x).double() - expected).norm() / expected.norm()
+        except (RuntimeError, AttributeError, NotImplementedError, ImportError) as reason:
+            log.info("kernel %s does not run here: %s", kernel.name, reason)
             continue
-        if error <= LARGEST_ERROR[weight_NK.dtype]:
-            milliseconds[name] = _fastest(kernel, x)
+        if error <= LARGEST_ERROR[precision]:
+            milliseconds[kernel.name] = _fastest(run, x)
         else:
-            log.warning("kernel %s is off by %.1e here and is not used", name, error)
-    clearly_fast = SLOWER_BY * min(milliseconds.values())
-    name = next(name for name, took in milliseconds.items() if took <= clearly_fast)
-    return Choice(name, milliseconds)
+            log.warning("kernel %s is off by %.1e here and is not used", kernel.name, error)
+    return milliseconds
 
 
-def _fastest(kernel: nn.Module, x: Tensor) -> float:
+def _as_kept(weight_NK: Tensor, precision: str) -> Tensor:
+    """float64 weights as their precision keeps them: a kernel answers for its own error only."""
+    kept = BlockLinear.of(weight_NK, precision).weights(torch.float32)
+    return kept.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
+
+
+def _fastest(run: Callable[[Tensor], Tensor], x: Tensor) -> float:
     """Milliseconds of the best of a few calls."""
     times = []
     for _ in range(TRIAL_REPEATS):
         began = perf_counter()
-        kernel(x)
+        run(x)
         times.append(perf_counter() - began)
     return 1000 * min(times)
 
 
-@torch.inference_mode()
-def use_fastest(model: Dia) -> Choice:
-    """Swap the decoder's step linears, one by one, to the kernel that is fastest here.
-
-    The trial runs on the widest of them, which weighs most in a step. Memory grows by one linear.
-    """
-    places = list(_step_linears(model))
-    widest = max(places, key=lambda place: getattr(*place).weight.numel())
-    choice = choose(getattr(*widest).weight)
-    for parent, name in places:
-        setattr(parent, name, KERNELS[choice.name](getattr(parent, name).weight.detach()))
-    return choice
+def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
+    """What a trial's result depends on."""
+    compiler = None
+    if can_compile():
+        compiler = importlib.metadata.version("numba")
+    cpu = sorted(torch.cpu.get_capabilities().items())
+    return json.dumps(
+        [platform.machine(), cpu, torch.__version__, compiler, precision, shape, threads],
+        default=str,
+    )
 
 
-def _step_linears(model: Dia) -> Iterator[tuple[nn.Module, str]]:
-    """(parent, attribute) of all linears a decoder step reads.
+def _trials() -> Path:
+    return cache_folder() / "kernels.json"
 
-    Keys and values of cross-attention are made once per row: they stay as they are.
-    """
-    yield model.decoder, "logits_dense"
-    for layer in model.decoder.layers:
-        yield layer.self_attention, "qkv_proj"
-        yield layer.self_attention, "o_proj"
-        yield layer.cross_attention, "q_proj"
-        yield layer.cross_attention, "o_proj"
-        yield layer.mlp, "gate_up_proj"
-        yield layer.mlp, "down_proj"
+
+def _remembered() -> dict:
+    try:
+        found = json.loads(_trials().read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _remember(key: str, result: dict) -> None:
+    """Keep a trial's result; without a writable folder it is found anew at every start."""
+    text = json.dumps(_remembered() | {key: result}, indent=1)
+    with suppress(OSError):
+        _trials().parent.mkdir(parents=True, exist_ok=True)
+        beside = _trials().with_suffix(f".{os.getpid()}")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(_trials())

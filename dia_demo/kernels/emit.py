@@ -1,0 +1,109 @@
+"""Vectors in LLVM's language: a few operations that the tiles are written with."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba.core import cgutils
+
+BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
+
+
+def dot_lanes() -> int:
+    """int32 lanes of this processor's byte dot product (vpdpbusd): 16, 8 or, without it, 0."""
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:  # A processor that LLVM does not know.
+        return 0
+    if features.get("avx512vnni") and features.get("avx512vl"):
+        return 16
+    return 8 if features.get("avxvnni") else 0
+
+
+class Emitter:
+    """Operations on vectors of `lanes` numbers. Addresses are int64, offsets in bytes.
+
+    Lanes that a processor lacks are LLVM's to split: only `dot` names an instruction.
+    """
+
+    def __init__(self, builder: ir.IRBuilder, lanes: int = 16) -> None:
+        self.builder, self.lanes = builder, lanes
+        self.floats = ir.VectorType(F32, lanes)
+        self.ints = ir.VectorType(I32, lanes)
+
+    def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+        kind = ir.FunctionType(result, [one.type for one in arguments])
+        return self.builder.call(
+            cgutils.get_or_insert_function(self.builder.module, kind, name), arguments
+        )
+
+    def at(self, address: ir.Value, offset: ir.Value | int) -> ir.Value:
+        offset = I64(offset) if isinstance(offset, int) else offset
+        return self.builder.add(address, offset)
+
+    def row(self, address: ir.Value, stride: ir.Value, row: int) -> ir.Value:
+        return self.at(address, self.builder.mul(stride, I64(row)))
+
+    def load(self, address: ir.Value, kind: ir.Type, align: int = 4) -> ir.Value:
+        pointer = self.builder.inttoptr(address, kind.as_pointer())
+        return self.builder.load(pointer, align=align)
+
+    def store(self, value: ir.Value, address: ir.Value, align: int = 4) -> None:
+        pointer = self.builder.inttoptr(address, value.type.as_pointer())
+        self.builder.store(value, pointer, align=align)
+
+    def splat(self, scalar: ir.Value) -> ir.Value:
+        kind = ir.VectorType(scalar.type, self.lanes)
+        nothing = ir.Constant(kind, ir.Undefined)
+        first = self.builder.insert_element(nothing, scalar, I32(0))
+        mask = ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(first, nothing, mask)
+
+    def broadcast(self, address: ir.Value, kind: ir.Type) -> ir.Value:
+        """One number from memory in every lane."""
+        return self.splat(self.load(address, kind))
+
+    def number(self, value: int) -> ir.Value:
+        return ir.Constant(self.ints, [value] * self.lanes)
+
+    def zeros(self) -> ir.Value:
+        return ir.Constant(self.floats, [0.0] * self.lanes)
+
+    def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        return self.call(f"llvm.fmuladd.v{self.lanes}f32", self.floats, a, b, c)
+
+    def floats_at(self, address: ir.Value) -> ir.Value:
+        return self.load(address, self.floats)
+
+    def bfloats_at(self, address: ir.Value) -> ir.Value:
+        """bfloat16 in memory as float32: the upper half of its bits."""
+        halves = self.load(address, ir.VectorType(I16, self.lanes), align=2)
+        wide = self.builder.shl(self.builder.zext(halves, self.ints), self.number(16))
+        return self.builder.bitcast(wide, self.floats)
+
+    def to_floats(self, ints: ir.Value) -> ir.Value:
+        return self.builder.sitofp(ints, self.floats)
+
+    def dot(self, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
+        """sums + the products of four unsigned with four signed bytes, in every int32 lane."""
+        name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
+        return self.call(name, self.ints, sums, unsigned, signed)
+
+    def variables(self, rows: int, vectors: int, kind: ir.Type) -> list[list[ir.Value]]:
+        """[rows][vectors] variables, which LLVM keeps in registers where they fit."""
+        return [
+            [cgutils.alloca_once(self.builder, kind) for _ in range(vectors)] for _ in range(rows)
+        ]
+
+    def fill(self, variables: list[list[ir.Value]], value: ir.Value) -> None:
+        for variable in sum(variables, []):
+            self.builder.store(value, variable)
+
+    def add_out(self, sums: list[list[ir.Value]], out: ir.Value, stride: ir.Value) -> None:
+        """out[row][lane] += sums[row][lane], side by side in memory."""
+        for row, line in enumerate(sums):
+            start = self.row(out, stride, row)
+            for place, variable in enumerate(line):
+                where = self.at(start, 4 * self.lanes * place)
+                total = self.builder.fadd(self.floats_at(where), self.builder.load(variable))
+                self.store(total, where)

@@ -1,0 +1,127 @@
+"""A linear in blocks: whose share is which, and which tiles it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import carray
+
+from dia_demo.kernels.emit import dot_lanes
+from dia_demo.kernels.jit import compiled
+from dia_demo.kernels.scalars import floats_at
+from dia_demo.kernels.tiles import (
+    BFLOAT16,
+    BLOCK,
+    FLOAT32,
+    GROUP,
+    GROUP_BYTES,
+    INT4,
+    INT8,
+    dense_block,
+    dot_block,
+    float_block,
+    quantise,
+)
+
+INT8_GROUP, INT4_GROUP = GROUP_BYTES[INT8], GROUP_BYTES[INT4]
+# Inputs of a dense block that are read for all rows before the next, so that they stay in cache.
+STRETCH = 1024
+
+
+@compiled()
+def padded(count):
+    """`count` filled up to whole blocks or groups, which are equally long."""
+    return (count + GROUP - 1) // GROUP * GROUP
+
+
+@compiled()
+def block_bytes(kind, inputs):
+    """Bytes of one block of a linear."""
+    if kind == FLOAT32:
+        return 4 * BLOCK * inputs
+    if kind == BFLOAT16:
+        return 2 * BLOCK * inputs
+    if kind == INT8:
+        return padded(inputs) // GROUP * INT8_GROUP + 4 * BLOCK
+    return padded(inputs) // GROUP * INT4_GROUP
+
+
+@compiled()
+def _dense(kind, weights, x, x_stride, inputs, rows, out, out_stride):
+    for first in range(0, inputs, STRETCH):
+        count = min(STRETCH, inputs - first)
+        if kind == FLOAT32:
+            here = weights + 4 * BLOCK * first
+            dense_block(FLOAT32, here, x + 4 * first, x_stride, count, rows, out, out_stride)
+        else:
+            here = weights + 2 * BLOCK * first
+            dense_block(BFLOAT16, here, x + 4 * first, x_stride, count, rows, out, out_stride)
+
+
+@compiled()
+def _by_float(kind, weights, x, x_stride, groups, rows, out, out_stride):
+    if kind == INT8:
+        float_block(INT8, weights, x, x_stride, groups, rows, out, out_stride)
+    else:
+        float_block(INT4, weights, x, x_stride, groups, rows, out, out_stride)
+
+
+if dot_lanes():
+
+    @compiled()
+    def _by_dot(kind, weights, x, scales, sums, groups, rows, out, out_stride):
+        stride = groups * GROUP
+        if kind == INT8:
+            dot_block(INT8, weights, x, stride, scales, sums, groups, rows, out, out_stride)
+        else:
+            dot_block(INT4, weights, x, stride, scales, sums, groups, rows, out, out_stride)
+
+else:
+
+    @compiled()
+    def _by_dot(kind, weights, x, scales, sums, groups, rows, out, out_stride):
+        """Never called: the route DOT is not offered here."""
+
+
+@compiled()
+def project(
+    kind, use_dot, weights, outputs, inputs, x, x_stride, small, rows, out, out_stride, fresh, me,
+    team,
+):  # fmt: skip
+    """out [rows, outputs] += x [rows, inputs] @ the linear, for member `me`'s share of the blocks.
+
+    fresh: out holds nothing yet and begins at zero. x float32, its inputs filled up with zeros to
+    whole groups; with use_dot, `small` holds what `shrink` made of x. out has room for whole
+    blocks. Addresses and strides in bytes.
+    """
+    blocks = padded(outputs) // BLOCK
+    groups = padded(inputs) // GROUP
+    size = block_bytes(kind, inputs)
+    for block in range(blocks * me // team, blocks * (me + 1) // team):
+        here, there = weights + block * size, out + 4 * BLOCK * block
+        if fresh:
+            for row in range(rows):
+                carray(floats_at(there + row * out_stride), BLOCK)[:] = np.float32(0)
+        if kind == FLOAT32 or kind == BFLOAT16:
+            _dense(kind, here, x, x_stride, inputs, rows, there, out_stride)
+        elif use_dot:
+            scales = small + rows * groups * GROUP
+            sums = scales + 4 * rows * groups
+            _by_dot(kind, here, small, scales, sums, groups, rows, there, out_stride)
+        else:
+            _by_float(kind, here, x, x_stride, groups, rows, there, out_stride)
+
+
+@compiled()
+def shrink(x, x_stride, inputs, rows, small):
+    """int8 of x [rows, inputs] at `small`, then its scales, then its sums."""
+    groups = padded(inputs) // GROUP
+    scales = small + rows * groups * GROUP
+    sums = scales + 4 * rows * groups
+    for row in range(rows):
+        quantise(
+            x + row * x_stride,
+            groups,
+            small + row * groups * GROUP,
+            scales + 4 * row * groups,
+            sums + 4 * row * groups,
+        )

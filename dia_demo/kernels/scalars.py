@@ -1,0 +1,166 @@
+"""Scalars that LLVM can turn into vectors (exp, bfloat16), addresses, and the members' barrier."""
+
+from __future__ import annotations
+
+import math
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from dia_demo.kernels.emit import F32, I16, I32, I64
+
+# exp(x) = 2^n * exp(r), |r| <= ln(2) / 2: Taylor's terms up to r^6 / 6! leave 1e-7 of it.
+EXP_TERMS = [1 / math.factorial(power) for power in range(6, -1, -1)]
+# Waits that spin before the rest of the machine is let in.
+SPINS = 2000
+
+
+@intrinsic
+def exp(context, x):
+    """e to the float32 x, to 2e-7 of itself; 0 below -87, capped at e^88."""
+
+    def generate(context, builder, _signature, arguments):
+        def call(name, *values):
+            kind = ir.FunctionType(F32, [F32] * len(values))
+            function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.f32")
+            return builder.call(function, values)
+
+        x = call("minnum", call("maxnum", arguments[0], F32(-87.3)), F32(88.0))
+        power = call("floor", call("fmuladd", x, F32(1 / math.log(2)), F32(0.5)))
+        # ln(2) in two parts, so that the rest keeps all its bits.
+        rest = call("fmuladd", power, F32(-0.693359375), x)
+        rest = call("fmuladd", power, F32(2.12194440e-4), rest)
+        result = F32(EXP_TERMS[0])
+        for term in EXP_TERMS[1:]:
+            result = call("fmuladd", result, rest, F32(term))
+        exponent = builder.add(builder.fptosi(power, I32), I32(127))
+        scale = builder.bitcast(builder.shl(exponent, I32(23)), F32)
+        return builder.fmul(result, scale)
+
+    return types.float32(types.float32), generate
+
+
+@intrinsic
+def _widen(context, bits):
+    def generate(context, builder, _signature, arguments):
+        wide = builder.shl(builder.zext(arguments[0], I32), I32(16))
+        return builder.bitcast(wide, F32)
+
+    return types.float32(types.uint16), generate
+
+
+@intrinsic
+def _narrow(context, number):
+    """Nearest bfloat16, ties to even."""
+
+    def generate(context, builder, _signature, arguments):
+        bits = builder.bitcast(arguments[0], I32)
+        odd = builder.and_(builder.lshr(bits, I32(16)), I32(1))
+        rounded = builder.add(bits, builder.add(odd, I32(0x7FFF)))
+        return builder.trunc(builder.lshr(rounded, I32(16)), I16)
+
+    return types.uint16(types.float32), generate
+
+
+def to_float(number):
+    """float32 of a float32 or of a bfloat16's bits (uint16)."""
+
+
+@overload(to_float, inline="always")
+def _to_float(number):
+    if number == types.uint16:
+        return lambda number: _widen(number)
+    return lambda number: number
+
+
+def like(kind, number):
+    """`number`, float32, as the type of `kind`: float32, or a bfloat16's bits (uint16)."""
+
+
+@overload(like, inline="always")
+def _like(kind, number):
+    if kind == types.uint16:
+        return lambda kind, number: _narrow(number)
+    return lambda kind, number: number
+
+
+def _pointer(kind):
+    @intrinsic
+    def pointer(context, address):
+        def generate(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(kind)(types.int64), generate
+
+    return pointer
+
+
+floats_at = _pointer(types.float32)
+halves_at = _pointer(types.uint16)
+longs_at = _pointer(types.int64)
+
+
+@intrinsic
+def meet(context, barrier, team, let_others):
+    """Wait until all of `team` members are here.
+
+    barrier: address of two int64 that begin as zero; let_others: address of a function without
+    arguments that gives the core to whoever waits for it.
+    """
+
+    def generate(context, builder, _signature, arguments):
+        barrier, team, let_others = arguments
+        arrived = builder.inttoptr(barrier, I64.as_pointer())
+        rounds = builder.inttoptr(builder.add(barrier, I64(8)), I64.as_pointer())
+        with builder.if_then(builder.icmp_signed(">", team, I64(1))):
+            round_now = builder.load_atomic(rounds, "acquire", 8)
+            before = builder.atomic_rmw("add", arrived, I64(1), "acq_rel")
+            last = builder.icmp_signed("==", before, builder.sub(team, I64(1)))
+            with builder.if_else(last) as (is_last, must_wait):
+                with is_last:
+                    builder.store_atomic(I64(0), arrived, "monotonic", 8)
+                    next_round = builder.add(round_now, I64(1))
+                    builder.store_atomic(next_round, rounds, "release", 8)
+                with must_wait:
+                    _spin(builder, rounds, round_now, let_others)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _spin(builder, rounds, round_now, let_others) -> None:
+    """Look again and again, and after SPINS looks let others run between two looks."""
+    looks = cgutils.alloca_once_value(builder, I64(0))
+    look, done = builder.append_basic_block("look"), builder.append_basic_block("met")
+    wait, give_way = builder.append_basic_block("wait"), builder.append_basic_block("give_way")
+    builder.branch(look)
+    builder.position_at_end(look)
+    same = builder.icmp_signed("==", builder.load_atomic(rounds, "acquire", 8), round_now)
+    builder.cbranch(same, wait, done)
+    builder.position_at_end(wait)
+    count = builder.add(builder.load(looks), I64(1))
+    builder.store(count, looks)
+    _pause(builder)
+    builder.cbranch(builder.icmp_signed(">", count, I64(SPINS)), give_way, look)
+    builder.position_at_end(give_way)
+    function = builder.inttoptr(let_others, ir.FunctionType(I32, []).as_pointer())
+    builder.call(function, [])
+    builder.branch(look)
+    builder.position_at_end(done)
+
+
+def _pause(builder) -> None:
+    """Tell the processor that this loop waits."""
+    machine = llvm.get_process_triple().split("-")[0]
+    if machine in ("x86_64", "i686", "amd64"):
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(
+            cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), []
+        )
+    elif machine.startswith(("aarch64", "arm64")):
+        kind = ir.FunctionType(ir.VoidType(), [I32])
+        name = "llvm.aarch64.hint"
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [I32(1)])

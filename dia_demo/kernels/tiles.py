@@ -1,0 +1,292 @@
+"""Products of one block of weights with a few rows of activations.
+
+A linear [N, K] is cut into blocks of BLOCK outputs, each read from front to back once a step. The
+outputs lie side by side, so that a vector's lanes are outputs and nothing is added across lanes.
+The order in memory is the same on every processor:
+
+    FLOAT32, BFLOAT16   [K][BLOCK]
+    INT8                [K / 4][BLOCK][4] bytes, each 128 more than the weight; BLOCK float32 scales
+    INT4                for every GROUP inputs: BLOCK bfloat16 scales, then [GROUP / 8][BLOCK][4]
+                        bytes: the low half is 8 more than a weight of the first four of eight
+                        inputs, the high half of the last four
+
+In the integer formats K is filled up to a multiple of GROUP with weights of zero.
+
+They have two routes. DOT multiplies bytes with bytes and adds them four at a time, where the
+processor can (emit.dot_lanes); it needs activations that `quantise` has turned to int8, with one
+scale for every GROUP of them, so that an outlier spoils its own group alone. FLOAT multiplies in
+float32 and runs everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from dia_demo.kernels.emit import BYTE, F32, I32, I64, Emitter, dot_lanes
+
+BLOCK, GROUP = 64, 64
+FLOAT32, BFLOAT16, INT8, INT4 = range(4)
+FLOAT, DOT = range(2)
+ZERO_POINT = {INT8: 128, INT4: 8}
+# Bytes of one group of a block.
+GROUP_BYTES = {INT8: GROUP * BLOCK, INT4: 2 * BLOCK + GROUP * BLOCK // 2}
+# Vectors of a block that are summed at once: with all rows' sums they should fit the registers.
+AT_ONCE = {16: 4, 8: 2}
+
+
+def few_rows(emit: Emitter, rows: ir.Value) -> Iterator[tuple[int, ir.Value]]:
+    """(rows at once, first row): the body of a loop over four rows, over two, over one.
+
+    Four rows' sums are what the registers hold.
+    """
+    builder = emit.builder
+    left = rows
+    for count in (4, 2, 1):
+        times, begun = builder.udiv(left, I64(count)), builder.sub(rows, left)
+        with cgutils.for_range(builder, times) as loop:
+            yield count, builder.add(begun, builder.mul(loop.index, I64(count)))
+        left = builder.urem(left, I64(count))
+
+
+@intrinsic(prefer_literal=True)
+def dense_block(context, kind, weights, x, x_stride, inputs, rows, out, out_stride):
+    """out [rows, BLOCK] += x [rows, inputs] @ weights [inputs, BLOCK], all summed in float32.
+
+    kind (FLOAT32, BFLOAT16) is a constant; x and out float32; strides in bytes.
+    """
+    is_half = kind.literal_value == BFLOAT16
+    size = 2 if is_half else 4
+
+    def tile(emit, count, weights, x, x_stride, inputs, out, out_stride):
+        builder = emit.builder
+        sums = emit.variables(count, BLOCK // emit.lanes, emit.floats)
+        emit.fill(sums, emit.zeros())
+        lines = [emit.row(x, x_stride, row) for row in range(count)]
+        read = emit.bfloats_at if is_half else emit.floats_at
+        with cgutils.for_range(builder, inputs) as loop:
+            place = emit.at(weights, builder.mul(loop.index, I64(BLOCK * size)))
+            offset = builder.mul(loop.index, I64(4))
+            given = [emit.broadcast(emit.at(line, offset), F32) for line in lines]
+            for v in range(BLOCK // emit.lanes):
+                weight = read(emit.at(place, emit.lanes * size * v))
+                for row in range(count):
+                    total = emit.fma(weight, given[row], builder.load(sums[row][v]))
+                    builder.store(total, sums[row][v])
+        emit.add_out(sums, out, out_stride)
+
+    def generate(context, builder, _signature, arguments):
+        _, weights, x, x_stride, inputs, rows, out, out_stride = arguments
+        emit = Emitter(builder)
+        for count, first in few_rows(emit, rows):
+            here = emit.at(x, builder.mul(first, x_stride))
+            there = emit.at(out, builder.mul(first, out_stride))
+            tile(emit, count, weights, here, x_stride, inputs, there, out_stride)
+        return context.get_dummy_value()
+
+    return types.void(kind, *[types.int64] * 7), generate
+
+
+@intrinsic(prefer_literal=True)
+def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows, out, out_stride):
+    """out [rows, BLOCK] += x @ weights by the route DOT.
+
+    kind (INT8, INT4) is a constant; x int8 [rows, GROUP * groups] with its float32 scales and int32
+    sums [rows, groups] as `quantise` leaves them; out float32; strides in bytes.
+    """
+    kind_is = kind.literal_value
+
+    def tile(emit, count, weights, x, x_stride, scales, offsets, groups, out, out_stride):
+        builder = emit.builder
+        vectors, at_once = BLOCK // emit.lanes, AT_ONCE[emit.lanes]
+        sums = emit.variables(count, vectors, emit.floats)
+        emit.fill(sums, emit.zeros())
+        whole = emit.variables(count, at_once, emit.ints)
+        small_stride = builder.mul(groups, I64(4))
+        with cgutils.for_range(builder, groups) as loop:
+            place = emit.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[kind_is])))
+            lines = [
+                emit.at(emit.row(x, x_stride, row), builder.mul(loop.index, I64(GROUP)))
+                for row in range(count)
+            ]
+            small = builder.mul(loop.index, I64(4))
+            for first in range(0, vectors, at_once):
+                for row in range(count):
+                    where = emit.at(emit.row(offsets, small_stride, row), small)
+                    start = builder.mul(
+                        emit.broadcast(where, I32), emit.number(-ZERO_POINT[kind_is])
+                    )
+                    for v in range(at_once):
+                        builder.store(start, whole[row][v])
+                _dot_group(emit, kind_is, place, first, lines, whole)
+                for row in range(count):
+                    where = emit.at(emit.row(scales, small_stride, row), small)
+                    scale = emit.broadcast(where, F32)
+                    for v in range(at_once):
+                        factor = scale
+                        if kind_is == INT4:
+                            lane = 2 * emit.lanes * (first + v)
+                            factor = builder.fmul(scale, emit.bfloats_at(emit.at(place, lane)))
+                        kept = sums[row][first + v]
+                        part = emit.to_floats(builder.load(whole[row][v]))
+                        builder.store(emit.fma(part, factor, builder.load(kept)), kept)
+        if kind_is == INT8:
+            _scale_rows(emit, sums, weights, groups)
+        emit.add_out(sums, out, out_stride)
+
+    def generate(context, builder, _signature, arguments):
+        _, weights, x, x_stride, scales, offsets, groups, rows, out, out_stride = arguments
+        emit = Emitter(builder, dot_lanes())
+        small_stride = builder.mul(groups, I64(4))
+        for count, first in few_rows(emit, rows):
+            here = emit.at(x, builder.mul(first, x_stride))
+            small = [emit.at(one, builder.mul(first, small_stride)) for one in (scales, offsets)]
+            there = emit.at(out, builder.mul(first, out_stride))
+            tile(emit, count, weights, here, x_stride, *small, groups, there, out_stride)
+        return context.get_dummy_value()
+
+    if not dot_lanes():
+        return None
+    return types.void(kind, *[types.int64] * 9), generate
+
+
+def _dot_group(emit: Emitter, kind: int, place, first: int, lines, whole) -> None:
+    """Sum one group of inputs into `whole`, for the vectors of the block from `first` on."""
+    builder = emit.builder
+    nibble, four = emit.number(0x0F0F0F0F), emit.number(4)
+    for step in range(GROUP // 4):
+        given = [emit.broadcast(emit.at(line, 4 * step), I32) for line in lines]
+        for v in range(len(whole[0])):
+            lane = 4 * emit.lanes * (first + v)
+            if kind == INT8:
+                weight = emit.load(emit.at(place, 4 * BLOCK * step + lane), emit.ints)
+            else:
+                weight = emit.load(
+                    emit.at(place, 2 * BLOCK + 4 * BLOCK * (step // 2) + lane), emit.ints
+                )
+                weight = builder.lshr(weight, four) if step % 2 else weight
+                weight = builder.and_(weight, nibble)
+            for row, x in enumerate(given):
+                kept = whole[row][v]
+                builder.store(emit.dot(builder.load(kept), weight, x), kept)
+
+
+def _scale_rows(emit: Emitter, sums, weights, groups) -> None:
+    """Times the scales of INT8's outputs, which follow the block's weights."""
+    builder = emit.builder
+    scales = emit.at(weights, builder.mul(groups, I64(GROUP_BYTES[INT8])))
+    for v in range(len(sums[0])):
+        scale = emit.floats_at(emit.at(scales, 4 * emit.lanes * v))
+        for line in sums:
+            builder.store(builder.fmul(builder.load(line[v]), scale), line[v])
+
+
+@intrinsic(prefer_literal=True)
+def float_block(context, kind, weights, x, x_stride, groups, rows, out, out_stride):
+    """out [rows, BLOCK] += x @ weights by the route FLOAT.
+
+    kind (INT8, INT4) is a constant; x float32 [rows, GROUP * groups]; strides in bytes.
+    """
+    kind_is = kind.literal_value
+    per_byte = 1 if kind_is == INT8 else 2
+    head = 0 if kind_is == INT8 else 2 * BLOCK
+
+    def tile(emit, count, weights, x, x_stride, groups, out, out_stride):
+        builder = emit.builder
+        vectors = BLOCK // emit.lanes
+        sums = emit.variables(count, vectors, emit.floats)
+        emit.fill(sums, emit.zeros())
+        part = emit.variables(count, 1, emit.floats)
+        with cgutils.for_range(builder, groups) as loop:
+            place = emit.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[kind_is])))
+            for v in range(vectors):
+                emit.fill(part, emit.zeros())
+                with cgutils.for_range(builder, I64(GROUP // 4 // per_byte)) as steps:
+                    lane = emit.at(place, head + 4 * emit.lanes * v)
+                    bytes_ = emit.load(
+                        emit.at(lane, builder.mul(steps.index, I64(4 * BLOCK))), emit.ints
+                    )
+                    inputs = builder.mul(loop.index, I64(4 * GROUP))
+                    inputs = emit.at(inputs, builder.mul(steps.index, I64(16 * per_byte)))
+                    lines = [emit.at(emit.row(x, x_stride, row), inputs) for row in range(count)]
+                    _float_step(emit, kind_is, bytes_, lines, part)
+                for row in range(count):
+                    total = builder.load(part[row][0])
+                    kept = sums[row][v]
+                    if kind_is == INT4:
+                        scale = emit.bfloats_at(emit.at(place, 2 * emit.lanes * v))
+                        total = builder.fmul(total, scale)
+                    builder.store(builder.fadd(builder.load(kept), total), kept)
+        if kind_is == INT8:
+            _scale_rows(emit, sums, weights, groups)
+        emit.add_out(sums, out, out_stride)
+
+    def generate(context, builder, _signature, arguments):
+        _, weights, x, x_stride, groups, rows, out, out_stride = arguments
+        emit = Emitter(builder)
+        for count, first in few_rows(emit, rows):
+            here = emit.at(x, builder.mul(first, x_stride))
+            there = emit.at(out, builder.mul(first, out_stride))
+            tile(emit, count, weights, here, x_stride, groups, there, out_stride)
+        return context.get_dummy_value()
+
+    return types.void(kind, *[types.int64] * 7), generate
+
+
+def _float_step(emit: Emitter, kind: int, bytes_, lines, part) -> None:
+    """The four inputs (INT4: eight) of one vector of bytes."""
+    builder = emit.builder
+    bits = 8 if kind == INT8 else 4
+    mask, zero_point = emit.number((1 << bits) - 1), emit.number(ZERO_POINT[kind])
+    for half in range(8 // bits):
+        for place in range(4):
+            shifted = builder.lshr(bytes_, emit.number(8 * place + bits * half))
+            weight = emit.to_floats(builder.sub(builder.and_(shifted, mask), zero_point))
+            for row, line in enumerate(lines):
+                x = emit.broadcast(emit.at(line, 4 * (4 * half + place)), F32)
+                kept = part[row][0]
+                builder.store(emit.fma(weight, x, builder.load(kept)), kept)
+
+
+@intrinsic(prefer_literal=True)
+def quantise(context, x, groups, out, scales, sums):
+    """int8 of float32 x [GROUP * groups]: the largest of a group becomes 127, nearest even.
+
+    scales float32 [groups]: what 1 stands for; sums int32 [groups]: of the int8 numbers.
+    """
+
+    def generate(context, builder, _signature, arguments):
+        x, groups, out, scales, sums = arguments
+        emit = Emitter(builder)
+        vectors = GROUP // emit.lanes
+        kind = f"v{emit.lanes}f32"
+        with cgutils.for_range(builder, groups) as loop:
+            here = emit.at(x, builder.mul(loop.index, I64(4 * GROUP)))
+            values = [emit.floats_at(emit.at(here, 4 * emit.lanes * v)) for v in range(vectors)]
+            largest = emit.call(f"llvm.fabs.{kind}", emit.floats, values[0])
+            for value in values[1:]:
+                size = emit.call(f"llvm.fabs.{kind}", emit.floats, value)
+                largest = emit.call(f"llvm.maxnum.{kind}", emit.floats, largest, size)
+            peak = emit.call(f"llvm.vector.reduce.fmax.{kind}", F32, largest)
+            silent = builder.fcmp_ordered("<", peak, F32(1e-30))
+            inverse = builder.select(silent, F32(0.0), builder.fdiv(F32(127.0), peak))
+            total = emit.number(0)
+            for v, value in enumerate(values):
+                scaled = builder.fmul(value, emit.splat(inverse))
+                nearest = emit.call(f"llvm.rint.{kind}", emit.floats, scaled)
+                whole = builder.fptosi(nearest, emit.ints)
+                total = builder.add(total, whole)
+                small = builder.trunc(whole, ir.VectorType(BYTE, emit.lanes))
+                place = emit.at(out, builder.mul(loop.index, I64(GROUP)))
+                emit.store(small, emit.at(place, emit.lanes * v), align=1)
+            offset = builder.mul(loop.index, I64(4))
+            emit.store(builder.fdiv(peak, F32(127.0)), emit.at(scales, offset))
+            added = emit.call(f"llvm.vector.reduce.add.v{emit.lanes}i32", I32, total)
+            emit.store(added, emit.at(sums, offset))
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate

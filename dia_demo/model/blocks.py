@@ -1,0 +1,169 @@
+"""Linears as blocks of weights in four precisions: the order that the compiled step reads.
+
+The order (kernels/tiles.py tells it in full) is the same on every processor, so that what was made
+here can be stored. int8 has one scale for every output; int4 one for every GROUP inputs of an
+output, found by trying which scale errs least.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+BLOCK, GROUP = 64, 64
+KINDS = {"float32": 0, "bfloat16": 1, "int8": 2, "int4": 3}
+DENSE = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# Scales tried for a group of int4 weights, relative to the one that represents its largest weight.
+SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
+# Outputs that are turned at once, so that what is made on the way stays small.
+AT_ONCE = 1024
+
+
+class BlockLinear(nn.Module):
+    """A linear without bias whose weights lie in blocks.
+
+    blocks: uint8 [blocks of outputs, bytes of a block]. `forward` serves many positions at once, a
+    prefill: it multiplies in the precision of its input. Single steps read `blocks` themselves.
+    """
+
+    def __init__(self, blocks: Tensor, precision: str, outputs: int, inputs: int) -> None:
+        super().__init__()
+        self.register_buffer("blocks", blocks, persistent=False)
+        self.precision, self.outputs, self.inputs = precision, outputs, inputs
+
+    @classmethod
+    def of(cls, weight_NK: Tensor, precision: str) -> BlockLinear:
+        """Blocks of a weight [outputs, inputs] of any floating-point type."""
+        outputs, inputs = weight_NK.shape
+        whole = -(-outputs // BLOCK) * BLOCK
+        blocks = torch.empty((whole // BLOCK, block_bytes(precision, inputs)), dtype=torch.uint8)
+        for first in range(0, whole, AT_ONCE):
+            part = weight_NK[first : first + AT_ONCE]
+            missing = -(-len(part) // BLOCK) * BLOCK - len(part)
+            part = nn.functional.pad(part, (0, 0, 0, missing)).contiguous()
+            made = _PACK[precision](part)
+            blocks[first // BLOCK : first // BLOCK + len(made)] = made
+        return cls(blocks, precision, outputs, inputs)
+
+    @property
+    def kind(self) -> int:
+        """The number of its format in kernels/tiles.py."""
+        return KINDS[self.precision]
+
+    @property
+    def nbytes(self) -> int:
+        return self.blocks.nbytes
+
+    def weights(self, dtype: torch.dtype, first: int = 0, last: int | None = None) -> Tensor:
+        """Blocks first..last as [blocks, inputs, BLOCK] of a floating-point type."""
+        return _UNPACK[self.precision](self.blocks[first:last], self.inputs, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.reshape(-1, self.inputs)
+        out = flat.new_empty(len(self.blocks), len(flat), BLOCK)
+        step = AT_ONCE // BLOCK
+        for first in range(0, len(self.blocks), step):
+            weights = self.weights(x.dtype, first, first + step)
+            torch.matmul(flat, weights, out=out[first : first + step])
+        joined = out.transpose(0, 1).reshape(len(flat), -1)[:, : self.outputs]
+        return joined.reshape(*x.shape[:-1], self.outputs)
+
+
+def block_bytes(precision: str, inputs: int) -> int:
+    """Bytes of one block of BLOCK outputs."""
+    if precision in DENSE:
+        return BLOCK * inputs * DENSE[precision].itemsize
+    groups = -(-inputs // GROUP)
+    if precision == "int8":
+        return BLOCK * (GROUP * groups + 4)
+    return BLOCK * groups * (GROUP // 2 + 2)
+
+
+def _pack_dense(dtype: torch.dtype):
+    def pack(weight_NK: Tensor) -> Tensor:
+        N, K = weight_NK.shape
+        ordered = weight_NK.to(dtype).view(N // BLOCK, BLOCK, K).transpose(1, 2).contiguous()
+        return ordered.view(N // BLOCK, -1).view(torch.uint8)
+
+    return pack
+
+
+def _unpack_dense(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+    size = blocks.shape[1] // (BLOCK * inputs)
+    stored = torch.float32 if size == 4 else torch.bfloat16
+    return blocks.view(stored).view(len(blocks), inputs, BLOCK).to(dtype)
+
+
+def _grouped(weight_NK: Tensor) -> Tensor:
+    """float32 [N, groups, GROUP], the inputs filled up with zeros."""
+    N, K = weight_NK.shape
+    return nn.functional.pad(weight_NK.float(), (0, -K % GROUP)).view(N, -1, GROUP)
+
+
+def _pack_int8(weight_NK: Tensor) -> Tensor:
+    """Nearest of 255 steps; the largest weight of an output is 127."""
+    grouped = _grouped(weight_NK)
+    N, groups, _ = grouped.shape
+    scale = grouped.abs().amax((1, 2)).div_(127).clamp_(min=1e-30)
+    numbers = grouped.div_(scale.view(N, 1, 1)).round_().add_(128).to(torch.uint8)
+    ordered = numbers.view(N // BLOCK, BLOCK, groups * GROUP // 4, 4).transpose(1, 2)
+    bytes_ = ordered.reshape(N // BLOCK, -1)
+    return torch.cat((bytes_, scale.view(N // BLOCK, BLOCK).view(torch.uint8)), dim=1)
+
+
+def _unpack_int8(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+    count = len(blocks)
+    numbers, scale = blocks[:, : -4 * BLOCK], blocks[:, -4 * BLOCK :]
+    weights = numbers.reshape(count, -1, BLOCK, 4).transpose(2, 3).reshape(count, -1, BLOCK)
+    weights = weights[:, :inputs].to(dtype).sub_(128)
+    return weights.mul_(scale.contiguous().view(torch.float32).unsqueeze(1).to(dtype))
+
+
+def _pack_int4(weight_NK: Tensor) -> Tensor:
+    """Nearest of 16 steps, -8 to 7, by the scale of each group that errs least in square.
+
+    The scale may be negative, so that the one step more stands on the side of the largest weight.
+    """
+    grouped = _grouped(weight_NK)
+    N, groups, _ = grouped.shape
+    largest = grouped.gather(2, grouped.abs().argmax(2, keepdim=True))
+    scale, least = None, None
+    for shrink in SHRINKS:
+        tried = (largest * (-shrink / 8)).bfloat16().float()
+        tried = torch.where(tried == 0, 1e-30, tried)
+        error = (grouped / tried).round_().clamp_(-8, 7).mul_(tried).sub_(grouped)
+        error = error.square_().sum(2, keepdim=True)
+        better = True if least is None else error < least
+        scale = tried if least is None else torch.where(better, tried, scale)
+        least = error if least is None else torch.where(better, error, least)
+    numbers = (grouped / scale).round_().clamp_(-8, 7).add_(8).to(torch.uint8)
+    halves = numbers.view(N // BLOCK, BLOCK, groups, GROUP // 8, 2, 4)
+    joined = halves[..., 0, :] | (halves[..., 1, :] << 4)
+    bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(N // BLOCK, groups, -1)
+    scales = scale.view(N // BLOCK, BLOCK, groups).transpose(1, 2).bfloat16().contiguous()
+    return torch.cat((scales.view(torch.uint8), bytes_), dim=2).view(N // BLOCK, -1)
+
+
+def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+    count = len(blocks)
+    by_group = blocks.view(count, -1, BLOCK * (GROUP // 2 + 2))
+    scale = by_group[:, :, : 2 * BLOCK].contiguous().view(torch.bfloat16).unsqueeze(2)
+    bytes_ = by_group[:, :, 2 * BLOCK :].reshape(count, -1, GROUP // 8, BLOCK, 4)
+    halves = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
+    numbers = halves.transpose(4, 5).reshape(count, -1, GROUP, BLOCK)
+    weights = numbers.to(dtype).sub_(8).mul_(scale.to(dtype))
+    return weights.view(count, -1, BLOCK)[:, :inputs]
+
+
+_PACK = {
+    "float32": _pack_dense(torch.float32),
+    "bfloat16": _pack_dense(torch.bfloat16),
+    "int8": _pack_int8,
+    "int4": _pack_int4,
+}
+_UNPACK = {
+    "float32": _unpack_dense,
+    "bfloat16": _unpack_dense,
+    "int8": _unpack_int8,
+    "int4": _unpack_int4,
+}
