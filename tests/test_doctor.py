@@ -1,6 +1,7 @@
 """The doctor: looks without loading or fetching, and says what is wrong before a take does."""
 
 import json
+import re
 
 import pytest
 from checkpoints import write_small
@@ -8,7 +9,7 @@ from huggingface_hub import constants
 
 from dia_demo import machine
 from dia_demo.cli import main
-from dia_demo.config import RuntimeConfig
+from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
 from dia_demo.services.doctor import examine
@@ -20,6 +21,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(Engine, "load", lambda *_: pytest.fail("a model was loaded"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path / "kept"))
     return write_small(tmp_path / "small", codec=True)
 
 
@@ -52,11 +54,37 @@ def test_a_broken_config_is_said(folder):
 
 
 def test_too_little_memory_is_said(folder, monkeypatch):
-    from dia_demo.services import machine as described
-
-    monkeypatch.setattr(described, "memory_bytes", lambda: 2**30)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 3 * 10**8)
     found = findings(folder)
-    assert not found["ready"] and found["room"].ok is False and "1.0 GiB" in found["room"].text
+    assert not found["ready"] and found["model"].ok is False
+    assert "grants 0.3 GB" in found["model"].text and "float32" in found["model"].text
+
+
+def test_memory_that_others_hold_is_said(folder, monkeypatch):
+    monkeypatch.setattr(machine, "available_bytes", lambda: 10**8)
+    found = findings(folder)
+    assert not found["ready"] and found["room"].ok is False
+    assert "0.1 GB are free" in found["room"].text and "close other programs" in found["room"].text
+
+
+def test_every_precision_has_its_memory_and_auto_its_line(folder, monkeypatch):
+    found = findings("nari-labs/Dia-1.6B-0626")
+    lines = [found[f"in {precision}"].text for precision in PRECISIONS if precision != "auto"]
+    assert sum("what auto takes here" in line for line in lines) == 1
+    sizes = [float(re.search(r"about ([\d.]+) GB", line)[1]) for line in lines]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] > 6.4
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 5 * 10**9)
+    found = findings("nari-labs/Dia-1.6B-0626")
+    assert "more than the 5.0 GB of this machine" in found["in float32"].text
+
+
+def test_a_cache_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeypatch):
+    assert findings(folder)["cache"].ok
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path / "file" / "cache"))
+    found = findings(folder)
+    assert found["ready"] and found["cache"].ok is None
+    assert str(tmp_path / "file") in found["cache"].text and "DIA_CACHE" in found["cache"].text
 
 
 def test_a_model_of_the_hub_is_told_to_be_fetched_and_nothing_is(folder):
@@ -114,6 +142,21 @@ def test_memory_is_the_containers_where_it_is_less(monkeypatch, tmp_path):
 
 def test_peak_memory_is_in_bytes():
     assert 20e6 < machine.peak_rss_bytes() < 1e12
+    assert 20e6 < machine.watch_peak()() < 1e12
+
+
+def test_free_memory_is_the_containers_where_it_is_less(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine, "PROC", tmp_path)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    assert machine.available_bytes() is None
+    (tmp_path / "meminfo").write_text("MemTotal: 8000 kB\nMemAvailable:    2000 kB\n")
+    assert machine.available_bytes() == 2048000
+    for name, content in (("max", "1000000"), ("current", "700000")):
+        (tmp_path / f"memory.{name}").write_text(content)
+    (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 200000\n")
+    assert machine.available_bytes() == 500000, "what is kept of files is as good as free"
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.available_bytes() == 2048000
 
 
 # Settings from the environment

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
+from dia_demo import machine
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.backend import Backend, Card, explain
+from dia_demo.engine.memory import check_granted, decoder_weights, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.machine import granted_cores, has_intel_graphics
 
@@ -102,7 +104,8 @@ def _why_no_xpu(intel_graphics: bool | None) -> str:
 def place(
     runtime: RuntimeConfig, config: ModelConfig, status: XpuStatus | None = None
 ) -> Placement:
-    """Decide device, precision and threads. InputError where what is asked cannot be had.
+    """Decide device, precision and threads. InputError where what is asked cannot be had, or
+    needs more memory than the machine has.
 
     status: of the accelerator asked for, looked up where it is not given. Whether that has passed
     its self-check is asked by `Accelerator.place`.
@@ -118,6 +121,10 @@ def place(
         raise InputError(f"threads must be from 1 to {cores}, the cores granted here: {threads}.")
     choose = _precision if runtime.device == "cpu" else _accelerator_precision
     precision, reason = choose(runtime.precision, config)
+    if runtime.device == "cpu":
+        if runtime.precision == "auto":
+            precision, reason = _within_memory(precision, reason, config)
+        check_granted(config, precision)
     return Placement(runtime.device, precision, threads, reason)
 
 
@@ -137,6 +144,16 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
     return "float32", "this CPU has no fast bfloat16"
 
 
+def _within_memory(precision: str, reason: str, config: ModelConfig) -> tuple[str, str]:
+    """The precision chosen, or the widest narrower one that fits. int4 is for who asks for it."""
+    room = machine.memory_bytes()
+    fits = [one for one in fitting(config, room) if one != "int4"]
+    if precision in fits or not fits or room is None:
+        return precision, reason
+    needed = gb(needed_bytes(config, precision))
+    return fits[0], f"{precision} would need {needed} of the {gb(room)} that this machine has"
+
+
 def _accelerator_precision(asked: str, config: ModelConfig) -> tuple[str, str]:
     if asked == "auto":
         return "float32", "the precision in which an accelerator is compared with the CPU"
@@ -144,13 +161,3 @@ def _accelerator_precision(asked: str, config: ModelConfig) -> tuple[str, str]:
         allowed = " or ".join(ACCELERATOR_PRECISIONS)
         raise InputError(f"An accelerator runs in {allowed}, not {asked}: choose auto or one.")
     return asked, "as asked"
-
-
-def decoder_weights(config: ModelConfig) -> int:
-    """Weights of the linears that every decoder step reads."""
-    d = config.decoder
-    self_attention = (2 * d.num_heads + 2 * d.num_kv_heads) * d.head_dim * d.hidden_size
-    cross_attention = 2 * d.cross_num_heads * d.cross_head_dim * d.hidden_size
-    mlp = 3 * d.hidden_size * d.intermediate_size
-    head = d.num_channels * d.vocab_size * d.hidden_size
-    return d.num_layers * (self_attention + cross_attention + mlp) + head

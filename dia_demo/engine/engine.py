@@ -27,6 +27,7 @@ from dia_demo.engine.events import (
     Started,
 )
 from dia_demo.engine.loop import run
+from dia_demo.engine.memory import check_free
 from dia_demo.engine.remote import RemoteDia
 from dia_demo.engine.rows import Row
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
@@ -97,6 +98,7 @@ class Engine:
             model = yield from _as_loading(what, loading)
             return cls(runtime.model, folder, model, placement, accelerator)
         placement = place(runtime, config)
+        check_free(config, placement.precision)
         torch.set_num_threads(placement.threads)
         reading = checkpoint.load(folder, placement.precision, placement.device)
         model = yield from _as_loading(f"Loading {runtime.model}", reading)

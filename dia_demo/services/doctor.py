@@ -1,26 +1,27 @@
-"""What the machine has, what would be chosen for a model, and whether that can work."""
+"""What the machine has, what would be chosen for a model and why, and whether that can work."""
 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
-from dia_demo.config import RuntimeConfig
-from dia_demo.engine.devices import decoder_weights, place, xpu_status
+from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
+from dia_demo.engine.devices import Placement, place, xpu_status
+from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
 from dia_demo.errors import DiaDemoError
+from dia_demo.machine import cache_folder
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.codec import codec_source
 from dia_demo.model.hub import cached_config
 from dia_demo.model.weights import weight_files
 from dia_demo.services.catalogue import describe
 from dia_demo.services.machine import Machine, describe_machine
-
-BYTES = {"float32": 4, "bfloat16": 2}
-GIB = 2**30
-# Caches, activations, codec and Python beside the weights.
-BESIDE_WEIGHTS = 1.5 * GIB
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,46 @@ class Report:
 def examine(runtime: RuntimeConfig) -> Report:
     """Look without loading or fetching anything. Raises InputError for an impossible setting."""
     machine = describe_machine()
-    memory = "unknown" if machine.memory_bytes is None else f"{machine.memory_bytes / GIB:.1f} GiB"
     findings = [
         Finding("system", None, f"{machine.system}, Python {platform.python_version()}"),
-        Finding("processor", None, f"{machine.cpu}, {machine.cores} cores, {machine.simd}"),
-        Finding("memory", None, memory),
+        Finding("processor", None, _processor(machine)),
+        Finding("memory", None, _memory(machine)),
         Finding("torch", None, torch.__version__),
+        _cache(cache_folder()),
         *_model_findings(runtime, machine),
         Finding("Intel XPU", None, _xpu()),
     ]
     ready = all(finding.ok is not False for finding in findings)
     return Report(ready, runtime.model, machine, tuple(findings))
+
+
+def _processor(machine: Machine) -> str:
+    has = "multiplies" if machine.fast_bfloat16 else "does not multiply"
+    cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'} granted"
+    return f"{machine.cpu}, {cores}, {machine.simd}; it {has} bfloat16 itself"
+
+
+def _memory(machine: Machine) -> str:
+    if machine.memory_bytes is None:
+        return "unknown"
+    free = "" if machine.free_bytes is None else f", {gb(machine.free_bytes)} free now"
+    return f"{gb(machine.memory_bytes)} granted{free}"
+
+
+def _cache(folder: Path) -> Finding:
+    """Whether what can be made again may be kept; without it every start takes longer."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        reason = error.strerror or error
+        told = (
+            f"{folder} cannot be written ({reason}), so that every start prepares everything anew: "
+            "name another folder in DIA_CACHE"
+        )
+        return Finding("cache", None, told)
+    return Finding("cache", True, f"{folder}, {gb(free)} free on its disk")
 
 
 def _xpu() -> str:
@@ -74,19 +104,25 @@ def _xpu() -> str:
     )
 
 
-def _model_findings(runtime: RuntimeConfig, machine: Machine) -> list[Finding]:
+def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Finding]:
     try:
-        info = describe(runtime.model)
-        placement = place(runtime, info.config)
+        config = describe(runtime.model).config
     except DiaDemoError as error:
-        return [Finding("model", False, str(error))]
-    return [
-        _weights(runtime.model),
-        _codec(runtime.model),
-        Finding("precision", None, f"{placement.precision}: {placement.reason}"),
-        Finding("threads", None, f"{placement.threads}"),
-        _room(info.config, placement.precision, machine),
-    ]
+        yield Finding("model", False, str(error))
+        return
+    yield _weights(runtime.model)
+    yield _codec(runtime.model)
+    try:
+        placement = place(runtime, config)
+    except DiaDemoError as error:
+        yield Finding("model", False, str(error))
+        placement = None
+    else:
+        chosen = "chosen" if runtime.precision == "auto" else "asked for"
+        yield Finding("precision", None, f"{placement.precision} is {chosen}: {placement.reason}")
+        yield Finding("threads", None, f"{placement.threads}")
+        yield _room(config, placement, machine)
+    yield from _choices(runtime, config, placement, machine)
 
 
 def _weights(name: str) -> Finding:
@@ -109,9 +145,41 @@ def _codec(name: str) -> Finding:
         return Finding("codec", None, f"not here yet; it will be fetched when needed. {error}")
 
 
-def _room(config, precision: str, machine: Machine) -> Finding:
-    needed = decoder_weights(config) * 1.3 * BYTES[precision] + BESIDE_WEIGHTS
-    if machine.memory_bytes is None:
-        return Finding("room", None, f"about {needed / GIB:.1f} GiB are needed")
-    ok = needed <= machine.memory_bytes
-    return Finding("room", ok, f"about {needed / GIB:.1f} of {machine.memory_bytes / GIB:.1f} GiB")
+def _room(config: ModelConfig, placement: Placement, machine: Machine) -> Finding:
+    """Whether memory suffices: `place` has seen to it that the machine has enough in all."""
+    needed, free = needed_bytes(config, placement.precision), machine.free_bytes
+    told = f"a take in {placement.precision} needs about {gb(needed)}, codec included"
+    if free is None:
+        return Finding("room", None, told)
+    if needed - PROGRAM > free:
+        lack = f"{told}, and {gb(free)} are free: close other programs or choose fewer bits"
+        return Finding("room", False, lack)
+    return Finding("room", True, f"{told}, and {gb(free)} are free")
+
+
+def _choices(
+    runtime: RuntimeConfig, config: ModelConfig, placement: Placement | None, machine: Machine
+) -> Iterator[Finding]:
+    """A line for each precision: its memory, whether that is here, and whether auto takes it."""
+    automatic = _automatic(runtime, config)
+    for precision in PRECISIONS[1:]:
+        needed, granted = needed_bytes(config, precision), machine.memory_bytes
+        told = [f"about {gb(needed)}"]
+        if granted is not None and needed > granted:
+            told.append(f"more than the {gb(granted)} of this machine")
+        elif machine.free_bytes is not None and needed - PROGRAM > machine.free_bytes:
+            told.append(f"more than the {gb(machine.free_bytes)} that are free now")
+        else:
+            told.append("fits")
+        if automatic and precision == automatic.precision:
+            told.append("what auto takes here")
+        if placement and runtime.precision == precision:
+            told.append("asked for")
+        yield Finding(f"in {precision}", None, ", ".join(told))
+
+
+def _automatic(runtime: RuntimeConfig, config: ModelConfig) -> Placement | None:
+    try:
+        return place(replace(runtime, precision="auto", device="cpu", threads=None), config)
+    except DiaDemoError:
+        return None

@@ -7,19 +7,24 @@ from dataclasses import dataclass
 
 import torch
 
+from dia_demo import machine
 from dia_demo.engine.devices import has_fast_bfloat16
-from dia_demo.machine import granted_cores, memory_bytes
+from dia_demo.machine import granted_cores
 
 
 @dataclass(frozen=True)
 class Machine:
-    """cores are those granted to this process; simd names the widest vectors in use."""
+    """cores are those granted to this process; simd names the widest vectors in use.
+
+    memory_bytes is what the process may have at most, free_bytes what it could have now.
+    """
 
     cpu: str
     cores: int
     simd: str
     fast_bfloat16: bool
     memory_bytes: int | None
+    free_bytes: int | None
     system: str
 
 
@@ -30,6 +35,7 @@ def describe_machine() -> Machine:
         cores=granted_cores(),
         simd={"AVX512": "AVX-512", "DEFAULT": "no wide vectors"}.get(simd, simd),
         fast_bfloat16=has_fast_bfloat16(),
-        memory_bytes=memory_bytes(),
+        memory_bytes=machine.memory_bytes(),
+        free_bytes=machine.available_bytes(),
         system=f"{platform.system()} {platform.machine()}",
     )

@@ -11,7 +11,7 @@ from dia_demo.engine.devices import place
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.errors import InputError, RunError
 from dia_demo.machine import available_bytes
-from dia_demo.services.bench.child import run_child
+from dia_demo.services.bench.child import Stopped, run_child
 from dia_demo.services.bench.plan import Plan
 from dia_demo.services.bench.report import Report, failed_run
 from dia_demo.services.synthesis import Synthesis
@@ -70,6 +70,8 @@ def measure(
         except StopIteration as stop:
             report = _with_result(report, part, stop.value)
         except RunError as error:
+            if cancel.is_set():  # Ctrl-C reaches the child first.
+                raise Stopped from error
             report = _with_failure(report, part, str(error))
         finally:
             work.close()

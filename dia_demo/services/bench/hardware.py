@@ -49,7 +49,7 @@ def measure_hardware(threads: int, available: int | None) -> dict:
 
 
 def buffer_bytes(available: int | None) -> int:
-    """How much memory to read: 2 GiB where half as much again stays free, 1 GiB, or what there is."""
+    """How much memory to read: 2 GiB or 1 GiB where as much again stays free, or what there is."""
     for size in (BUFFER_BYTES, SMALLER_BUFFER_BYTES):
         if available is None or available >= 2 * size:
             return size

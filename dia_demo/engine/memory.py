@@ -1,0 +1,102 @@
+"""How much memory a model takes in each precision, and whether this machine has it.
+
+Estimates, made before anything is loaded; `bench` measures (README's table). GB is 1e9 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dia_demo import machine
+from dia_demo.config import PRECISIONS, ModelConfig
+from dia_demo.errors import InputError
+
+# Bytes of one weight of the linears that a step reads, and of one elsewhere: fewer than 16 bits are
+# for the step alone. Scales are counted in.
+STEP_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.002, "int4": 0.532}
+OTHER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 2.0, "int4": 2.0}
+# Python with torch and what the app imports; a codec of Descript's size at work, and a small one.
+PROGRAM, CODEC, SMALL_CODEC = 450_000_000, 450_000_000, 150_000_000
+# Caches and activations of one long take with guidance, per layer and width of the decoder.
+WORKING_POSITIONS = 1600
+DESCRIPT_CHANNELS = 9
+
+
+def decoder_weights(config: ModelConfig) -> int:
+    """Weights of the linears that every decoder step reads."""
+    d = config.decoder
+    self_attention = (2 * d.num_heads + 2 * d.num_kv_heads) * d.head_dim * d.hidden_size
+    cross_attention = 2 * d.cross_num_heads * d.cross_head_dim * d.hidden_size
+    mlp = 3 * d.hidden_size * d.intermediate_size
+    head = d.num_channels * d.vocab_size * d.hidden_size
+    return d.num_layers * (self_attention + cross_attention + mlp) + head
+
+
+def other_weights(config: ModelConfig) -> int:
+    """All other weights: the encoder, the embeddings, keys and values of the text."""
+    e, d = config.encoder, config.decoder
+    attention = (2 * e.num_heads + 2 * e.num_kv_heads) * e.head_dim * e.hidden_size
+    layer = attention + 3 * e.hidden_size * e.intermediate_size
+    text = 2 * d.num_layers * d.cross_num_kv_heads * d.cross_head_dim * e.hidden_size
+    tables = e.vocab_size * e.hidden_size + d.num_channels * d.vocab_size * d.hidden_size
+    return e.num_layers * layer + text + tables
+
+
+def model_bytes(config: ModelConfig, precision: str) -> int:
+    """Bytes of a loaded model's weights."""
+    step = decoder_weights(config) * STEP_BYTES[precision]
+    return round(step + other_weights(config) * OTHER_BYTES[precision])
+
+
+def needed_bytes(config: ModelConfig, precision: str) -> int:
+    """The most memory that a take needs, program and codec included."""
+    d = config.decoder
+    positions = 2 * 2 * 4 * d.num_layers * WORKING_POSITIONS
+    caches = positions * d.num_kv_heads * d.head_dim
+    codec = CODEC if d.num_channels == DESCRIPT_CHANNELS else SMALL_CODEC
+    return model_bytes(config, precision) + caches + codec + PROGRAM
+
+
+def fitting(config: ModelConfig, room: int | None) -> list[str]:
+    """The precisions with which the model fits into `room` bytes, most bits first."""
+    named = [one for one in PRECISIONS if one != "auto"]
+    return [one for one in named if room is None or needed_bytes(config, one) <= room]
+
+
+def check_granted(config: ModelConfig, precision: str) -> None:
+    """InputError where the model needs more than the machine (or container) has at all."""
+    granted = machine.memory_bytes()
+    if granted is not None and needed_bytes(config, precision) > granted:
+        raise _too_little(config, precision, granted, f"this machine grants {gb(granted)} in all")
+
+
+def check_free(config: ModelConfig, precision: str) -> None:
+    """InputError where the model needs more than is free now. Asked before loading."""
+    free = machine.available_bytes()
+    if free is not None and needed_bytes(config, precision) - PROGRAM > free:
+        raise _too_little(config, precision, free, f"{gb(free)} are free now")
+
+
+def _too_little(config: ModelConfig, precision: str, room: int, has: str) -> InputError:
+    needed = gb(needed_bytes(config, precision))
+    return InputError(
+        f"Not enough memory: in {precision} this model needs about {needed}, and {has}. "
+        f"{_remedy(config, fitting(config, room))}"
+    )
+
+
+def _remedy(config: ModelConfig, fits: Sequence[str]) -> str:
+    if fits:
+        told = ", ".join(f"{one} ({gb(needed_bytes(config, one))})" for one in fits)
+        return f"Choose a precision that fits: {told}; or close other programs."
+    smallest = min(STEP_BYTES, key=lambda one: needed_bytes(config, one))
+    least = gb(needed_bytes(config, smallest))
+    return (
+        f"Even {smallest} needs {least}: close other programs, grant the container more, or "
+        "choose the embedded nano voice."
+    )
+
+
+def gb(size: float) -> str:
+    """Bytes as a person reads them: "2.6 GB"."""
+    return f"{size / 1e9:.1f} GB"
