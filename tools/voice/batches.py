@@ -17,28 +17,34 @@ import torch
 
 from tools.voice import corpus
 from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
+from tools.voice.natural import pronunciations_file
 from tools.voice.teacher import PHONES
-from tools.voice.text import pronunciations_file
 
-MAX_FRAMES = 860  # 20.6 s, the longest script trained on
+MAX_FRAMES = 960  # 23 s, the longest script trained on
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 # turns in a script and how often
-TURNS = ((1, 0.42), (2, 0.28), (3, 0.12), (4, 0.08), (6, 0.06), (8, 0.04))
+TURNS = ((1, 0.44), (2, 0.25), (3, 0.12), (4, 0.07), (6, 0.08), (8, 0.04))
 SAME_SPEAKER = 0.15  # the next turn is the same speaker's (as after a voice prompt)
-BARE_TAG = 0.2  # the script ends with a bare tag, as Dia's authors advise
+BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
+LOWER, UNMARKED = 0.12, 0.06  # scripts all in lower case; without their last mark
+TIGHT, UNTAGGED, LINE_END = 0.06, 0.015, 0.05  # no space after tags; no tag at all; a last newline
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One utterance: bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2]."""
+    """One utterance: bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2].
+
+    spelling holds its phones once each, without pauses.
+    """
 
     text: bytes
     tag: int  # 1 or 2
     codes: np.ndarray
     letters: np.ndarray
     phones: np.ndarray
+    spelling: list[int]
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Item:
     codes: np.ndarray
     letters: np.ndarray
     phones: np.ndarray
+    spelling: list[int]
 
 
 @lru_cache
@@ -72,8 +79,8 @@ def _stretches(phones: list[str]) -> list[list[int]]:
 def _clauses(text: str) -> list[list[tuple[int, int]]]:
     """(start, end) of the words between marks where the teacher pauses."""
     out = []
-    for clause in re.finditer(r"[^,.?!;:]+", text):
-        words = re.finditer(r"[A-Za-z']+", clause.group())
+    for clause in re.finditer(r"\([a-z]+\)|[^,.?!;:()]+", text):
+        words = re.finditer(r"[A-Za-z0-9']+", clause.group())
         spans = [(clause.start() + w.start(), clause.start() + w.end()) for w in words]
         if spans:
             out.append(spans)
@@ -130,16 +137,17 @@ def load_turns(work: Path) -> list[Turn]:
             record["items"], record["phones"], record["frames"], strict=True
         ):
             count = sum(frames)
-            turns.append(
-                Turn(
-                    text.encode(),
-                    int(tag[1]),
-                    codes[start : start + count].astype(np.int64),
-                    letters_read(text, phones, frames),
-                    _phone_targets(phones, frames),
-                )
+            turn = Turn(
+                text.encode(),
+                int(tag[1]),
+                codes[start : start + count].astype(np.int64),
+                letters_read(text, phones, frames),
+                _phone_targets(phones, frames),
+                [PHONE_INDEX[p] for p in phones if p != "pau" and p in PHONE_INDEX],
             )
             start += count
+            if count <= MAX_FRAMES:
+                turns.append(turn)
     return turns
 
 
@@ -168,19 +176,26 @@ class Scripts:
         r = self.random
         text, letters = bytearray(), []
         join = b"\n" if r.random() < 0.3 else b" "
+        space = b"" if r.random() < TIGHT else b" "
         chosen = self._choose()
+        untagged = len(chosen) == 1 and r.random() < UNTAGGED
         for turn in chosen:
-            text += (join if text else b"") + bytes([turn.tag]) + b" "
+            text += (join if text else b"") + (b"" if untagged else bytes([turn.tag]) + space)
             letters.append(turn.letters + len(text))
             text += turn.text
         if r.random() < BARE_TAG:
             tag = chosen[-1].tag
             text += join + bytes([3 - tag if r.random() < 0.8 else tag])
+        elif r.random() < UNMARKED and text[-1:] in b".!":
+            del text[-1]  # frames at the end then read a letter less: the guide allows for it
+        if r.random() < LINE_END:
+            text += b"\n"
         return Item(
-            list(text),
+            list(text.lower() if r.random() < LOWER else text),
             np.concatenate([t.codes for t in chosen]),
             np.concatenate(letters),
             np.concatenate([t.phones for t in chosen]),
+            [p for t in chosen for p in t.spelling],
         )
 
     def batches(self, frames: int, pool: int = 128):
@@ -214,6 +229,7 @@ class Batch:
     """text [B, S], mask [B, S], inputs and targets [B, T, C], astray [B, T, S], phones [B, T, 2].
 
     astray is the guide's cost of attending to each letter; 0 in frames without a guide.
+    spelling [B, P] is padded, spelling_count [B] its lengths.
     """
 
     text: torch.Tensor
@@ -222,6 +238,8 @@ class Batch:
     targets: torch.Tensor
     astray: torch.Tensor
     phones: torch.Tensor
+    spelling: torch.Tensor
+    spelling_count: torch.Tensor
 
 
 def collate(items: list[Item], device: str = "cpu") -> Batch:
@@ -231,15 +249,16 @@ def collate(items: list[Item], device: str = "cpu") -> Batch:
     targets = np.full((rows, length, CHANNELS), PAD, np.int64)
     astray = np.zeros((rows, length, width), np.float32)
     phones = np.full((rows, length, 2), IGNORE, np.int64)
+    counts = np.array([len(item.spelling) for item in items])
+    spelling = np.zeros((rows, counts.max()), np.int64)
     for k, item in enumerate(items):
         text[k, : len(item.text)] = item.text
         shifted, frames = delayed(item.codes), len(item.codes)
         targets[k, : len(shifted)] = shifted
         phones[k, :frames] = item.phones
+        spelling[k, : counts[k]] = item.spelling
         off = np.arange(width)[None] - item.letters[:, None]
         astray[k, :frames] = 1 - np.exp(-(off**2) / (2 * GUIDE_WIDTH**2))
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
-    tensors = (
-        torch.from_numpy(x).to(device) for x in (text, text != 0, inputs, targets, astray, phones)
-    )
-    return Batch(*tensors)
+    arrays = (text, text != 0, inputs, targets, astray, phones, spelling, counts)
+    return Batch(*(torch.from_numpy(x).to(device) for x in arrays))

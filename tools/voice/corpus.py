@@ -21,6 +21,7 @@ from tools.voice import heldout, teacher, text
 
 log = logging.getLogger(__name__)
 TABLE_SENTENCES = 300
+SHARE = 100  # turns written at a time
 
 
 def load_table(work: Path) -> dict[str, int]:
@@ -34,11 +35,20 @@ def load_table(work: Path) -> dict[str, int]:
     return json.loads(path.read_text())
 
 
+def write_turns(seed: int, count: int) -> list[tuple[str, str]]:
+    """(text, voice) of `count` turns; a worker's share of a shard."""
+    voices = list(teacher.VOICES)
+    banned = heldout.banned(), frozenset(heldout.rare_words())
+    r = Random(seed)
+    return [(t, r.choice(voices)) for t in text.corpus(count, seed, *banned)]
+
+
 def speak(item: tuple[str, str], table: dict[str, int]):
     """(int16 samples, phones, frames) or None where flite fails on a text."""
     sentence, tag = item
+    spoken = sentence.replace(text.LAUGH, text.LAUGH_SPOKEN)
     try:
-        wave, phones, frames = teacher.speak(sentence, teacher.VOICES[tag], table)
+        wave, phones, frames = teacher.speak(spoken, teacher.VOICES[tag], table)
     except Exception as error:  # one bad sentence must not end an hour's run
         log.warning("skipped %r: %s", sentence, error)
         return None
@@ -47,10 +57,8 @@ def speak(item: tuple[str, str], table: dict[str, int]):
 
 def make_shard(path: Path, count: int, seed: int, table: dict[str, int], pool) -> float:
     """Speak `count` turns, voices drawn at random; returns seconds of speech."""
-    r = Random(seed)
-    items = [
-        (t, r.choice(list(teacher.VOICES))) for t in text.corpus(count, seed, heldout.banned())
-    ]
+    shares = [(seed * 1000 + k, SHARE) for k in range(count // SHARE)]
+    items = [item for share in pool.starmap(write_turns, shares, chunksize=1) for item in share]
     spoken = pool.map(partial(speak, table=table), items, chunksize=25)
     kept = [(item, s) for item, s in zip(items, spoken, strict=True) if s is not None]
     offsets = np.cumsum([0] + [len(s[0]) for _, s in kept])
@@ -81,7 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--shards", type=int, default=12)
-    parser.add_argument("--per-shard", type=int, default=2000, help="turns in a shard")
+    parser.add_argument("--per-shard", type=int, default=1400, help="turns in a shard")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")

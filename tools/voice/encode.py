@@ -37,10 +37,11 @@ def batches(lengths: np.ndarray):
 
 
 @torch.no_grad()
-def encode_shard(record_path: Path, checkpoint: Path, out: Path, device: str) -> float:
-    """Encode one shard; returns seconds of speech."""
+def encode_shard(record_path: Path, source: Path, out: Path, device: str) -> float:
+    """Encode one shard with a checkpoint or an exported folder; returns seconds of speech."""
     torch.set_num_threads(1)
-    codec = codec_net.load_codec(checkpoint).to(device)
+    load = codec_net.load_exported if source.is_dir() else codec_net.load_codec
+    codec = load(source).to(device)
     codec_net.compile_snake()
     offsets = np.array(json.loads(record_path.read_text())["offsets"])
     samples = np.load(record_path.with_suffix(".npy"), mmap_mode="r")
@@ -63,7 +64,9 @@ def encode_shard(record_path: Path, checkpoint: Path, out: Path, device: str) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--codec", default="codec.pt")
+    parser.add_argument(
+        "--codec", type=Path, help="instead of DIR/codec.pt: the folder of a shipped codec"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
@@ -75,7 +78,8 @@ def main() -> None:
         for p in sorted((args.work / "corpus").glob("*.json"))
         if not (out / (p.stem + ".npy")).exists()
     ]
-    run = partial(encode_shard, checkpoint=args.work / args.codec, out=out, device=args.device)
+    source = args.codec or args.work / "codec.pt"
+    run = partial(encode_shard, source=source, out=out, device=args.device)
     start = time.time()
     with Pool(args.workers) as pool:
         for seconds in pool.imap_unordered(run, todo):

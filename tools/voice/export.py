@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from tools.voice import codec_net
 from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, VOCABULARY, Nano, Shape, load_nano
@@ -28,6 +29,14 @@ SAMPLING = {  # the best of evaluate.py's sweep, see LOG.md
     "top_p": 0.95,
     "guidance_scale": 1.0,
     "max_length": 1024,
+}
+AIDS = ("phone_head.", "spell_head.")  # what training alone has
+FIXED_NAMES = {
+    "text_embedding.weight": "model.encoder.embedding.weight",
+    "encoder_norm.weight": "model.encoder.norm.weight",
+    "code_embedding.weight": "model.decoder.embeddings.embed.weight",
+    "decoder_norm.weight": "model.decoder.norm.weight",
+    "logits_dense.weight": "logits_dense.weight",
 }
 ROPE = {"rope_theta": 10000.0, "rope_type": "default"}
 
@@ -89,30 +98,42 @@ def dia_config(s: Shape) -> dict:
     }
 
 
+def dia_name(name: str) -> str:
+    """A trained tensor's name in transformers."""
+    layer = re.sub(r"^(encoder|decoder)\.(\d+)\.", r"model.\1.layers.\2.", name)
+    return FIXED_NAMES.get(name, layer)
+
+
+def attention_scale(name: str, shape: Shape) -> float:
+    """What a query weight is multiplied with on export; 1 for every other tensor."""
+    if "q_proj" not in name:
+        return 1.0
+    if "cross_attention" in name:
+        return (shape.decoder_width // shape.cross_heads) ** -0.5
+    if name.startswith("encoder"):
+        return (shape.encoder_width // shape.encoder_heads) ** -0.5
+    return (shape.decoder_width // shape.decoder_heads) ** -0.5
+
+
 def dia_weights(model: Nano) -> dict[str, torch.Tensor]:
     """Trained names -> transformers' names, attention scale folded in, training aids dropped."""
-    shape, out = model.shape, {}
-    width = {
-        "encoder": shape.encoder_width // shape.encoder_heads,
-        "decoder": shape.decoder_width // shape.decoder_heads,
-        "cross": shape.decoder_width // shape.cross_heads,
+    return {
+        dia_name(name): (tensor * attention_scale(name, model.shape)).half().contiguous()
+        for name, tensor in model.state_dict().items()
+        if not name.startswith(AIDS)
     }
-    fixed = {
-        "text_embedding.weight": "model.encoder.embedding.weight",
-        "encoder_norm.weight": "model.encoder.norm.weight",
-        "code_embedding.weight": "model.decoder.embeddings.embed.weight",
-        "decoder_norm.weight": "model.decoder.norm.weight",
-        "logits_dense.weight": "logits_dense.weight",
+
+
+def trained_weights(folder: Path, model: Nano) -> dict[str, torch.Tensor]:
+    """dia_weights undone: an exported folder's tensors under the trained names of `model`."""
+    found: dict[str, torch.Tensor] = {}
+    for path in sorted(folder.glob("model*.safetensors")):
+        found |= load_file(path)
+    return {
+        name: found[dia_name(name)].float() / attention_scale(name, model.shape)
+        for name in model.state_dict()
+        if not name.startswith(AIDS)
     }
-    for name, tensor in model.state_dict().items():
-        if name.startswith("phone_head."):
-            continue
-        if "q_proj" in name:
-            side = "cross" if "cross_attention" in name else name.split(".")[0]
-            tensor = tensor / width[side] ** 0.5
-        layer = re.sub(r"^(encoder|decoder)\.(\d+)\.", r"model.\1.layers.\2.", name)
-        out[fixed.get(name, layer)] = tensor.detach().half().contiguous()
-    return out
 
 
 def split_shards(weights: dict[str, torch.Tensor], limit: int) -> list[dict[str, torch.Tensor]]:
@@ -173,10 +194,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("assets/nano"))
-    parser.add_argument("--codec", default="codec.pt")
+    parser.add_argument(
+        "--codec", default="codec.pt", help="a checkpoint in DIR, or the folder of a shipped codec"
+    )
     parser.add_argument("--model", default="nano.pt")
     parser.add_argument("--untrained", action="store_true", help="a model of the right shape only")
     args = parser.parse_args()
+    args.codec = Path(args.codec) if Path(args.codec).is_dir() else args.work / args.codec
     args.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     model = Nano() if args.untrained else load_nano(args.work / args.model)[0]
@@ -191,7 +215,10 @@ def main() -> None:
     }
     (args.out / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
     write_weights(dia_weights(model), args.out)
-    write_codec(codec_net.load_codec(args.work / args.codec), args.out / "codec")
+    if not args.codec.is_dir():
+        write_codec(codec_net.load_codec(args.codec), args.out / "codec")
+    elif args.codec.resolve() != (args.out / "codec").resolve():
+        shutil.copytree(args.codec, args.out / "codec", dirs_exist_ok=True)
     for path in args.out.rglob("*.safetensors"):
         path.chmod(0o644)  # safetensors writes for the owner alone
     verify(args.out)

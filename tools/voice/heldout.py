@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from random import Random
 
@@ -108,7 +109,7 @@ Don't be afraid, the dog is very friendly.
 Thanks for coming, and have a good trip.
 """.strip().splitlines()
 
-TEMPLATE_SEED = 4242
+TEMPLATE_SEED, RARE_SEED, DIALOGUE_SEED, LENGTH_SEED = 4242, 2026, 6, 40
 
 
 @lru_cache
@@ -126,15 +127,57 @@ def template(count: int = 100) -> tuple[str, ...]:
 
 
 @lru_cache
+def rare_words(count: int = 2000) -> tuple[str, ...]:
+    """`count` English words from the 2,000th commonest to the 20,000th, kept from all training."""
+    from tools.voice.natural import ranked_words
+    from tools.voice.text import own_words, plain
+
+    used = set(own_words()) | set(plain(" ".join((*NATURAL, *template()))))
+    pool = [w for w in ranked_words(20000)[2000:] if w not in used]
+    return tuple(Random(RARE_SEED).sample(pool, count))
+
+
+@lru_cache
+def rare(words: int = 5) -> tuple[str, ...]:
+    """The rare words as lines of five, in no order that helps a recogniser."""
+    found = rare_words()
+    return tuple(
+        " ".join(found[k : k + words]).capitalize() + "." for k in range(0, len(found), words)
+    )
+
+
+@lru_cache
 def banned() -> frozenset[str]:
     return frozenset(NATURAL) | frozenset(template())
 
 
 @lru_cache
-def dialogues(turns: int = 6) -> list[str]:
-    """Scripts of about 15-20 seconds from consecutive natural sentences, ending as Dia advises."""
-    scripts = []
-    for start in range(0, len(NATURAL) - turns + 1, turns):
-        lines = [f"[S{1 + k % 2}] {NATURAL[start + k]}" for k in range(turns)]
+def dialogues(count: int = 50, turns: int = 6) -> list[str]:
+    """Scripts of 15-20 seconds from natural sentences in a drawn order, ending as Dia advises."""
+    r, scripts = Random(DIALOGUE_SEED), []
+    for _ in range(count):
+        chosen = r.sample(NATURAL, turns)
+        lines = [f"[S{1 + k % 2}] {s}" for k, s in enumerate(chosen)]
         scripts.append(" ".join(lines) + f" [S{1 + turns % 2}]")
+    return scripts
+
+
+@lru_cache
+def lengths(count: int = 200, longest: int = 40) -> list[str]:
+    """Scripts of 1, 2, ... `longest` words again and again, cut out of the natural sentences.
+
+    Every third has two speakers and every fourth ends with a bare tag.
+    """
+    r, scripts = Random(LENGTH_SEED), []
+    for k in range(count):
+        wanted, first = 1 + k % longest, 1 + r.randrange(2)
+        said = " ".join(r.sample(NATURAL, 8)).split()[:wanted]
+        text = " ".join(said).rstrip(",")
+        text = text if text[-1] in ".?!" else text + "."
+        stops = [m.end() for m in re.finditer(r"[.?!] ", text)]
+        script = f"[S{first}] {text}"
+        if k % 3 == 2 and stops:
+            at = r.choice(stops)
+            script = f"[S{first}] {text[:at]}[S{3 - first}] {text[at:]}"
+        scripts.append(script + (f" [S{3 - first}]" if k % 4 == 3 else ""))
     return scripts

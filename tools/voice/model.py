@@ -19,7 +19,18 @@ import torch.nn.functional as F
 
 from tools.voice import parallel
 from tools.voice.batches import IGNORE, Batch, Scripts, collate, load_turns
-from tools.voice.nano import BOS, CHANNELS, CODES, PAD, REMAINING, Nano, load_nano, save_nano
+from tools.voice.export import trained_weights
+from tools.voice.nano import (
+    BOS,
+    CHANNELS,
+    CODES,
+    PAD,
+    REMAINING,
+    SPELLED,
+    Nano,
+    load_nano,
+    save_nano,
+)
 from tools.voice.teacher import PHONES
 
 log = logging.getLogger(__name__)
@@ -41,18 +52,17 @@ class Plan:
     device: str
     seed: int
     out: str
+    start: Path | None = None
 
 
 def code_losses(logits, targets):
-    """Mean cross-entropy and accuracy of every book; BOS and PAD do not count."""
+    """Mean cross-entropy of every book and what counts for it: BOS and PAD do not."""
     wanted = targets.masked_fill((targets == PAD) | (targets == BOS), IGNORE)
     flat = F.cross_entropy(
         logits.float().flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
     ).view(wanted.shape)
     counted = wanted != IGNORE
-    hits = (logits.argmax(-1) == wanted) & counted
-    total = counted.sum((0, 1)).clamp(min=1)
-    return flat.sum((0, 1)) / total, hits.sum((0, 1)) / total
+    return flat.sum((0, 1)) / counted.sum((0, 1)).clamp(min=1), counted
 
 
 def phone_loss(logits, phones):
@@ -73,6 +83,22 @@ def phone_loss(logits, phones):
     return (which + 0.5 * rest) / counted
 
 
+def spelling_loss(logits, batch: Batch, keep):
+    """CTC a phone: the encoder alone should know how the text is said."""
+    emitted = SPELLED * batch.mask.sum(1)
+    chances = logits.float().log_softmax(-1).transpose(0, 1)
+    each = F.ctc_loss(
+        chances,
+        batch.spelling,
+        emitted,
+        batch.spelling_count,
+        blank=len(PHONES),
+        reduction="none",
+        zero_infinity=True,
+    )
+    return (each * keep).sum() / (batch.spelling_count * keep).sum().clamp(min=1)
+
+
 def guide_loss(attention, astray, keep):
     """How far the guided heads look from the letter they should read."""
     cost = astray[:, None] * keep[:, None, None, None]
@@ -84,8 +110,8 @@ def guide_weight(step: int) -> float:
 
 
 def learning_rate(base: float, step: int, done: float) -> float:
-    """Warm-up of 100 steps, constant to 35%, then a line down to 2%."""
-    decay = 1.0 if done < 0.35 else max(0.02, 1 - (done - 0.35) / 0.65)
+    """Warm-up of 100 steps, constant to 30%, then a line down to 1%."""
+    decay = 1.0 if done < 0.3 else max(0.01, 1 - (done - 0.3) / 0.7)
     return base * min(1.0, (step + 1) / 100) * decay
 
 
@@ -100,17 +126,18 @@ def spoil(batch: Batch, generator: torch.Generator):
 
 
 def training_loss(model, batch: Batch, step: int, generator):
-    """Total loss and the parts worth logging: codes, guide, phone, then every book."""
+    """Total loss and the parts worth logging: codes, guide, phone, spelling, then every book."""
     text, inputs, keep = spoil(batch, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
-        logits, attention, phone_logits = model(text, batch.mask, inputs)
+        logits, attention, phone_logits, spelled = model(text, batch.mask, inputs)
     books, _ = code_losses(logits, batch.targets)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
     guide = guide_loss(attention, batch.astray, keep.float())
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
-    total = codes + guide_weight(step) * guide + 0.3 * phones
-    return total, [codes, guide, phones, *books]
+    spelling = spelling_loss(spelled, batch, keep)
+    total = codes + guide_weight(step) * guide + 0.3 * phones + 0.2 * spelling
+    return total, [codes, guide, phones, spelling, *books]
 
 
 @torch.no_grad()
@@ -120,8 +147,10 @@ def check(model, batches: list[Batch]) -> str:
     found = []
     for batch in batches:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
-            logits, _, _ = model(batch.text, batch.mask, batch.inputs)
-        found.append(torch.stack(code_losses(logits, batch.targets)))
+            logits, *_ = model(batch.text, batch.mask, batch.inputs)
+        books, counted = code_losses(logits, batch.targets)
+        hits = (logits.argmax(-1) == batch.targets) & counted
+        found.append(torch.stack([books, hits.sum((0, 1)) / counted.sum((0, 1))]))
     model.train()
     mean = torch.stack(found).mean(0)
     loss, accuracy = ([round(x, 3) for x in row.tolist()] for row in mean)
@@ -145,35 +174,82 @@ def optimisers(model: Nano, lr: float):
     )
 
 
-def train(rank: int, workers: int, plan: Plan) -> None:
+class Progress:
+    """What rank 0 tells the log and keeps on disk while training."""
+
+    def __init__(self, path: Path, checks: list[Batch]) -> None:
+        self.path, self.checks = path, checks
+        self.begin = self.saved = self.checked = time.time()
+        self.history: list[list[float]] = []
+        self.frames = 0
+
+    def tell(self, model, opts, step: int, elapsed: float, parts, frames: int) -> None:
+        """After every step: means every 50 steps, a checkpoint and a check now and then."""
+        self.frames += frames
+        self.history.append([p.item() for p in parts])
+        now = time.time()
+        if step % 50 == 0:
+            means = np.round(np.mean(self.history, 0), 3).tolist()
+            self.history.clear()
+            log.info(
+                "step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f spelling %.3f "
+                "books %s",
+                step,
+                elapsed,
+                self.frames / (now - self.begin),
+                *means[:4],
+                means[4:],
+            )
+        if now - self.saved > SAVE_EVERY:
+            self.keep(model, opts, step, elapsed)
+            self.saved = now
+        if now - self.checked > CHECK_EVERY:
+            log.info("step %d %s", step, check(model, self.checks))
+            self.checked = now
+
+    def keep(self, model, opts, step: int, elapsed: float) -> None:
+        states = [o.state_dict() for o in opts]
+        save_nano(self.path, model, optimisers=states, step=step, elapsed=elapsed)
+
+
+def prepare(rank: int, plan: Plan):
+    """Model, optimisers, steps and seconds so far, a source of batches, rank 0's progress."""
     path = plan.work / plan.out
     if rank == 0:
+        handler = logging.FileHandler(path.with_suffix(".log"))
         logging.basicConfig(
-            level=logging.INFO,
-            format="%(asctime)s %(message)s",
-            handlers=[logging.FileHandler(path.with_suffix(".log"))],
+            level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
         )
     torch.manual_seed(plan.seed)
-    model, saved_state = load_nano(path) if path.exists() else (Nano(), {})
+    if path.exists():
+        model, state = load_nano(path)
+    else:
+        model, state = Nano(), {}
+        if plan.start:
+            model.load_state_dict(trained_weights(plan.start, model), strict=False)
+            state["step"] = GUIDE_FULL + GUIDE_FADE  # it knows where to look
     model.to(plan.device)
     opts = optimisers(model, plan.lr)
-    for opt, state in zip(opts, saved_state.get("optimisers", ()), strict=False):
-        opt.load_state_dict(state)
-    step, before = saved_state.get("step", 0), saved_state.get("elapsed", 0.0)
+    for opt, kept in zip(opts, state.get("optimisers", ()), strict=False):
+        opt.load_state_dict(kept)
+    step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
     turns = load_turns(plan.work)
     held = Scripts(turns[:HELD_OUT], 3)
     checks = [collate([held.item() for _ in range(8)], plan.device) for _ in range(4)]
     source = Scripts(turns[HELD_OUT:], plan.seed + 100 * rank + 7919 * step).batches(plan.frames)
+    log.info(
+        "%d parameters, %d turns, %.1f h",
+        sum(p.numel() for p in model.parameters()),
+        len(turns),
+        sum(len(t.codes) for t in turns) * 0.024 / 3600,
+    )
+    return model, opts, step, elapsed, source, Progress(path, checks) if rank == 0 else None
+
+
+def train(rank: int, workers: int, plan: Plan) -> None:
+    model, opts, step, before, source, progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
-    if rank == 0:
-        log.info(
-            "%d parameters, %d turns, %.1f h",
-            sum(p.numel() for p in model.parameters()),
-            len(turns),
-            sum(len(t.codes) for t in turns) * 0.024 / 3600,
-        )
-    begin = saved = checked = time.time()
-    history, frames = [], 0
+    begin = time.time()
     while True:
         elapsed = parallel.share(before + time.time() - begin, workers)
         done = elapsed / (plan.minutes * 60)
@@ -191,32 +267,12 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         for opt in opts:
             opt.step()
         step += 1
-        frames += workers * batch.inputs[..., 0].numel()
-        history.append([p.item() for p in parts])
-        if rank == 0 and step % 50 == 0:
-            means = np.round(np.mean(history, 0), 3).tolist()
-            history.clear()
-            log.info(
-                "step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f books %s",
-                step,
-                elapsed,
-                frames / (time.time() - begin),
-                *means[:3],
-                means[3:],
-            )
-        if rank == 0 and time.time() - saved > SAVE_EVERY:
-            keep_state(path, model, opts, step, elapsed)
-            saved = time.time()
-        if rank == 0 and time.time() - checked > CHECK_EVERY:
-            log.info("step %d %s", step, check(model, checks))
-            checked = time.time()
-    if rank == 0:
-        keep_state(path, model, opts, step, elapsed)
-        log.info("done, step %d %s", step, check(model, checks))
-
-
-def keep_state(path: Path, model, opts, step: int, elapsed: float) -> None:
-    save_nano(path, model, optimisers=[o.state_dict() for o in opts], step=step, elapsed=elapsed)
+        if progress:
+            frames = workers * batch.inputs[..., 0].numel()
+            progress.tell(model, opts, step, elapsed, parts, frames)
+    if progress:
+        progress.keep(model, opts, step, elapsed)
+        log.info("done, step %d %s", step, check(model, progress.checks))
 
 
 def main() -> None:
@@ -224,11 +280,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=45)
     parser.add_argument("--lr", type=float, default=2.5e-3)
-    parser.add_argument("--frames", type=int, default=1500, help="frames a batch and process")
+    parser.add_argument("--frames", type=int, default=3000, help="frames a batch and process")
     parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", default="nano.pt")
+    parser.add_argument("--start", type=Path, help="an exported folder whose weights to go on from")
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, train, plan)
 

@@ -2,7 +2,8 @@
 
 Differences from the exported model, all removed by export.py: attention is scaled by
 1/sqrt(head_dim) (folded into the query weights), cross-attention returns its weights (for the
-guide), and an auxiliary head predicts phones.
+guide), and two auxiliary heads predict phones: one on the decoder (the phone of each frame), one on
+the text encoder (the phones in order, two guesses a letter, for a CTC loss).
 
 Shapes: B batch, T frames, S text bytes, C channels, V vocabulary, H heads.
 """
@@ -23,6 +24,8 @@ CODES = CODEC["codebook_size"]
 CHANNELS = CODEC["n_codebooks"]
 EOS, PAD, BOS, VOCABULARY = CODES, CODES + 1, CODES + 2, CODES + 4
 DELAYS = list(range(CHANNELS))
+SPELLED = 2  # guesses at a phone for every letter; the class after the phones is "none"
+CHUNK = 160  # queries at a time: less of the triangle above the diagonal is computed
 REMAINING = 13  # classes of "frames left in this phone": 0..11 and more
 
 
@@ -69,8 +72,18 @@ def heads(x: torch.Tensor, count: int) -> torch.Tensor:
 def attend(q, k, v, bias):
     """(values [B, H, T, D], weights [B, H, T, S]). Written out: on a CPU the backward of torch's
     fused attention takes three times as long."""
-    weights = ((q @ k.mT).float() / math.sqrt(q.shape[-1]) + bias).softmax(-1)
+    weights = ((q / math.sqrt(q.shape[-1]) @ k.mT) + bias).softmax(-1)
     return weights.to(v.dtype) @ v, weights
+
+
+def attend_back(q, k, v):
+    """Causal attention's values: every CHUNK of queries meets the keys up to its own end only."""
+    length, out = q.shape[2], []
+    for a in range(0, length, CHUNK):
+        b = min(a + CHUNK, length)
+        future = torch.full((b - a, b), -1e9, device=q.device).triu(a + 1)
+        out.append(attend(q[:, :, a:b], k[:, :, :b], v[:, :, :b], future)[0])
+    return torch.cat(out, 2)
 
 
 class SelfAttention(nn.Module):
@@ -83,15 +96,16 @@ class SelfAttention(nn.Module):
         self.v_proj = nn.Linear(width, kv_width, bias=False)
         self.o_proj = nn.Linear(width, width, bias=False)
 
-    def forward(self, x, bias):
-        """bias [.., T, T] is -1e9 where a position may not look."""
+    def forward(self, x, bias=None):
+        """bias [.., T, T] is -1e9 where a position may not look; without it, into the past."""
         q = rotate(heads(self.q_proj(x), self.count))
         k = rotate(heads(self.k_proj(x), self.kv_count))
         v = heads(self.v_proj(x), self.kv_count)
         repeat = self.count // self.kv_count
         if repeat > 1:
             k, v = k.repeat_interleave(repeat, 1), v.repeat_interleave(repeat, 1)
-        return self.o_proj(attend(q, k, v, bias)[0].transpose(1, 2).flatten(2))
+        out = attend_back(q, k, v) if bias is None else attend(q, k, v, bias)[0]
+        return self.o_proj(out.transpose(1, 2).flatten(2))
 
 
 class CrossAttention(nn.Module):
@@ -147,8 +161,8 @@ class DecoderLayer(nn.Module):
         self.cross_attention = CrossAttention(width, s.encoder_width, s.cross_heads)
         self.mlp = GatedMLP(width, s.decoder_mlp)
 
-    def forward(self, x, text, bias, causal):
-        x = x + self.self_attention(self.pre_sa_norm(x), causal)
+    def forward(self, x, text, bias):
+        x = x + self.self_attention(self.pre_sa_norm(x))
         out, weights = self.cross_attention(self.pre_ca_norm(x), text, bias)
         x = x + out
         return x + self.mlp(self.pre_mlp_norm(x)), weights
@@ -166,6 +180,7 @@ class Nano(nn.Module):
         self.decoder_norm = Norm(shape.decoder_width)
         self.logits_dense = nn.Linear(shape.decoder_width, CHANNELS * VOCABULARY, bias=False)
         self.phone_head = nn.Linear(shape.decoder_width, len(PHONES) + 1 + REMAINING)
+        self.spell_head = nn.Linear(shape.encoder_width, SPELLED * (len(PHONES) + 1))
         self.register_buffer("offsets", torch.arange(CHANNELS) * VOCABULARY, persistent=False)
         self._initialise()
 
@@ -182,24 +197,24 @@ class Nano(nn.Module):
     def forward(self, text, mask, tokens):
         """text [B, S], mask [B, S] bool, tokens [B, T, C].
 
-        Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits.
+        Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
+        logits [B, 2 S, phones + 1].
         """
         bias = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -1e9)[:, None, None]
-        length = tokens.shape[1]
-        causal = torch.full((length, length), -1e9, device=mask.device).triu(1)
         x = self.text_embedding(text)
         for layer in self.encoder:
             x = layer(x, bias)
         encoded = self.encoder_norm(x)
+        spelling = self.spell_head(encoded).view(len(text), -1, len(PHONES) + 1)
         x = self.code_embedding(tokens + self.offsets).sum(2)
         attention, phone = [], None
         for n, layer in enumerate(self.decoder):
-            x, weights = layer(x, encoded, bias, causal)
+            x, weights = layer(x, encoded, bias)
             attention.append(weights)
             if n == 1:
                 phone = self.phone_head(x)
         logits = self.logits_dense(self.decoder_norm(x))
-        return logits.view(*x.shape[:2], CHANNELS, VOCABULARY), attention, phone
+        return logits.view(*x.shape[:2], CHANNELS, VOCABULARY), attention, phone, spelling
 
 
 def save_nano(path, model: Nano, **extra) -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+
+PATIENCE = timedelta(minutes=30)  # a process may be paused while others measure
 
 
 def launch(workers: int, run: Callable, *args) -> None:
@@ -26,7 +29,7 @@ def launch(workers: int, run: Callable, *args) -> None:
 
 def _enter(rank: int, workers: int, run: Callable, args: tuple) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=workers)
+    dist.init_process_group("gloo", rank=rank, world_size=workers, timeout=PATIENCE)
     run(rank, workers, *args)
     dist.destroy_process_group()
 

@@ -11,6 +11,7 @@ Not here: sentences (text.py), running it over a corpus (corpus.py).
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,8 @@ SAMPLE_RATE = 16000
 HOP = 384  # samples per codec frame: 24 ms, 41.67 frames/s
 FFT_SIZE = 1024
 FREQUENCIES = np.arange(FFT_SIZE // 2 + 1) * SAMPLE_RATE / FFT_SIZE
-PAUSE_EDGE, PAUSE_INSIDE = 2, 6  # frames of silence at both ends, at commas and stops
+PAUSE_EDGE = 2  # frames of silence at both ends
+PAUSE_COMMA, PAUSE_STOP = 5, 9  # inside: after a comma (and the like), after a sentence
 
 PHONES = (
     "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th "
@@ -82,7 +84,7 @@ def noise_frame() -> np.ndarray:
     return noise / noise.std()
 
 
-def _pyworld():
+def pyworld():
     """pyworld asks pkg_resources for its own version; recent setuptools no longer has it."""
     if "pkg_resources" not in sys.modules:
         stub = types.ModuleType("pkg_resources")
@@ -128,17 +130,27 @@ def minimum_phase(power: np.ndarray) -> np.ndarray:
     return np.exp(np.fft.rfft(cepstrum, axis=-1))
 
 
-def _frames_per_phone(phones, table: dict[str, int]) -> list[int]:
+def inner_pauses(text: str) -> list[int]:
+    """Frames of every pause inside `text`: after commas and the like short, after stops long."""
+    marks = re.findall(r"[^,.?!;:]+([,.?!;:]+)(?=.*[A-Za-z0-9])", text)
+    return [PAUSE_STOP if set(m) & set(".?!") else PAUSE_COMMA for m in marks]
+
+
+def _frames_per_phone(phones, table: dict[str, int], pauses: list[int]) -> list[int]:
     last = len(phones) - 1
+    inside = [i for i, (p, _, _) in enumerate(phones) if p == "pau" and 0 < i < last]
+    if len(inside) != len(pauses):
+        pauses = [PAUSE_COMMA] * len(inside)
+    length = dict(zip(inside, pauses, strict=True))
     return [
-        (PAUSE_EDGE if i in (0, last) else PAUSE_INSIDE) if p == "pau" else table.get(p, 4)
+        length.get(i, PAUSE_EDGE) if p == "pau" else table.get(p, 4)
         for i, (p, _, _) in enumerate(phones)
     ]
 
 
 def _envelopes(wave, times, kinds, warp: float) -> np.ndarray:
     """cheaptrick power spectra at `times`, formants moved by `warp`."""
-    pw = _pyworld()
+    pw = pyworld()
     f0, t = pw.dio(wave, SAMPLE_RATE, frame_period=10.0, speed=2, f0_floor=65.0, f0_ceil=330.0)
     voiced = f0 > 0
     track = (
@@ -186,7 +198,7 @@ def _overlap_add(spectra: np.ndarray, kinds, pulses: int, amplitude: np.ndarray)
 def speak(text: str, voice: Voice, table: dict[str, int]):
     """Speak `text` phase-locked: (waveform float32 in -1..1, phones, frames per phone)."""
     wave, phones = speak_flite(text, voice.flite)
-    frames = _frames_per_phone(phones, table)
+    frames = _frames_per_phone(phones, table, inner_pauses(text))
     times, kinds, silent = [], [], []
     for (phone, start, end), n in zip(phones, frames, strict=True):
         count = n * voice.pulses

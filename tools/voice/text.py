@@ -1,46 +1,24 @@
-"""Turns to train on: grammar sentences, random word strings and short replies.
+"""Turns to train on: English-like sentences, grammar sentences, word strings and short replies.
 
-The frequency list is derived at run time from installed packages (the unigrams of pocketsphinx's
-language model, kept where Debian's wamerican knows the word); nothing of it is stored here.
+Word frequencies come from installed packages at run time (natural.py); nothing of them is stored.
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
-from pathlib import Path
 from random import Random
 
 from tools.voice import words
 from tools.voice.grammar import capital, reply, sentence
+from tools.voice.natural import Sentences, ranked_words, rare_string
 
-DICTIONARY = Path("/usr/share/dict/words")
-VOCABULARY = 2500  # commonest words used in random strings
-TURN_LIMIT = 100  # characters
-ABBREVIATIONS = frozenset("mr mrs ms st dr jr sr etc vs ft".split())
-
-
-def _pocketsphinx_model() -> Path:
-    import pocketsphinx
-
-    return Path(pocketsphinx.__file__).parent / "model" / "en-us"
-
-
-@lru_cache
-def ranked_words(count: int = VOCABULARY) -> list[str]:
-    """The commonest `count` English words that both packages know, commonest first."""
-    import pocketsphinx
-
-    known = {w for w in DICTIONARY.read_text().split() if re.fullmatch(r"[a-z]{2,}|a", w)}
-    known -= ABBREVIATIONS
-    model = pocketsphinx.NGramModel.readfile(str(_pocketsphinx_model() / "en-us.lm.bin"))
-    lexicon = {line.split()[0] for line in pronunciations_file().read_text().splitlines()}
-    scored = sorted(((model.prob([w]), w) for w in lexicon & known), reverse=True)
-    return [w for _, w in scored[:count]]
-
-
-def pronunciations_file() -> Path:
-    return _pocketsphinx_model() / "cmudict-en-us.dict"
+COMMON = 2500  # words in strings of common ones
+TURN_LIMIT, LONG_LIMIT = 110, 240  # characters
+LAUGH, LAUGH_SPOKEN = "(laughs)", "ha ha ha ha ha."
+FIGURES = (
+    "I have {}.|There are {} of them.|It costs {} dollars.|She is {} years old.|Call me at {}.|"
+    "It was in {}.|Take number {}.|We need {} more.|{}, {}, {}.|That was {} days ago.|Page {}."
+).split("|")
 
 
 @lru_cache
@@ -55,49 +33,79 @@ def own_words() -> list[str]:
     return sorted(found)
 
 
-def _random_word(r: Random) -> str:
+def _common_word(r: Random) -> str:
     """Common words more often, but every word of the list often enough to be learnt."""
     k = r.random()
     if k < 0.12:
         return r.choice(words.CONTRACTIONS)
     if k < 0.35:
         return r.choice(own_words())
-    ranked = ranked_words()
+    ranked = ranked_words(COMMON)
     return ranked[int(len(ranked) * r.random() ** 1.4)]
 
 
-def random_string(r: Random) -> str:
-    """One to nine random words, at times a comma."""
-    chosen = [_random_word(r) for _ in range(r.choice([1, 2, 3, 3, 4, 4, 5, 5, 6, 7, 9]))]
+def common_string(r: Random) -> str:
+    """One to nine common words in any order, at times a comma."""
+    chosen = [_common_word(r) for _ in range(r.choice([1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 9]))]
     if len(chosen) > 3 and r.random() < 0.4:
         chosen[r.randrange(1, len(chosen) - 1)] += ","
     end = r.choice(".?!") if r.random() < 0.35 else "."
     return capital(" ".join(chosen)) + end
 
 
-def turn(r: Random) -> str:
-    """What one speaker says at a stretch, at most TURN_LIMIT characters."""
-    while True:
+def figures(r: Random) -> str:
+    """A sentence with a number in digits."""
+    form = r.choice(FIGURES)
+    return form.format(
+        *(r.choice([r.randrange(10), r.randrange(100), r.randrange(2100)]) for _ in "123")
+    )
+
+
+class Writer:
+    """Draws turns that hold none of `banned_words` and are none of `banned`."""
+
+    def __init__(self, banned: frozenset[str], banned_words: frozenset[str]) -> None:
+        self.banned, self.banned_words = banned, banned_words
+        self.sentences = Sentences(banned_words)
+
+    def _sentence(self, r: Random) -> str:
         k = r.random()
-        if k < 0.42:
-            text = sentence(r)
-        elif k < 0.52:
-            text = f"{sentence(r)} {reply(r) if r.random() < 0.4 else sentence(r)}"
-        elif k < 0.63:
-            text = reply(r)
-        else:
-            text = random_string(r)
-        if r.random() < 0.02:
-            text = text.rstrip(".")
-        if len(text) <= TURN_LIMIT:
-            return text
+        if k < 0.5:
+            return self.sentences.draw(r)
+        if k < 0.72:
+            return sentence(r)
+        if k < 0.80:
+            return reply(r)
+        if k < 0.88:
+            return common_string(r)
+        return rare_string(r, self.banned_words) if k < 0.99 else figures(r)
+
+    def turn(self, r: Random) -> str:
+        """What one speaker says at a stretch: mostly a sentence, at times up to LONG_LIMIT."""
+        while True:
+            k = r.random()
+            count = 1 if k < 0.72 else 2 if k < 0.88 else r.randrange(3, 8)
+            parts = [self._sentence(r) for _ in range(count)]
+            if r.random() < 0.03:
+                parts.insert(r.randrange(len(parts) + 1), LAUGH)
+            text = " ".join(parts)
+            if r.random() < 0.02:
+                text = text.rstrip(".")
+            if r.random() < 0.02:
+                text = text.lower()
+            if len(text) <= (TURN_LIMIT if count <= 2 else LONG_LIMIT) and self.allows(text):
+                return text
+
+    def allows(self, text: str) -> bool:
+        return text not in self.banned and not self.banned_words & set(plain(text))
 
 
-def corpus(count: int, seed: int, banned: frozenset[str] = frozenset()) -> list[str]:
-    """`count` turns, none of them in `banned`."""
-    r, out = Random(seed), []
-    while len(out) < count:
-        text = turn(r)
-        if text not in banned:
-            out.append(text)
-    return out
+def plain(text: str) -> list[str]:
+    """The words of a text in lower case."""
+    return "".join(c if c.isalpha() or c == "'" else " " for c in text.lower()).split()
+
+
+def corpus(count: int, seed: int, banned=frozenset(), banned_words=frozenset()) -> list[str]:
+    """`count` turns, none of them in `banned`, none with a word of `banned_words`."""
+    r, writer = Random(seed), Writer(banned, banned_words)
+    return [writer.turn(r) for _ in range(count)]

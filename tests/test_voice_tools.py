@@ -1,0 +1,102 @@
+"""The embedded voice's training tools, as far as they run on the app's own packages."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import load
+from safetensors.torch import save_file
+
+from tools.voice import export, nano, teacher, trials
+from tools.voice.asr import edit_distance, normalise
+from tools.voice.batches import Item as TrainingItem
+from tools.voice.batches import collate, delayed
+
+SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
+
+
+def test_chunked_causal_attention_is_the_whole_one():
+    torch.manual_seed(0)
+    length = 2 * nano.CHUNK + 7
+    q, k, v = torch.randn(3, 2, 2, length, 8).unbind()
+    future = torch.full((length, length), -1e9).triu(1)
+    whole, _ = nano.attend(q, k, v, future)
+    torch.testing.assert_close(nano.attend_back(q, k, v), whole, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_exported_says_what_was_trained(tmp_path):
+    """The attention scale is folded in and the aids are gone, yet the logits are the same."""
+    torch.manual_seed(0)
+    trained = nano.Nano(SHAPE).eval()
+    for p in trained.parameters():  # halves exactly, as the export stores them
+        p.data = p.data.half().float()
+    (tmp_path / "config.json").write_text(json.dumps(export.dia_config(SHAPE)))
+    save_file(export.dia_weights(trained), tmp_path / "model.safetensors", {"format": "pt"})
+    exported = load(tmp_path)
+    again = nano.Nano(SHAPE)
+    again.load_state_dict(export.trained_weights(tmp_path, again), strict=False)
+    torch.testing.assert_close(again.logits_dense.weight, trained.logits_dense.weight)
+    query = again.decoder[0].cross_attention.q_proj.weight
+    torch.testing.assert_close(
+        query, trained.decoder[0].cross_attention.q_proj.weight, rtol=1e-3, atol=1e-4
+    )
+    text, codes = b"\x01 Hello there.", torch.randint(0, 256, (1, 9, nano.CHANNELS))
+    letters = torch.tensor([list(text)])
+    with torch.inference_mode():
+        wanted = trained(letters, letters != 0, codes)[0]
+        found = exported(codes, [exported.encode(text, False, 32)])
+    torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-2)
+
+
+def test_targets_are_delayed_end_once_and_are_padded():
+    codes = np.arange(3 * nano.CHANNELS).reshape(3, nano.CHANNELS)
+    target = delayed(codes)
+    for c, delay in enumerate(nano.DELAYS):
+        column = target[:, c].tolist()
+        said = [*codes[:, c].tolist(), nano.EOS]
+        rest = len(target) - delay - len(said)
+        assert column == [nano.BOS] * delay + said + [nano.PAD] * rest
+
+
+def test_a_batch_holds_items_of_unequal_length():
+    items = [
+        TrainingItem(
+            [1, 32, 65],
+            np.zeros((n, nano.CHANNELS), np.int64),
+            np.zeros(n),
+            np.zeros((n, 2), np.int64),
+            [3] * n,
+        )
+        for n in (2, 5)
+    ]
+    batch = collate(items)
+    assert batch.targets.shape[:2] == (2, 5 + 1 + max(nano.DELAYS))
+    assert batch.spelling_count.tolist() == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Yes.", ""),
+        ("Yes, sir.", ","),
+        ("No. Why, then? Go!", ".,?"),
+        ("Wait... really?", "."),
+        ("no mark at all", ""),
+    ],
+)
+def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
+    length = {",": teacher.PAUSE_COMMA}
+    assert teacher.inner_pauses(text) == [length.get(m, teacher.PAUSE_STOP) for m in marks]
+    assert teacher.PAUSE_STOP > teacher.PAUSE_COMMA > teacher.PAUSE_EDGE
+
+
+def test_word_errors_are_counted_without_tags_and_marks():
+    assert normalise("[S1] Don't go, Tom!") == ["don't", "go", "tom"]
+    assert edit_distance("a b c".split(), "a x c d".split()) == 2
+
+
+def test_a_take_that_was_cut_is_not_the_right_length():
+    reference = [np.zeros(100)] * 3
+    takes = [trials.Spoken(np.zeros(n), e) for n, e in ((100, True), (100, False), (60, True))]
+    assert trials.lengths_right(takes, reference) == pytest.approx(1 / 3)

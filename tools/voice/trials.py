@@ -1,0 +1,236 @@
+"""What evaluate.py tries: scripts never trained on, spoken by teacher, codec and the whole voice.
+
+Every trial returns lines of the issue's table. Seeds are 0, 1, 2, ... in the order of the scripts;
+settings are the checkpoint's own unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.config import GenerationParams
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.events import Finished
+from dia_demo.engine.rows import Row
+from dia_demo.script import encode_script, parse_turns
+from tools.voice import asr, corpus, heldout, measures, teacher
+
+LENGTHS = (0.8, 1.25)  # of the teacher's
+TURN_SLACK = 0.1, 0.25  # a dialogue's turn may differ by this share, and by this many seconds
+TURN_WORDS = 0.5  # and at most this share of its words may be misheard
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table. value, teacher, codec: rates 0..1 or what `measure` says."""
+
+    measure: str
+    voice: str
+    count: int
+    value: float
+    bar: str
+    met: bool
+    teacher: float | None = None
+    codec: float | None = None
+    notes: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A take: float32 waveform, and whether it ended by itself."""
+
+    wave: np.ndarray
+    ended: bool
+
+
+class Studio:
+    """The voice under test, the teacher, and the recogniser, with what they said before kept."""
+
+    def __init__(
+        self, work: Path, engine: Engine, params: GenerationParams, batch: int, workers: int
+    ) -> None:
+        self.work, self.engine, self.params = work, engine, params
+        self.batch, self.workers = batch, workers
+        (work / "eval").mkdir(parents=True, exist_ok=True)
+
+    def say(self, scripts: list[str], **changes) -> list[Spoken]:
+        """Takes of scripts through the app's engine, batched."""
+        params, out = replace(self.params, **changes), []
+        for start in range(0, len(scripts), self.batch):
+            part = scripts[start : start + self.batch]
+            rows = [
+                Row(
+                    self.engine.config,
+                    encode_script(s),
+                    replace(params, seed=params.seed + start + k),
+                )
+                for k, s in enumerate(part)
+            ]
+            found = {}
+            for event in self.engine.stream(rows, [3.0] * len(rows), with_audio=False):
+                if isinstance(event, Finished):
+                    found[event.row] = event.result
+            out += [self._heard(found[k]) for k in range(len(part))]
+        return out
+
+    def _heard(self, result) -> Spoken:
+        codes = result.codes
+        wave = self.engine.codec.decode(codes) if len(codes) > 1 else np.zeros(800, np.float32)
+        return Spoken(wave, result.figures.finish_reason == "end")
+
+    def teach(self, scripts: list[str]) -> list[np.ndarray]:
+        """What the teacher makes of scripts: their turns one after the other."""
+        path = self._kept("teacher", scripts, ".npz")
+        if not path.exists():
+            table = corpus.load_table(self.work)
+            waves = [self._teach(script, table) for script in scripts]
+            np.savez(path, *[(w * 32767).astype(np.int16) for w in waves])
+        stored = np.load(path)
+        return [stored[k].astype(np.float32) / 32767 for k in stored.files]
+
+    def _teach(self, script: str, table) -> np.ndarray:
+        turns = parse_turns(script)
+        spoken = [teacher.speak(t.text, teacher.VOICES[f"S{t.speaker}"], table)[0] for t in turns]
+        return np.concatenate(spoken)
+
+    def recode(self, waves: list[np.ndarray]) -> list[np.ndarray]:
+        """Through the codec and back."""
+        return [self.engine.codec.decode(self.engine.codec.encode(w)) for w in waves]
+
+    def word_error(self, scripts, waves, keep_as: str | None = None) -> float:
+        """Word error by the recogniser; kept under a name where the waves never change."""
+        path = self._kept(keep_as or "", scripts, ".json")
+        if keep_as and path.exists():
+            return json.loads(path.read_text())
+        error, _ = asr.word_errors(scripts, waves, self.workers)
+        if keep_as:
+            path.write_text(json.dumps(error))
+        return error
+
+    def _kept(self, name: str, scripts, suffix: str) -> Path:
+        key = zlib.crc32("\n".join(scripts).encode())
+        return self.work / "eval" / f"{name}-{len(scripts)}-{key:08x}{suffix}"
+
+
+def lengths_right(takes: list[Spoken], reference: list[np.ndarray]) -> float:
+    """Share of takes that ended by themselves at 0.8 to 1.25 of the reference."""
+    return float(
+        np.mean(
+            [
+                t.ended and LENGTHS[0] <= len(t.wave) / len(r) <= LENGTHS[1]
+                for t, r in zip(takes, reference, strict=True)
+            ]
+        )
+    )
+
+
+def words(studio: Studio, name: str, tag: str, sentences, limit: float, near: float | None) -> Line:
+    """Word error on sentences, beside the teacher's and the codec's. tag "both" alternates.
+
+    limit: the bar; near: at most this much above the teacher's.
+    """
+    tags = list(teacher.VOICES) if tag == "both" else [tag]
+    scripts = [f"[{tags[k % len(tags)]}] {s}" for k, s in enumerate(sentences)]
+    reference = studio.teach(scripts)
+    taught = studio.word_error(scripts, reference, "heard-teacher")
+    coded = studio.word_error(scripts, studio.recode(reference), "heard-codec")
+    takes = studio.say(scripts)
+    error = studio.word_error(scripts, [t.wave for t in takes])
+    bar = f"≤ {limit:.0%}" + (f", teacher + {near:.0%}" if near else "")
+    return Line(
+        f"word error, {name}",
+        tag,
+        len(scripts),
+        error,
+        bar,
+        error <= limit and (near is None or error <= taught + near),
+        taught,
+        coded,
+        {"lengths right": lengths_right(takes, reference)},
+    )
+
+
+def stops(studio: Studio, count: int) -> Line:
+    """Scripts of 1 to 40 words that end by themselves, as long as the teacher's."""
+    scripts = heldout.lengths(count)
+    takes, reference = studio.say(scripts), studio.teach(scripts)
+    right = lengths_right(takes, reference)
+    ratios = np.array([len(t.wave) / len(r) for t, r in zip(takes, reference, strict=True)])
+    wrong = [s for s, t, x in zip(scripts, takes, ratios, strict=True) if not 0.8 <= x <= 1.25]
+    notes = {"mean ratio": float(ratios.mean()), "ended": float(np.mean([t.ended for t in takes]))}
+    return Line(
+        "stops by itself at 0.8-1.25 of the teacher's length",
+        "both",
+        len(scripts),
+        right,
+        "≥ 98%",
+        right >= 0.98,
+        notes={**notes, "wrong": wrong[:8]},
+    )
+
+
+def _whole(tags: list[str], turns, texts: list[str], reference: list[np.ndarray]) -> bool:
+    """Whether a dialogue has every turn once, in order, at its length and with its words."""
+    if [t for t, _ in turns] != tags:
+        return False
+    for (_, wave), text, expected in zip(turns, texts, reference, strict=True):
+        slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * teacher.SAMPLE_RATE)
+        if abs(len(wave) - len(expected)) > slack:
+            return False
+        if asr.word_errors([text], [wave])[0] > TURN_WORDS:
+            return False
+    return True
+
+
+def _right_turns(tags: list[str], turns, typical) -> int:
+    """Turns of a dialogue in their speaker's voice, by pitch and by spectrum."""
+    found = [t for t, _ in turns]
+    if found != tags:
+        return max(0, len(tags) - asr.edit_distance(tags, found))
+    return sum(measures.nearest_voice(wave, typical) == tag for tag, wave in turns)
+
+
+def dialogues(studio: Studio, count: int) -> Iterator[Line]:
+    """20-second dialogues of six turns: whole, and every turn in its own voice.
+
+    Turns are cut where the pitch changes speaker. A dialogue is whole if its turns are the
+    script's in number and order, each within 10% (or 0.25 s) of the teacher's length (a phone's
+    length is fixed, so a dropped or repeated word shows) and with half its words recognised.
+    """
+    scripts = heldout.dialogues(count)
+    spoken = {
+        tag: studio.teach([f"[{tag}] {s}" for s in heldout.NATURAL]) for tag in teacher.VOICES
+    }
+    typical = measures.typical_spectra(spoken)
+    takes = studio.say(scripts)
+    whole, right, total, taught = 0, 0, 0, 0
+    for script, take in zip(scripts, takes, strict=True):
+        turns = parse_turns(script)
+        tags, texts = [f"S{t.speaker}" for t in turns], [t.text for t in turns]
+        place = [heldout.NATURAL.index(t) for t in texts]
+        reference = [spoken[tag][k] for tag, k in zip(tags, place, strict=True)]
+        heard = measures.turns(take.wave)
+        whole += take.ended and _whole(tags, heard, texts, reference)
+        taught += _whole(tags, measures.turns(np.concatenate(reference)), texts, reference)
+        right += _right_turns(tags, heard, typical)
+        total += len(turns)
+    seconds = float(np.mean([len(t.wave) for t in takes])) / teacher.SAMPLE_RATE
+    notes = {"mean seconds": seconds}
+    share, voices = whole / len(scripts), right / total
+    yield Line("turns in the right voice", "both", total, voices, "≥ 99%", voices >= 0.99)
+    yield Line(
+        "dialogues of 6 turns, nothing dropped or repeated",
+        "both",
+        len(scripts),
+        share,
+        "≥ 90%",
+        share >= 0.9,
+        taught / len(scripts),
+        notes=notes,
+    )
