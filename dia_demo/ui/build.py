@@ -9,7 +9,16 @@ import gradio as gr
 from dia_demo.services.machine import describe_machine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis, random_seed
-from dia_demo.ui import about_tab, api, compare_tab, form, generate_tab, markup, xpu_panel
+from dia_demo.ui import (
+    about_tab,
+    api,
+    compare_tab,
+    form,
+    generate_tab,
+    machine_tab,
+    markup,
+    xpu_panel,
+)
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.listening import Listening
@@ -18,6 +27,7 @@ from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu_panel import XpuHandlers
 
 HOUR, DAY = 3600, 86400
+STYLES = [ASSETS / f"{name}.css" for name in ("style", "earlier", "machine")]
 
 
 def build_ui(synthesis: Synthesis) -> gr.Blocks:
@@ -44,6 +54,8 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
                 listening.lay_out_history()
             with gr.Tab("Compare", id="compare"):
                 listening.lay_out_compare()
+            with gr.Tab("Machine", id="machine-tab"):
+                machine = machine_tab.lay_out()
             with gr.Tab("About", id="about"):
                 about_tab.lay_out(models)
         handlers = Handlers(synthesis, parts, live)
@@ -52,6 +64,9 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         wire_form(parts, handlers)
         chosen = [parts.fields["model"], parts.fields["precision"]]
         xpu_panel.wire(parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
+        bench = machine_tab.MachineHandlers(synthesis, machine)
+        machine_tab.wire(machine, parts.fields["model"], bench)
+        page.unload(bench.closed)
         api.offer(parts, handlers)
         wire_memory(page, parts, handlers, memory)
         listening.wire(page, tabs, parts, handlers)
@@ -67,7 +82,7 @@ def launch_options(settings: Settings) -> dict:
     """
     return {
         "theme": make_theme(),
-        "css_paths": [ASSETS / "style.css", ASSETS / "earlier.css", *compare_tab.STYLES],
+        "css_paths": [*STYLES, *compare_tab.STYLES],
         "js": (ASSETS / "page.js").read_text(encoding="utf-8"),
         "footer_links": [],
         "run_history": False,

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-from dia_demo.config import RuntimeConfig
 from dia_demo.engine.devices import place
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.errors import InputError, RunError
@@ -89,7 +88,7 @@ def prepare(plan: Plan) -> tuple[Report, list[Part]]:
     config, runs, impossible, refused = plan.config, [], [], None
     for precision in plan.precisions:
         try:
-            placed = place(RuntimeConfig(precision=precision, threads=plan.threads), config)
+            placed = place(plan.runtime(precision), config)
         except InputError as error:
             refused = refused or error
             impossible += [failed_run(precision, rows, str(error)) for rows in plan.rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
@@ -33,9 +34,9 @@ def job(job: dict, say: Say) -> dict:
     prepared = perf_counter() - began
     seconds = len(codes) / codec.frames_per_second
     say("Decoding whole", 0.3)
-    whole = min(_timed(lambda: codec.decode(codes)) for _ in range(REPEATS))
+    whole = min(timed(lambda: codec.decode(codes)) for _ in range(REPEATS))
     say("Decoding as it arrives", 0.7)
-    streamed = min(_timed(lambda: stream(codec, codes)) for _ in range(REPEATS))
+    streamed = min(timed(lambda: stream(codec, codes)) for _ in range(REPEATS))
     return {
         "realtime_whole": seconds / whole,
         "realtime_streamed": seconds / streamed,
@@ -63,7 +64,8 @@ def stream(codec: Codec, codes_TC: np.ndarray) -> None:
     decoding.finish()
 
 
-def _timed(run) -> float:
+def timed(run: Callable[[], object]) -> float:
+    """Seconds that `run` takes."""
     began = perf_counter()
     run()
     return perf_counter() - began

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dia_demo.config import PRECISIONS, DecoderConfig, EncoderConfig, ModelConfig, Range
+from dia_demo.config import (
+    PRECISIONS,
+    DecoderConfig,
+    EncoderConfig,
+    ModelConfig,
+    Range,
+    RuntimeConfig,
+)
 from dia_demo.errors import InputError
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.hub import cached_config
@@ -52,6 +59,10 @@ class Plan:
     def config(self) -> ModelConfig:
         """The shape of what is measured."""
         return RANDOM_SIZES[self.random] if self.random else describe(self.model).config
+
+    def runtime(self, precision: str) -> RuntimeConfig:
+        """How a run of this plan is placed."""
+        return RuntimeConfig(self.model, precision, threads=self.threads)
 
     def checked(self) -> Plan:
         """The same plan, or an InputError that names what cannot be and what can.

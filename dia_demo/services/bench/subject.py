@@ -16,6 +16,7 @@ from torch import Tensor
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.devices import place
 from dia_demo.engine.engine import Engine
+from dia_demo.engine.memory import check_free
 from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.codec import Codec, load_codec, random_codec
@@ -85,6 +86,7 @@ def _random_codec(size: str) -> Codec:
 def _load_random(size: str, runtime: RuntimeConfig) -> Generator[float, None, Engine]:
     config = RANDOM_SIZES[size]
     placement = place(runtime, config)
+    check_free(config, placement.precision)
     torch.set_num_threads(placement.threads)
     model = yield from checkpoint.load_random(config, placement.precision)
     use_fastest(model)

@@ -1,0 +1,127 @@
+"""The HTML of the Machine tab: a bar for each run, limit against achieved, and the figures.
+
+Every text is escaped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from dia_demo.services.bench.report import EXAMPLE_SECONDS, Report, bound_by_memory, meaning, spoken
+from dia_demo.ui import markup, present
+
+INTRO = (
+    "To speak one moment of sound, the model’s weights are read once from memory. How fast this "
+    "machine reads is therefore its limit, and fewer bits in each weight raise it. Here you can "
+    "measure both: the limit, and how near this program comes to it."
+)
+NOTHING_YET = "Nothing was measured yet."
+
+
+def intro() -> str:
+    """What the page is about."""
+    return f'<h2 class="machine-title">What this machine can do</h2><p>{escape(INTRO)}</p>'
+
+
+def nothing_yet() -> str:
+    """In place of a report."""
+    return f'<p class="machine-empty">{escape(NOTHING_YET)}</p>'
+
+
+def report_html(report: Report, finished: bool) -> str:
+    """What is known so far: what it means, the picture, the machine's own figures."""
+    runs = report.finished_runs()
+    if not runs and report.hardware is None:
+        return nothing_yet()
+    parts = [f'<p class="machine-meaning">{escape(meaning(report))}</p>'] if finished else []
+    if runs:
+        parts.append(picture(runs))
+    parts.append(markup.figures_table(machine_rows(report)))
+    parts += [
+        f'<p class="machine-failed">{escape(what)} could not be measured: {escape(why)}</p>'
+        for what, why in report.failures.items()
+    ]
+    return f'<div class="machine-report">{"".join(parts)}</div>'
+
+
+def picture(runs: Sequence[dict]) -> str:
+    """Bars on one scale of realtime factors: what the memory allows, and what was reached."""
+    done = [run for run in runs if "error" not in run]
+    limited = any(map(bound_by_memory, done))
+    # Where weights stay in the cache the memory's limit is far away, and would dwarf the rest.
+    ends = [run["realtime_limit"] for run in done if limited and run.get("realtime_limit")]
+    scale = max([1.0, *ends, *(run["realtime_tokens"] for run in done)])
+    rows = "".join(_row(run, scale, limited) for run in runs)
+    key = '<span class="key reached"></span> reached'
+    if limited:
+        key += ' <span class="key possible"></span> the limit of this machine’s memory'
+    else:
+        key += " (this model fits into the processor’s cache: memory sets no limit)"
+    return (
+        f'<figure class="machine-picture"><figcaption>Decoding, times realtime: at the line (1x) '
+        f'it keeps up with playback. <span class="keys">{key}</span></figcaption>'
+        f"<ul>{rows}</ul></figure>"
+    )
+
+
+def _row(run: dict, scale: float, limited: bool) -> str:
+    together = "" if run["rows"] == 1 else f", {run['rows']} together"
+    name = escape(f"{run['precision']}{together}")
+    if "error" in run:
+        told = f'<p class="machine-failed">Not measured: {escape(run["error"])}</p>'
+        return f'<li><div class="run-name">{name}</div>{told}</li>'
+    reached, limit = run["realtime_tokens"], run.get("realtime_limit")
+    told = f"{present.factor(reached)} realtime"
+    possible = ""
+    if limited and limit:
+        told += f" of {present.factor(limit)} possible, {run['achieved']:.0%}"
+        possible = f'<span class="possible" style="width: {_percent(limit, scale)}"></span>'
+    return (
+        f'<li><div class="run-name">{name}</div>'
+        f'<div class="run-bar" role="img" aria-label="{name}: {escape(told)}">{possible}'
+        f'<span class="reached" style="width: {_percent(reached, scale)}"></span>'
+        f'<span class="realtime" style="left: {_percent(1.0, scale)}"></span></div>'
+        f'<div class="run-told">{escape(told)}</div>'
+        f'<div class="run-more">{escape(_more(run))}</div></li>'
+    )
+
+
+def _more(run: dict) -> str:
+    """What else is known of a run, in one line."""
+    parts = [
+        f"{EXAMPLE_SECONDS:.0f}-second take: about {spoken(run['take_seconds'])}",
+        f"first sound after {run['first_audio_seconds']:.1f} s",
+        f"{run['ms_per_step']:.1f} ms a step",
+        f"memory {run['peak_rss_bytes'] / 1e9:.1f} GB",
+        f"loads in {run['load_seconds']:.1f} s",
+    ]
+    return " · ".join(parts)
+
+
+def _percent(value: float, scale: float) -> str:
+    return f"{min(100.0, 100 * value / scale):.2f}%"
+
+
+def machine_rows(report: Report) -> list[tuple[str, str]]:
+    """The machine's own figures as (name, value) pairs."""
+    rows = []
+    if report.hardware is not None:
+        rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
+        rows += [
+            ("Reads", f"{report.read_gb_s:.0f} GB/s"),
+            ("Multiplies, float32", f"{rates['float32']:,.0f} GFLOP/s"),
+            ("Multiplies, bfloat16", f"{rates['bfloat16']:,.0f} GFLOP/s"),
+            ("80 products in turn", f"{proxy['samples_per_second'] / 1000:.1f} of 16 kHz"),
+            ("… of one core’s rate", f"{proxy['efficiency']:.0%}"),
+        ]
+    if report.codec is not None:
+        rows += [
+            ("Codec, whole take", f"{present.factor(report.codec['realtime_whole'])} realtime"),
+            (
+                "Codec, as it arrives",
+                f"{present.factor(report.codec['realtime_streamed'])} realtime",
+            ),
+        ]
+    rows.append(("Threads", str(report.threads)))
+    return rows
