@@ -17,7 +17,8 @@ from dia_demo.engine.selfcheck.child import CheckSpec, check
 from dia_demo.engine.selfcheck.report import STAGES, Report, VerdictKey
 from dia_demo.engine.selfcheck.stages import ALL, run_stage, run_stages
 from dia_demo.engine.selfcheck.subject import Plan, Subject
-from dia_demo.engine.selfcheck.verdicts import VerdictStore, fingerprint
+from dia_demo.engine.selfcheck.verdicts import VerdictStore
+from dia_demo.model.weights import fingerprint
 
 PLAN = Plan(
     linear_rows=(2, 8),

@@ -17,10 +17,11 @@ from dia_demo.engine.remote import RemoteDia, RunSpec
 from dia_demo.engine.selfcheck.child import Checking, CheckSpec, check
 from dia_demo.engine.selfcheck.report import Report, VerdictKey
 from dia_demo.engine.selfcheck.subject import Plan
-from dia_demo.engine.selfcheck.verdicts import VerdictStore, fingerprint
+from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.engine.watch import Limits, Usual, explain_failure
 from dia_demo.errors import InputError
 from dia_demo.machine import cache_folder
+from dia_demo.model.weights import fingerprint
 
 
 @dataclass(frozen=True)

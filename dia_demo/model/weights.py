@@ -5,6 +5,7 @@ Reading files and knowing names; building the model is model/checkpoint.py.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import pickle
 import re
@@ -27,6 +28,8 @@ PICKLES = ("dia-v1.pth", "pytorch_model.bin", "dia-v0_1.pth")
 SHARD = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
 MAPPED_BYTES = 512 * 2**20
+# Read from both ends of each weight file: rewriting it changes its size, time or these.
+ENDS = 65536
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,33 @@ def weight_files(folder: Path) -> list[Path]:
     raise InputError(
         f"{folder} holds no weights: {INDEX}, {SAFETENSORS}, {' or '.join(PICKLES)} is needed."
     )
+
+
+def fingerprint(folder: Path) -> str:
+    """12 hex digits that change with a checkpoint's config or weights.
+
+    Of the weights: names, sizes, times and both ends are read, not the gigabytes between.
+    """
+    digest = hashlib.sha256()
+    for file in (folder / "config.json", *_weight_files(folder)):
+        if not file.is_file():
+            continue
+        found = file.stat()
+        digest.update(f"{file.name} {found.st_size} ".encode())
+        if file.suffix != ".json":
+            digest.update(str(found.st_mtime_ns).encode())
+        with open(file, "rb") as opened:
+            digest.update(opened.read(ENDS))
+            opened.seek(max(0, found.st_size - ENDS))
+            digest.update(opened.read(ENDS))
+    return digest.hexdigest()[:12]
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    try:
+        return weight_files(folder)
+    except InputError:
+        return []
 
 
 def shard_names(index: Path) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -12,12 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dia_demo.engine.selfcheck.report import Report, VerdictKey
-from dia_demo.errors import DiaDemoError
-from dia_demo.model.weights import weight_files
 
 KEPT = 32
-# Read from both ends of each weight file: rewriting it changes its size, time or these.
-ENDS = 65536
 
 log = logging.getLogger(__name__)
 
@@ -89,30 +84,3 @@ class VerdictStore:
             log.warning("%s", self.note)
             with suppress(OSError):
                 part.unlink()
-
-
-def fingerprint(folder: Path) -> str:
-    """12 hex digits that change with a checkpoint's config or weights.
-
-    Of the weights: names, sizes, times and both ends are read, not the gigabytes between.
-    """
-    digest = hashlib.sha256()
-    for file in (folder / "config.json", *_files(folder)):
-        if not file.is_file():
-            continue
-        found = file.stat()
-        digest.update(f"{file.name} {found.st_size} ".encode())
-        if file.suffix != ".json":
-            digest.update(str(found.st_mtime_ns).encode())
-        with open(file, "rb") as opened:
-            digest.update(opened.read(ENDS))
-            opened.seek(max(0, found.st_size - ENDS))
-            digest.update(opened.read(ENDS))
-    return digest.hexdigest()[:12]
-
-
-def _files(folder: Path) -> list[Path]:
-    try:
-        return weight_files(folder)
-    except DiaDemoError:
-        return []
