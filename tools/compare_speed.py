@@ -1,10 +1,13 @@
-"""Milliseconds a decoder step, ours beside transformers', alternating in one run.
+"""Milliseconds a decoder step, ours in every precision beside transformers', in one run.
 
+    python -m tools.compare_speed                          # Dia-1.6B's size, random weights
     python -m tools.compare_speed FOLDER --precision bfloat16 --steps 40
+    python -m tools.compare_speed --precision int8 --rows 1 2 8 --codec
 
-FOLDER holds a checkpoint (tools/make_random_dia.py writes one of random weights: speed does not
-depend on the values). Both decode one utterance with guidance, greedily; the median of the steps
-counts, so that a noisy neighbour does not. transformers is a development dependency.
+All sides lie in memory together and take their steps in turn, so that a noisy neighbour disturbs
+all of them alike; the median counts. Each utterance has guidance (two halves). FOLDER holds a
+checkpoint (tools/make_random_dia.py writes one); without it weights are drawn at random, since
+speed does not depend on the values. transformers is a development dependency.
 """
 
 from __future__ import annotations
@@ -12,49 +15,49 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from dia_demo.config import GenerationParams
-from dia_demo.engine.loop import Batch
-from dia_demo.engine.rows import Row
+from dia_demo.config import ModelConfig
+from dia_demo.engine.loop import run
 from dia_demo.machine import granted_cores
-from dia_demo.model import checkpoint
-from dia_demo.model.linear import use_fastest
-from dia_demo.text import encode_script
+from dia_demo.model.dia import Dia
+from dia_demo.services.bench.plan import MEASURED
+from dia_demo.services.bench.steps import decode_rate
+from dia_demo.services.bench.subject import load_engine, make_rows
+from tools.make_random_dia import config_json
 from tools.torchaudio_guard import hide_broken_torchaudio
 
-SCRIPT = "[S1] Dia speaks on an ordinary processor. [S2] How fast? [S1] That is measured here."
+THEIRS = "transformers, bfloat16"
+TEXT_BYTES = 80
+WARM_STEPS = 4
+CODEC_SECONDS = 6.0
+
+Step = Callable[[], None]
 
 
-def ours(folder: Path, precision: str, positions: int) -> Callable[[], None]:
-    """A function that runs one step of this project's decoder."""
-    loading = checkpoint.load(folder, precision)
-    while True:
-        try:
-            next(loading)
-        except StopIteration as stop:
-            model = stop.value
-            break
-    params = GenerationParams(temperature=1.2, max_tokens=positions)
-    row = Row(model.config, encode_script(SCRIPT), params)
-    row.cache = model.encode(row.text, row.guidance, positions)
-    use_fastest(model)
-    return Batch(model, [row]).step
+def ours(model: Dia, rows: int, tokens: int) -> Step:
+    """A function that runs one step of `rows` utterances, sampling included."""
+    together = make_rows(model.config, rows, TEXT_BYTES, tokens)
+    stepping: Iterator = run(model, together)
+
+    def step() -> None:
+        for _ in together:
+            next(stepping)
+
+    return step
 
 
-def transformers(folder: Path, precision: str, positions: int) -> Callable[[], None]:
+def transformers(folder: Path | None) -> Step:
     """A function that runs one step of transformers' Dia with its cache and guidance batch."""
     hide_broken_torchaudio()
-    from transformers import DiaForConditionalGeneration
     from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-    dtype = checkpoint.DTYPES[precision]
-    model = DiaForConditionalGeneration.from_pretrained(folder, dtype=dtype).eval()
-    text = torch.tensor([list(encode_script(SCRIPT))])
+    model = transformers_model(folder)
+    text = torch.randint(1, 128, (1, TEXT_BYTES))
     ids = torch.cat([text, torch.zeros_like(text)])
     mask = torch.ones_like(ids)
     with torch.inference_mode():
@@ -67,7 +70,7 @@ def transformers(folder: Path, precision: str, positions: int) -> Callable[[], N
     codes = torch.full((2, 1, model.config.decoder_config.num_channels), bos)
 
     @torch.inference_mode()
-    def run() -> None:
+    def step() -> None:
         nonlocal codes
         out = model(
             encoder_outputs=states,
@@ -80,34 +83,98 @@ def transformers(folder: Path, precision: str, positions: int) -> Callable[[], N
         guided = logits[:1] + 3.0 * (logits[:1] - logits[1:])
         codes = guided[..., : bos - 2].argmax(-1)[:, None].expand(2, -1, -1)
 
-    return run
+    return step
+
+
+def transformers_model(folder: Path | None):
+    """transformers' Dia in bfloat16, of a checkpoint or of random weights."""
+    from transformers import DiaConfig, DiaForConditionalGeneration
+
+    if folder is not None:
+        return DiaForConditionalGeneration.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    config = DiaConfig.from_dict(config_json(ModelConfig()))
+    with torch.device("meta"):
+        empty = DiaForConditionalGeneration(config)
+    # Every weight is written: memory that never was reads from one page of zeros, in no time.
+    weights = {
+        name: torch.empty(weight.shape, dtype=torch.bfloat16).uniform_(-0.03, 0.03)
+        for name, weight in empty.state_dict().items()
+    }
+    return DiaForConditionalGeneration.from_pretrained(
+        None, config=config, state_dict=weights, dtype=torch.bfloat16
+    ).eval()
+
+
+def take_turns(sides: dict[str, Step], steps: int) -> dict[str, list[float]]:
+    """Seconds of each side's steps, the first few left out: they fill caches and pick kernels."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(steps + WARM_STEPS):
+        for name, step in sides.items():
+            began = time.perf_counter()
+            step()
+            if number >= WARM_STEPS:
+                times[name].append(time.perf_counter() - began)
+    return times
+
+
+def row_name(precision: str, rows: int) -> str:
+    """What a side of ours is called."""
+    return f"ours, {precision}" + (f", {rows} together" if rows > 1 else "")
+
+
+def print_times(times: dict[str, list[float]]) -> None:
+    """A line a side: its milliseconds, and how many times as fast as transformers it is."""
+    medians = {name: 1000 * statistics.median(seconds) for name, seconds in times.items()}
+    theirs = medians.get(THEIRS)
+    print(f"{'ms a step':<30} {'median':>7} {'10-90%':>14} {'of transformers bf16':>21}")
+    for name, ms in medians.items():
+        low, high = 1000 * np.percentile(times[name], [10, 90])
+        ratio = f"{theirs / ms:.2f} times as fast" if theirs and "together" not in name else ""
+        print(f"{name:<30} {ms:7.1f} {low:6.1f}-{high:<7.1f} {ratio:>21}")
+    for name, ms in medians.items():
+        one = medians.get(name.rsplit(", ", 1)[0])
+        if name.endswith("together") and one:
+            print(f"{name}: {ms / one:.2f} times a step of one")
+
+
+def print_together(engine, name: str, rows: int, ms: float, codec: bool) -> None:
+    """The summed realtime factor of several utterances, the codec's share included on request."""
+    tokens = rows / (engine.format.frames_per_second * ms / 1000)
+    line = f"{name}: {tokens:.2f}x realtime summed, tokens alone"
+    if codec:
+        rate = decode_rate(engine, CODEC_SECONDS)
+        line += f"; {1 / (1 / tokens + 1 / rate):.2f}x with the codec ({rate:.2f}x)"
+    print(line)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--precision", choices=tuple(checkpoint.DTYPES), default="bfloat16")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--precision", nargs="+", choices=MEASURED, default=MEASURED[1:])
+    parser.add_argument("--rows", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--codec", action="store_true", help="count decoding in, for several rows")
+    parser.add_argument("--no-transformers", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(granted_cores())
-    positions = options.steps + 40
-    sides = {
-        "ours": ours(options.folder, options.precision, positions),
-        "transformers": transformers(options.folder, options.precision, positions),
-    }
-    print(f"both loaded; timing {options.steps} steps of each", flush=True)
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(options.steps + 3):
-        for name, run in sides.items():
-            began = time.perf_counter()
-            run()
-            if number >= 3:  # the first steps fill caches and pick kernels
-                times[name].append(time.perf_counter() - began)
-    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
-    for name, seconds in medians.items():
-        spread = np.percentile(times[name], [10, 90]) * 1000
-        print(f"{name:>13}: {1000 * seconds:7.1f} ms a step ({spread[0]:.1f} to {spread[1]:.1f})")
-    print(f"ours is {medians['transformers'] / medians['ours']:.2f} times as fast")
+    job = {"model": str(options.folder), "random": None if options.folder else "dia-1.6b"}
+    sides: dict[str, Step] = {}
+    engines = {}
+    for precision in options.precision:
+        engine = load_engine(job | {"precision": precision}, lambda *_: None)
+        for rows in options.rows:
+            name = row_name(precision, rows)
+            engines[name] = engine
+            sides[name] = ours(engine.model, rows, options.steps + WARM_STEPS + 40)
+    if not options.no_transformers:
+        sides[THEIRS] = transformers(options.folder)
+    print(f"all loaded; timing {options.steps} steps of each", flush=True)
+    times = take_turns(sides, options.steps)
+    print_times(times)
+    for name, engine in engines.items():
+        rows = int(name.split(", ")[-1].split()[0]) if name.endswith("together") else 1
+        ms = 1000 * statistics.median(times[name])
+        print_together(engine, name, rows, ms, options.codec)
 
 
 if __name__ == "__main__":
