@@ -44,9 +44,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_app(folder: Path):
-    """`python app.py` on a free port, offline, with all it writes in `folder`; yields its URL."""
-    port = free_port()
+def running_app(folder: Path, port: int | None = None, script: str = "app.py", **given: str):
+    """`python app.py` on a free port, offline, with all it writes in `folder`; yields its URL.
+
+    script: an app to run in its place. given: environment variables beside or above the usual.
+    """
+    port = port or free_port()
     env = os.environ | {
         "GRADIO_SERVER_NAME": "127.0.0.1",
         "GRADIO_SERVER_PORT": str(port),
@@ -56,11 +59,12 @@ def running_app(folder: Path):
         "HF_HUB_OFFLINE": "1",
         "DIA_MODEL": "nano",
         "DIA_THREADS": "1",
+        **given,
     }
     log = folder / "app.log"
     with open(log, "w") as output:
         app = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=ROOT, env=env, stdout=output, stderr=output
+            [sys.executable, script], cwd=ROOT, env=env, stdout=output, stderr=output
         )
         try:
             url = f"http://127.0.0.1:{port}"
@@ -79,13 +83,13 @@ def _wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if app.poll() is not None:
-            raise RuntimeError(f"app.py ended with {app.returncode}:\n{log.read_text()}")
+            raise RuntimeError(f"the app ended with {app.returncode}:\n{log.read_text()}")
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
-    raise RuntimeError(f"app.py did not answer within {START_SECONDS} s:\n{log.read_text()}")
+    raise RuntimeError(f"the app did not answer within {START_SECONDS} s:\n{log.read_text()}")
 
 
 class Watch:

@@ -21,6 +21,14 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Two finished pairs that differ in temperature; tests open copies of it on the page."""
+    from lab_page import make_pairs
+
+    return make_pairs(tmp_path_factory.mktemp("lab-made"))
+
+
+@pytest.fixture(scope="session")
 def chromium():
     """One browser for all tests: playwright cannot be started twice in a process."""
     sync_playwright = pytest.importorskip("playwright.sync_api").sync_playwright

@@ -6,94 +6,17 @@ quick; one is made on the page with the embedded voice. DIA_SCREENSHOTS=1 writes
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
-import threading
-from dataclasses import replace
 
 import pytest
 from browser import DESKTOP, PHONE, ROOT, press, wait_state, write_script
-from checkpoints import write_small
+from lab_page import WAIT, compare_tab, hear, open_zip, ready, zipped
 
-from dia_demo.config import RuntimeConfig
-from dia_demo.services import archive, plan_file
+from dia_demo.services import archive
 from dia_demo.services.compare import Comparison
-from dia_demo.services.plan import Setting, make_plan
-from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis
 
 sync_api = pytest.importorskip("playwright.sync_api")
-
-SCRIPT = "[S1] Hello there. [S2] Yes."
-WAIT = 240_000  # a shared machine may be slow
-
-
-@pytest.fixture(scope="session")
-def made(tmp_path_factory):
-    """Two pairs that differ in temperature, by a tiny model."""
-    folder = tmp_path_factory.mktemp("lab-made")
-    model = str(write_small(folder / "small", codec=True))
-    synthesis = Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
-    params = replace(synthesis.info(model).config.defaults, max_tokens=60)
-    base = Setting(params, RuntimeConfig(model=model))
-    sides = [base.changed({"temperature": 0.7131}), base.changed({"temperature": 1.9177})]
-    plan = make_plan("preference", sides, (SCRIPT,), (41, 42))
-    comparison = Comparison.create(folder / "plan", plan, synthesis)
-    list(comparison.run(synthesis, threading.Event()))
-    return comparison
-
-
-def zipped(comparison: Comparison, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    return archive.export_zip(comparison.folder, folder / "comparison.zip")
-
-
-def swapped(comparison: Comparison, folder) -> Comparison:
-    """The same comparison, every name included, but with A and B of each pair changed round."""
-    shutil.copytree(comparison.folder, folder)
-    plan = comparison.plan
-    for trial in plan.trials:
-        a, b = (folder / "clips" / clip for clip in trial.clips)
-        kept = a.read_bytes()
-        a.write_bytes(b.read_bytes())
-        b.write_bytes(kept)
-        secret = plan.secrets[trial.id]
-        turned = replace(secret, flip=not secret.flip, gains_db=secret.gains_db[::-1])
-        plan = plan.with_trial(trial, turned)
-    plan_file.write_plan(folder, plan)
-    return Comparison.open(folder)
-
-
-def compare_tab(watch):
-    page = watch.open()
-    page.set_default_timeout(WAIT)
-    page.get_by_role("tab", name="Compare").click()
-    page.get_by_role("button", name="Make the pairs").wait_for()
-    return page
-
-
-def open_zip(page, path) -> None:
-    page.locator("input[type=file][accept*='.zip']").set_input_files(path)
-    ready(page)
-
-
-def ready(page) -> None:
-    """A pair is there, and its clips have come."""
-    page.locator('.lab-room[data-state="listen"]').wait_for()
-    page.wait_for_function(
-        "[...document.querySelectorAll('.lab-clip')].every((one) => !one.disabled)"
-    )
-
-
-def hear(page, letter: str) -> None:
-    page.keyboard.press(letter.lower())
-    page.wait_for_function(
-        "(letter) => document.querySelector(`.lab-clip[data-letter='${letter}'] .lab-heard`)"
-        ".textContent === 'heard'",
-        arg=letter,
-    )
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -129,112 +52,6 @@ def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path, size):
     back = Comparison.open(tmp_path / "back")
     assert plan.id == made.plan.id and len(back.votes) == 2
     assert all(vote.seconds_a > 0 and vote.seconds_b > 0 for vote in back.votes.values())
-
-
-class Spy:
-    """Everything the page is told over the network, and all it shows, as text."""
-
-    def __init__(self, context) -> None:
-        self.answers: list[str] = []
-        context.on("response", self._response)
-
-    def _response(self, response) -> None:
-        if "/gradio_api/" not in response.url or response.request.method != "POST":
-            return
-        try:
-            text = response.text()
-        except Exception:  # a body that the browser has dropped
-            return
-        if "needed" in text or '"wav"' in text or '"error"' in text:
-            self.answers.append(text)
-
-
-def told(spy: Spy) -> list[object]:
-    """The answers about the pair, without the sound itself and without what is drawn anew."""
-    found = []
-    for text in spy.answers:
-        answer = json.loads(text)
-        if isinstance(answer, dict) and "wav" in answer:
-            answer = {"bytes of sound": len(answer["wav"])}
-        found.append(answer)
-    return found
-
-
-def test_nothing_tells_which_side_is_which(visit, made, tmp_path):
-    """The page of a comparison and that of its mirror image are the same but for the sound."""
-    seen = []
-    for name, comparison in (
-        ("as it is", made),
-        ("swapped", swapped(made, tmp_path / "mirror")),
-    ):
-        watch = visit(DESKTOP)
-        spy = Spy(watch.context)
-        page = compare_tab(watch)
-        open_zip(page, zipped(comparison, tmp_path / name))
-        page.wait_for_timeout(1500)
-        room = page.locator(".lab-room").evaluate("(node) => node.outerHTML")
-        names = page.evaluate(
-            "performance.getEntriesByType('resource').map((one) => one.name.split('?')[0])"
-        )
-        sounds = [one for one in names if re.search(r"\.(wav|flac|mp3)", one)]
-        seen.append({"room": room, "answers": told(spy), "sounds": sounds})
-        assert page.locator("#lab-zip").is_disabled(), "the zip holds the answers"
-        assert "0.7131" not in room and "1.9177" not in room
-    assert seen[0]["sounds"] == seen[1]["sounds"] == [], "clips come under no address of their own"
-    assert seen[0]["room"] == seen[1]["room"]
-    assert seen[0]["answers"] == seen[1]["answers"]
-    lengths = {one["bytes of sound"] for one in seen[0]["answers"] if "bytes of sound" in one}
-    assert len(lengths) == 1, "both clips of a pair are equally long"
-    assert "flip" not in json.dumps(seen) and "gain" not in json.dumps(seen)
-
-
-def ask_server(page, question: dict) -> dict:
-    """A question to the lab as a curious person would send it, past the page's own script."""
-    return page.evaluate(
-        """async (question) => {
-          const config = window.gradio_config;
-          const lab = config.components.find((one) => one.props.elem_id === "lab");
-          const response = await fetch(`${config.root}/gradio_api/component_server/`, {
-            method: "POST", headers: { "Content-Type": "application/json" },
-            body: JSON.stringify({ data: question, component_id: lab.id, fn_name: "ask",
-                                   session_hash: "curious" }) });
-          return response.ok ? await response.json() : { error: String(response.status) };
-        }""",
-        question,
-    )
-
-
-def kept_ids(home_folder) -> set[str]:
-    return {path.name for path in home_folder.glob("*/comparisons/*")}
-
-
-def test_two_people_never_meet(visit, made, tmp_path):
-    ann, bob = compare_tab(visit(DESKTOP)), compare_tab(visit(PHONE))
-    sent: list[dict] = []
-    ann.on("request", lambda one: _note_question(sent, one))
-    open_zip(ann, zipped(made, tmp_path / "a"))
-    assert bob.locator('.lab-room[data-state="empty"]').is_visible()
-    question = next(one for one in sent if one.get("do") == "look")
-    assert "trial" in ask_server(ann, question), "Ann's own key opens it"
-    for wrong in ("A" * 32, "", None):
-        assert "error" in ask_server(bob, question | {"key": wrong})
-    open_zip(bob, zipped(made, tmp_path / "b"))
-    for page, answer in ((ann, "1"), (bob, "2")):
-        hear(page, "A")
-        hear(page, "B")
-        page.keyboard.press(answer)
-        page.get_by_text("Pair 2 of 2").wait_for()
-    bob.reload()
-    bob.get_by_role("tab", name="Compare").click()
-    bob.locator("#lab-kept input").click()
-    assert bob.get_by_role("option").count() == 1, "a reload keeps one's own, and nothing else"
-
-
-def _note_question(sent: list, request) -> None:
-    if "component_server" in request.url and request.post_data:
-        data = json.loads(request.post_data).get("data")
-        if isinstance(data, dict):
-            sent.append(data)
 
 
 def test_the_folder_is_not_served(visit, home, tmp_path_factory, made, tmp_path):
