@@ -153,7 +153,8 @@ def _codec(codec: dict | None) -> Iterator[str]:
     if codec is not None:
         yield (
             f"The codec decodes at {codec['realtime_whole']:.2f}x realtime whole, "
-            f"{codec['realtime_streamed']:.2f}x as it arrives."
+            f"{codec['realtime_streamed']:.2f}x as it arrives ({codec['precision']}, "
+            f"{codec['form']})."
         )
 
 

@@ -28,7 +28,7 @@ HARDWARE = {
     "gflops": {"float32": 100.0, "bfloat16": 400.0, "float32_one_core": 50.0},
     "serial_proxy": hardware.serial_proxy(50.0, samples=2),
 }
-CODEC = {"realtime_whole": 4.0, "realtime_streamed": 3.8}
+CODEC = {"realtime_whole": 4.0, "realtime_streamed": 3.8, "precision": "float32", "form": "plain"}
 RAW = {
     "precision": "float32",
     "rows": 2,

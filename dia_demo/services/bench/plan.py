@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dia_demo.config import (
@@ -48,7 +48,7 @@ class Plan:
     text_bytes: int = TEXT_BYTES
     threads: int | None = None
     quality: bool = False
-    sentences: int = field(default=24)
+    sentences: int = 32
 
     @property
     def title(self) -> str:

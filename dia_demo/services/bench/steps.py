@@ -70,8 +70,8 @@ def job(job: dict, say: Say) -> dict:
 
 
 def kernels_of(engine: Engine) -> str:
-    """The names of the kernels a step runs with."""
-    return str(getattr(engine.model, "kernels", "") or "plain")
+    """The name of the kernels a step runs with."""
+    return engine.ready.choice.kernel.name if engine.ready else "plain"
 
 
 def first_audio(engine: Engine, rows: int, text_bytes: int) -> float:

@@ -5,23 +5,22 @@ Model and codec are those of a checkpoint, or of random weights at full size.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.devices import place
+from dia_demo.engine.devices import Placement, place
 from dia_demo.engine.engine import Engine
+from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import check_free
 from dia_demo.engine.rows import Row
-from dia_demo.model import checkpoint
 from dia_demo.model.codec import Codec, load_codec, random_codec
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import use_fastest
+from dia_demo.model.ready import Ready, random_ready
 from dia_demo.services.bench.child import Say
 from dia_demo.services.bench.plan import RANDOM_SIZES
 
@@ -44,13 +43,17 @@ TINY_CODEC = dict(
 class RandomEngine(Engine):
     """An engine whose weights were drawn at random: there is no folder to load from."""
 
-    def __init__(self, name: str, model: Dia, placement) -> None:
-        super().__init__(name, Path("random weights"), model, placement)
+    def __init__(self, name: str, ready: Ready, placement: Placement) -> None:
+        super().__init__(name, Path("random weights"), ready.model, placement, ready=ready)
         self._random_codec: Codec | None = None
 
     @property
     def has_codec(self) -> bool:
         return self._random_codec is not None
+
+    def open_codec(self) -> Iterator[Loading]:
+        yield Loading("Making a codec", 0.0)
+        self.load_codec()
 
     def load_codec(self) -> None:
         if self._random_codec is None:
@@ -72,25 +75,29 @@ def load_engine(job: dict, say: Say) -> Engine:
     return _told(Engine.load(runtime), f"Loading {job['model']}", say)
 
 
-def load_any_codec(job: dict) -> Codec:
+def load_any_codec(job: dict, precision: str = "auto") -> Codec:
     """The codec of a job's model, or one of random weights and the same size."""
     if job.get("random"):
-        return _random_codec(job["random"])
-    return load_codec(Path(job["folder"]), allow_download=False)
+        return _random_codec(job["random"], precision)
+    return load_codec(Path(job["folder"]), allow_download=False, precision=precision)
 
 
-def _random_codec(size: str) -> Codec:
-    return random_codec(**(TINY_CODEC if size == "tiny" else dict(sample_rate=44100)))
+def _random_codec(size: str, precision: str = "auto") -> Codec:
+    arguments = TINY_CODEC if size == "tiny" else dict(sample_rate=44100)
+    return random_codec(precision=precision, **arguments)
 
 
 def _load_random(size: str, runtime: RuntimeConfig) -> Generator[float, None, Engine]:
     config = RANDOM_SIZES[size]
     placement = place(runtime, config)
     check_free(config, placement.precision)
-    torch.set_num_threads(placement.threads)
-    model = yield from checkpoint.load_random(config, placement.precision)
-    use_fastest(model)
-    return RandomEngine(size, model, placement)
+    making = random_ready(config, placement.precision, placement.threads)
+    while True:
+        try:
+            _, fraction = next(making)
+        except StopIteration as stop:
+            return RandomEngine(size, stop.value, placement)
+        yield fraction
 
 
 def _told(work: Generator, what: str, say: Say):
