@@ -22,6 +22,7 @@ from dia_demo.errors import DiaDemoError, RunError
 POLL_SECONDS = 0.1
 # No single measurement of a step, and no loading of a tensor, is silent for as long as this.
 SILENCE_LIMIT = 900.0
+LONGEST_MESSAGE = 300
 ROOT = Path(__file__).resolve().parents[3]
 
 Say = Callable[[str, float], None]
@@ -134,7 +135,8 @@ def main() -> None:
     except BrokenPipeError:  # The parent is gone: nobody wants to know.
         return
     except Exception as error:
-        send(error=f"{type(error).__name__}: {error}")
+        said = " ".join(str(error).split())
+        send(error=f"{type(error).__name__}: {said[:LONGEST_MESSAGE]}")
 
 
 def _jobs() -> dict[str, Callable[[dict, Say], dict]]:
