@@ -102,7 +102,8 @@ class MachineHandlers:
                 stopped = Status("stopped", "Stopped", "What was measured so far stays.", 0.0)
                 yield {panel.status: markup.status_card(stopped)}
             except Exception as error:
-                failed = present.failed(present.explain(error))
+                said = present.explain(error)
+                failed = Status("failed", "Not measured", said, 0.0, f"Failed: {said}")
                 yield {panel.status: markup.status_card(failed)}
         yield {
             panel.measure: gr.update(interactive=True),

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
+from time import perf_counter
 
 from dia_demo.errors import DiaDemoError, RunError
 
@@ -125,7 +126,7 @@ def main() -> None:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
-    job = json.loads(sys.stdin.readline())
+    job = json.loads(sys.stdin.readline()) | {"began": perf_counter()}
     try:
         send(result=_jobs()[job.pop("kind")](job, lambda what, f: send(doing=what, fraction=f)))
     except DiaDemoError as error:
