@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dia_demo.errors import InputError
 
-PRECISIONS = ("auto", "float32", "bfloat16")
+PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
 # cuda goes through the same self-check as xpu; the page does not offer it.
 DEVICES = ("cpu", "xpu", "cuda")
 

@@ -15,7 +15,7 @@ from dia_demo.engine.loop import run
 from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.delay import apply_delay
-from dia_demo.model.linear import PlainLinear, use_fastest
+from dia_demo.model.linear import KERNELS
 from dia_demo.text import encode_script
 
 TEXT = encode_script("[S1] Hello there, how are you? [S2] Fine (laughs), thanks.\n[S1] Good.")
@@ -29,13 +29,25 @@ def drain(generator):
             return stop.value
 
 
-@pytest.fixture(scope="module", params=list(SHAPES))
+IN_FLOAT32 = [kernel for kernel in KERNELS if "float32" in kernel.precisions]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(shape, kernel) for shape in SHAPES for kernel in IN_FLOAT32],
+    ids=lambda param: f"{param[0]}, {param[1].name}",
+)
 def pair(request, tmp_path_factory):
-    """(transformers' model, ours loaded from what it saved, with the kernels it runs with)."""
-    reference = make_reference(request.param, tmp_path_factory.mktemp("checkpoint"))
-    model = drain(checkpoint.load(reference.folder, "float32"))
-    use_fastest(model)
-    return reference.model, model
+    """(transformers' model, ours loaded from what it saved, with a kernel it may run with)."""
+    shape, kernel = request.param
+    reference = make_reference(shape, tmp_path_factory.mktemp("checkpoint"))
+    return reference.model, load_with(reference.folder, kernel)
+
+
+def load_with(folder, kernel):
+    model = drain(checkpoint.load(folder, "float32", kernel=kernel))
+    kernel.arm(model, threads=2)
+    return model
 
 
 def assert_near(ours: torch.Tensor, theirs: torch.Tensor) -> None:
@@ -162,13 +174,19 @@ def test_greedy_generation_through_eos(pair, cfg_scale, prompt_frames):
 @contextmanager
 def end_instead_of(code: int, theirs, ours):
     """Both models say EOS on channel 0 where they would have said `code`: their rows swap."""
-    eos, own_head = ours.config.decoder.eos, ours.decoder.logits_dense
-    weight = theirs.logits_dense.weight.data
-    there, back = torch.tensor([code, eos]), torch.tensor([eos, code])
-    weight[there] = weight[back]
-    ours.decoder.logits_dense = PlainLinear(weight)
+    weight, forward = theirs.logits_dense.weight.data, ours.forward
+    there = [code, ours.config.decoder.eos]
+
+    @torch.inference_mode()
+    def swapped(codes, caches):
+        logits = forward(codes, caches)
+        logits[:, :, 0, there] = logits[:, :, 0, there[::-1]]
+        return logits
+
+    weight[there] = weight[there[::-1]]
+    ours.forward = swapped
     try:
         yield
     finally:
-        weight[there] = weight[back]
-        ours.decoder.logits_dense = own_head
+        weight[there] = weight[there[::-1]]
+        del ours.forward

@@ -35,11 +35,11 @@ from dia_demo.engine.watch import check_waveform
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.machine import peak_rss_bytes
 from dia_demo.model import checkpoint
-from dia_demo.model.codec import Codec, load_codec
+from dia_demo.model.codec import Codec, open_codec
 from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
-from dia_demo.model.linear import use_fastest
+from dia_demo.model.ready import Ready, Stages, load_ready
 
 REPORT_SECONDS = 0.2
 
@@ -64,12 +64,14 @@ class Engine:
         model: Dia | RemoteDia,
         placement: Placement,
         accelerator: Accelerator | None = None,
+        ready: Ready | None = None,
     ) -> None:
         self.name = name
         self.folder = folder
         self.model = model
         self.placement = placement
         self.accelerator = accelerator
+        self.ready = ready
         self.closed = False
         self.format = codec_format(folder)
         self._codec: Codec | None = None
@@ -99,11 +101,13 @@ class Engine:
             return cls(runtime.model, folder, model, placement, accelerator)
         placement = place(runtime, config)
         check_free(config, placement.precision)
-        torch.set_num_threads(placement.threads)
-        reading = checkpoint.load(folder, placement.precision, placement.device)
-        model = yield from _as_loading(f"Loading {runtime.model}", reading)
-        log.info("%s", use_fastest(model).reason)
-        return cls(runtime.model, folder, model, placement)
+        loading = load_ready(folder, placement.precision, placement.threads)
+        ready = yield from _as_stages(runtime.model, loading)
+        log.info("%s", ready.choice.reason)
+        if ready.note:
+            log.warning("%s", ready.note)
+            yield Loading(ready.note, 1.0)
+        return cls(runtime.model, folder, ready.model, placement, ready=ready)
 
     @property
     def config(self) -> ModelConfig:
@@ -113,10 +117,15 @@ class Engine:
     def has_codec(self) -> bool:
         return self._codec is not None
 
-    def load_codec(self) -> None:
-        """Load the checkpoint's codec, which takes seconds; once is enough."""
+    def open_codec(self) -> Iterator[Loading]:
+        """Fetch the checkpoint's codec where needed, and load it; once is enough."""
         if self._codec is None:
-            self._codec = load_codec(self.folder)
+            self._codec = yield from _as_loading("Loading the codec", open_codec(self.folder))
+
+    def load_codec(self) -> None:
+        """`open_codec`, waiting for it."""
+        for _ in self.open_codec():
+            pass
 
     @property
     def codec(self) -> Codec:
@@ -214,6 +223,19 @@ def _as_loading(what: str, work: Generator[float, None, object]) -> Generator:
         if perf_counter() - said >= REPORT_SECONDS:
             said = perf_counter()
             yield Loading(what, fraction)
+
+
+def _as_stages(name: str, work: Stages) -> Generator[Loading, None, Ready]:
+    """Stages of loading a model as Loading events; the first of each, then one now and then."""
+    said, last = 0.0, None
+    while True:
+        try:
+            what, fraction = next(work)
+        except StopIteration as stop:
+            return stop.value
+        if what != last or perf_counter() - said >= REPORT_SECONDS:
+            said, last = perf_counter(), what
+            yield Loading(what.replace("Loading", f"Loading {name}"), fraction)
 
 
 class _Track:

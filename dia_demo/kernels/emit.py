@@ -52,6 +52,11 @@ class Emitter:
         pointer = self.builder.inttoptr(address, value.type.as_pointer())
         self.builder.store(value, pointer, align=align)
 
+    def prefetch(self, address: ir.Value) -> None:
+        """Ask for the cache line at an address that will be read soon; it need not exist."""
+        pointer = self.builder.inttoptr(address, BYTE.as_pointer())
+        self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(3), I32(1))
+
     def splat(self, scalar: ir.Value) -> ir.Value:
         kind = ir.VectorType(scalar.type, self.lanes)
         nothing = ir.Constant(kind, ir.Undefined)

@@ -6,12 +6,15 @@ rows of any length share a step without padding or masks, and a row that leaves 
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor
 
 from dia_demo.config import DecoderConfig
 
 FIRST_POSITIONS = 256
+_SERIALS = itertools.count()
 
 
 class RowCache:
@@ -19,12 +22,14 @@ class RowCache:
 
     halves is 2 with guidance (conditional, then unconditional), else 1. cross holds (k, v)
     [halves, G, S, K] a layer. Self-attention starts at FIRST_POSITIONS and doubles up to
-    max_positions. Slots not yet written are NaN, so that reading one is loud.
+    max_positions. Slots not yet written are NaN, so that reading one is loud. No two caches have
+    the same serial.
     """
 
     def __init__(
         self, config: DecoderConfig, cross: list[tuple[Tensor, Tensor]], max_positions: int
     ) -> None:
+        self.serial = next(_SERIALS)
         self.cross = cross
         self.halves = cross[0][0].shape[0]
         self.max_positions = max_positions

@@ -151,6 +151,8 @@ class Dia(nn.Module):
         self.config = config
         self.encoder = Encoder(config.encoder)
         self.decoder = Decoder(config.decoder, config.encoder.hidden_size)
+        # Which kernels its steps run with (model/linear.py).
+        self.kernels = "plain"
         self._rotaries: tuple[Rotary, Rotary] | None = None
 
     @property

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.config import ModelConfig
+from dia_demo.errors import InputError
 from dia_demo.machine import cache_folder
 from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
@@ -66,7 +67,7 @@ class PlainLinear(nn.Module):
     def __init__(self, weight_NK: Tensor, precision: str = "float32") -> None:
         super().__init__()
         weight_NK = weight_NK.to(getattr(torch, precision))
-        self.weight = nn.Parameter(weight_NK, requires_grad=False)
+        self.register_buffer("weight", weight_NK, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.linear(x, self.weight)
@@ -77,6 +78,9 @@ class PackedInt8Linear(nn.Module):
 
     def __init__(self, weight_NK: Tensor, precision: str) -> None:
         super().__init__()
+        if weight_NK.shape[0] % 64 or weight_NK.shape[1] % 64:
+            # It reads past the end of other shapes.
+            raise NotImplementedError(f"not for the shape {list(weight_NK.shape)}")
         weight_NK = weight_NK.float()
         scale = weight_NK.abs().amax(1).div_(127).clamp_(min=1e-30)
         self.weight = (weight_NK / scale[:, None]).round_().to(torch.int8)
@@ -119,13 +123,14 @@ class Kernel:
         return partial(product, linear, threads=threads, use_dot=self.use_dot)
 
     def arm(self, model: Dia, threads: int) -> None:
-        """Have `model`, whose linears this kernel built, run its steps."""
+        """Have `model`, whose linears this kernel built, run its steps; compiles where needed."""
+        model.kernels = self.name
         if self.compiled:
             from dia_demo.model.native import NativeStep
 
-            model.decoder.stepper = NativeStep(
-                model.decoder, model.rotaries[1], threads, self.use_dot
-            )
+            stepper = NativeStep(model.decoder, model.rotaries[1], threads, self.use_dot)
+            model.decoder.stepper = stepper
+            stepper.compile(model)
 
 
 INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
@@ -183,7 +188,7 @@ def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
     """The kernel for a model of this shape: remembered, or found by timing each on one linear.
 
     The linear has the shape of the widest of the model. Kernels that fail or err too much are left
-    out; "plain" and "compiled" are exact, so that there is a choice wherever one of them runs.
+    out. InputError where none is left.
     """
     shape = (2 * config.decoder.intermediate_size, config.decoder.hidden_size)
     key = _key(shape, precision, threads)
@@ -194,6 +199,11 @@ def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
     if not can_compile():
         candidates = {n: kernel for n, kernel in candidates.items() if not kernel.compiled}
     milliseconds = _try_all(candidates.values(), shape, precision, threads)
+    if not milliseconds:
+        raise InputError(
+            f"No kernel for {precision} runs here. It needs numba: pip install numba, or choose "
+            f"{' or '.join(FLOATS)}."
+        )
     clearly_fast = SLOWER_BY * min(milliseconds.values())
     name = next(name for name, took in milliseconds.items() if took <= clearly_fast)
     _remember(key, {"name": name, "milliseconds": milliseconds})

@@ -12,7 +12,7 @@ from dia_demo.kernels.step import CACHE, FRAME, LAYER, decoder_step, linear_alon
 from dia_demo.kernels.team import let_others, team_of
 from dia_demo.model.blocks import BLOCK, BlockLinear
 from dia_demo.model.cache import RowCache
-from dia_demo.model.dia import Decoder, DecoderLayer
+from dia_demo.model.dia import Decoder, DecoderLayer, Dia
 from dia_demo.model.layers import Rotary
 
 
@@ -26,7 +26,7 @@ class NativeStep:
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
         self._team = team_of(threads)
-        self._caches: list[RowCache] = []
+        self._bound: list[tuple[int, int]] | None = None
         self._frame = np.zeros(1, FRAME)
         self._layers = np.array([_addresses(layer) for layer in decoder.layers], LAYER)
         self._set(
@@ -59,10 +59,7 @@ class NativeStep:
             self._frame[name] = value
 
     def __call__(self, codes_BC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        """Logits float32 [B, C, V] after feeding codes int64 [B, C]; the caches grow by one.
-
-        The result is overwritten by the next call.
-        """
+        """Logits float32 [B, C, V] after feeding codes int64 [B, C]; the caches grow by one."""
         for cache in caches:
             cache.reserve(1)
         self._bind(caches)
@@ -71,14 +68,20 @@ class NativeStep:
         self._team.run(decoder_step, self._frame, self._layers, self._pointers)
         for cache in caches:
             cache.advance(1)
-        return self._logits
+        return self._logits.clone()
+
+    def compile(self, model: Dia) -> None:
+        """Run one step on nothing: what is compiled at the first call is then there."""
+        codes = torch.zeros(1, self._decoder.config.num_channels, dtype=torch.int64)
+        self(codes, [model.encode(b" ", guidance=False, max_positions=1)])
+        self._bound = None
 
     def _bind(self, caches: Sequence[RowCache]) -> None:
         """Buffers and addresses for these rows, where they are not those of the last step."""
-        bound = [(id(cache), cache.capacity) for cache in caches]
-        if bound == getattr(self, "_bound", None):
+        bound = [(cache.serial, cache.capacity) for cache in caches]
+        if bound == self._bound:
             return
-        self._bound, self._caches = bound, list(caches)
+        self._bound = bound
         slots = [(cache, half) for cache in caches for half in range(cache.halves)]
         config, count = self._decoder.config, len(slots)
         wide = max(

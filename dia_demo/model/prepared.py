@@ -1,0 +1,119 @@
+"""Prepared weights: a model as its steps read it, kept on disk and mapped on the next start.
+
+One file for each checkpoint and precision, in the cache folder; what lies in it is the same on
+every processor (model/blocks.py). A file that does not fit, of another checkpoint, layout or with
+damaged bytes, counts as not there and is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from dia_demo.config import ModelConfig
+from dia_demo.errors import InputError
+from dia_demo.machine import cache_folder
+from dia_demo.model.blocks import BlockLinear
+from dia_demo.model.dia import Dia
+from dia_demo.model.weights import fingerprint
+
+# Raise it when the bytes of any precision change their meaning.
+LAYOUT = 1
+# A smaller model is read as fast from its checkpoint.
+LEAST_BYTES = 100 * 2**20
+
+log = logging.getLogger(__name__)
+
+
+def prepared_file(folder: Path, precision: str) -> Path:
+    """Where a checkpoint's weights in this precision are kept, whether they are there or not."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in folder.resolve().name)[:40]
+    home = cache_folder() / "prepared" / f"{name}-{fingerprint(folder)}"
+    return home / f"{precision}.{LAYOUT}.safetensors"
+
+
+def read(file: Path, config: ModelConfig, precision: str) -> Generator[float, None, Dia | None]:
+    """The model in `file`, its weights mapped; None where there is none that fits.
+
+    Yields the fraction checked: every byte is read once, which also brings it into memory.
+    """
+    if not file.is_file():
+        return None
+    with torch.device("meta"):
+        model = Dia(config)
+    try:
+        with safe_open(file, framework="pt") as opened:
+            told = opened.metadata() or {}
+            sums = json.loads(told.get("sums", "{}"))
+            linears = json.loads(told.get("linears", "{}"))
+            names = list(opened.keys())
+            if told.get("layout") != str(LAYOUT) or told.get("precision") != precision:
+                raise InputError("it is of another layout")
+            state = {}
+            for done, name in enumerate(names):
+                state[name] = opened.get_tensor(name)
+                if _sum(state[name]) != sums[name]:
+                    raise InputError(f"{name} is damaged")
+                yield (done + 1) / len(names)
+        for name, (kind, outputs, inputs) in linears.items():
+            linear = BlockLinear(state.pop(name), kind, outputs, inputs)
+            above, _, leaf = name.rpartition(".")
+            setattr(model.get_submodule(above), leaf, linear)
+        model.load_state_dict(state, assign=True)
+    except (InputError, SafetensorError, RuntimeError, OSError, ValueError, KeyError) as error:
+        log.warning("%s is not used and will be made again: %s", file, error)
+        return None
+    return model.requires_grad_(False).eval()
+
+
+def keep(model: Dia, file: Path, precision: str) -> str:
+    """Write a model for the next start. Returns what went wrong, in words for a person, or "".
+
+    The file appears whole or not at all; those of an older layout or checkpoint are left to it.
+    """
+    state, linears = dict(model.state_dict()), {}
+    for name, module in model.named_modules():
+        if isinstance(module, BlockLinear):
+            state[name] = module.blocks
+            linears[name] = (module.precision, module.outputs, module.inputs)
+    if sum(tensor.nbytes for tensor in state.values()) < LEAST_BYTES:
+        return ""
+    told = {
+        "layout": str(LAYOUT),
+        "precision": precision,
+        "linears": json.dumps(linears),
+        "sums": json.dumps({name: _sum(tensor) for name, tensor in state.items()}),
+    }
+    part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save_file(state, part, told)
+        part.replace(file)
+        return ""
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            part.unlink()
+        reason = getattr(error, "strerror", None) or str(error)
+        return (
+            f"The prepared weights could not be kept in {file.parent} ({reason}): the next start "
+            "prepares them again. Free some space there, or name another folder in DIA_CACHE."
+        )
+
+
+def _sum(tensor: Tensor) -> int:
+    """A sum over all bytes, eight at a time, that any changed byte changes."""
+    flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
+    whole = len(flat) // 8 * 8
+    ends = int(flat[whole:].sum(dtype=torch.int64))
+    if whole and flat.data_ptr() % 8 == 0:
+        return int(flat[:whole].view(torch.int64).sum()) + ends
+    return int(flat[:whole].clone().view(torch.int64).sum()) + ends

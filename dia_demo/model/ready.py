@@ -1,0 +1,80 @@
+"""A model ready to speak on this CPU: kernel chosen, weights prepared, step compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dia_demo.config import ModelConfig
+from dia_demo.model import checkpoint, prepared
+from dia_demo.model.dia import Dia
+from dia_demo.model.linear import Choice, choose
+
+# Work to tell of: what is being done, and the fraction of it that is done.
+Stages = Generator[tuple[str, float], None, "Ready"]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A model, the kernel it runs with, and what a person should know about its loading."""
+
+    model: Dia
+    choice: Choice
+    note: str = ""
+
+
+def load_ready(folder: Path, precision: str, threads: int) -> Stages:
+    """The checkpoint in `folder`, from its prepared weights where they are kept.
+
+    Raises InputError as `checkpoint.load` does.
+    """
+    config = ModelConfig.from_folder(folder)
+    choice = yield from _choose(config, precision, threads)
+    # A prepared file as large as float32 would be read no faster than the checkpoint.
+    can_keep = choice.kernel.compiled and precision != "float32"
+    if not can_keep:
+        model = yield from _told(
+            "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
+        )
+        return (yield from _arm(model, choice, threads))
+    file, note = prepared.prepared_file(folder, precision), ""
+    model = yield from _told("Loading", prepared.read(file, config, precision))
+    if model is None:
+        loading = checkpoint.load(folder, precision, "cpu", choice.kernel)
+        model = yield from _told(f"Loading, in {precision}", loading)
+        yield "Keeping the prepared weights for the next start", 0.0
+        note = prepared.keep(model, file, precision)
+    return (yield from _arm(model, choice, threads, note))
+
+
+def random_ready(config: ModelConfig, precision: str, threads: int, seed: int = 0) -> Stages:
+    """A model of random weights, of this shape, as `load_ready` would make it."""
+    choice = yield from _choose(config, precision, threads)
+    making = checkpoint.load_random(config, precision, choice.kernel, seed)
+    model = yield from _told("Making random weights", making)
+    return (yield from _arm(model, choice, threads))
+
+
+def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
+    torch.set_num_threads(threads)
+    yield "Choosing the fastest kernels for this processor", 0.0
+    return choose(config, precision, threads)
+
+
+def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:
+    while True:
+        try:
+            fraction = next(work)
+        except StopIteration as stop:
+            return stop.value
+        yield what, fraction
+
+
+def _arm(model: Dia, choice: Choice, threads: int, note: str = "") -> Stages:
+    if choice.kernel.compiled:
+        yield "Building the decoder for this processor, kept for the next start", 0.0
+    choice.kernel.arm(model, threads)
+    return Ready(model, choice, note)
