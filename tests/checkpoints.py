@@ -85,11 +85,12 @@ def write_small(folder: Path, seed: int = 0, codec: bool = False) -> Path:
 
 
 def write_codec(folder: Path) -> None:
-    from dia_demo.model.codec import random_codec
+    from dia_demo.model.codec import random_dac
 
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(CODEC))
-    save_file(random_codec(**CODEC)._model.state_dict(), folder / "model.safetensors")
+    stored = random_dac(**CODEC)
+    save_file({name: stored.read(name) for name in stored.shapes}, folder / "model.safetensors")
 
 
 def say(model: Dia, text: bytes = b"\x01 Hello.", prompt=None, cancel=None, **params) -> Row:

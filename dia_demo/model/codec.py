@@ -1,69 +1,95 @@
 """The Descript Audio Codec: waveforms to codes and back, whole or as they come.
 
-Shapes: N samples, T frames, C codebooks. Where the network comes from is in `codec_files.py`.
+Shapes: N samples, T frames, C codebooks. Where the network comes from is in `codec_files.py` and
+`codec_weights.py`, how it is computed in `codec_decoder.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dia_demo.errors import InputError, RunError
-from dia_demo.model.codec_files import build_dac, codec_source, load_dac
+from dia_demo.model.codec_decoder import Decoder, Kept, decoder_work
+from dia_demo.model.codec_files import find_codec, result_of
+from dia_demo.model.codec_weights import StoredDac, build_dac, open_dac
 
-# A stream's first block is small, for a quick first sound; each next one is twice as long, until
-# the context decoded besides it hardly counts. The longest also bounds the memory of a decode.
-_FIRST_BLOCK = 8
-_BLOCK_PER_CONTEXT = 8
+# A stream's first block gives this many frames, for a quick first sound; each next one is twice as
+# long, to this many. They bound the memory of a decode; longer ones are no faster.
+_FIRST_FRAMES = 8
+_LONGEST_BLOCK = 32
+
+
+def open_codec(
+    folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
+) -> Generator[float, None, Codec]:
+    """The codec of a checkpoint folder, or Descript's 44.1 kHz codec where it has none of its own.
+
+    Yields the part fetched. precision: of decoding; "auto", "float32" or "bfloat16" (encoding is
+    float32). Raises InputError where none can be had or its files do not fit together.
+    """
+    folder = None if folder is None else Path(folder)
+    source = yield from find_codec(folder, allow_download=allow_download)
+    return Codec(open_dac(source), precision)
 
 
 def load_codec(
-    folder: Path | str | None = None,
-    *,
-    allow_download: bool = True,
-    device: torch.device | str = "cpu",
+    folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
 ) -> Codec:
-    """The codec of a checkpoint folder, or Descript's 44.1 kHz codec where it has none of its own.
-
-    Raises InputError where none can be had or its files do not fit together.
-    """
-    source = codec_source(None if folder is None else Path(folder), allow_download=allow_download)
-    return Codec(load_dac(source), source.label, device)
+    """What `open_codec` opens, waiting for it."""
+    return result_of(open_codec(folder, allow_download=allow_download, precision=precision))
 
 
-def random_codec(seed: int = 0, **kwargs) -> Codec:
+def random_codec(seed: int = 0, precision: str = "auto", **kwargs) -> Codec:
     """A codec of random weights from the arguments of dac.DAC: quiet noise, for tests and tools."""
-    generator = torch.Generator().manual_seed(seed)
-    model = build_dac(kwargs, "random_codec")
-    weights = {}
-    for name, tensor in model.state_dict().items():
-        noise = torch.randn(tensor.shape, generator=generator)
+    return Codec(random_dac(seed, **kwargs), precision)
+
+
+def random_dac(seed: int = 0, **kwargs) -> StoredDac:
+    """Its weights, made when they are read."""
+    net = build_dac(kwargs, "random_codec")
+    shapes = {name: tensor.shape for name, tensor in net.state_dict().items()}
+    seeds = {name: seed * len(shapes) + place for place, name in enumerate(shapes)}
+
+    def read(name: str) -> Tensor:
+        noise = torch.randn(shapes[name], generator=torch.Generator().manual_seed(seeds[name]))
         if name.endswith("alpha"):
-            weights[name] = 1 + 0.2 * noise
-        elif name.endswith("bias"):
-            weights[name] = 0.05 * noise
-        else:
-            # Small steps keep residual sums, and with them rounding, from growing with depth.
-            weights[name] = noise / (4 * tensor[0].numel()) ** 0.5
-    model.load_state_dict(weights, assign=True)
-    return Codec(model.eval().requires_grad_(False), f"random weights, seed {seed}")
+            return 1 + 0.2 * noise
+        if name.endswith("bias"):
+            return 0.05 * noise
+        # Small steps keep residual sums, and with them rounding, from growing with depth.
+        return noise / (4 * noise[0].numel()) ** 0.5
+
+    return StoredDac(f"random weights, seed {seed}", net, read)
 
 
 class Codec:
-    """A DAC ready to run. Rates are in Hz; `source` says where the weights come from."""
+    """A DAC ready to run. Rates are in Hz; `source` says where the weights come from, `choice` how
+    decoding is computed and why. The encoder is loaded when it is first needed."""
 
-    def __init__(self, model: nn.Module, source: str, device: torch.device | str = "cpu") -> None:
-        self.source = source
-        self.device = torch.device(device)
-        self.sample_rate = int(model.sample_rate)
-        self.hop_length = int(model.hop_length)
-        self.num_codebooks = int(model.n_codebooks)
-        self.codebook_size = int(model.codebook_size)
-        self._model = model.to(self.device)
-        self.context = decoder_context(model.decoder, self.hop_length)
+    def __init__(self, stored: StoredDac, precision: str = "auto") -> None:
+        net = stored.net
+        self.source = stored.label
+        self.sample_rate = int(net.sample_rate)
+        self.hop_length = int(net.hop_length)
+        self.num_codebooks = int(net.n_codebooks)
+        self.codebook_size = int(net.codebook_size)
+        self.context = decoder_context(net.decoder, self.hop_length)
+        self._stored = stored
+        self._encoder: nn.Module | None = None
+        self._decoder = Decoder(
+            stored.read,
+            decoder_work(stored.shapes, list(net.decoder_rates)),
+            self.num_codebooks,
+            len(net.decoder_rates),
+            self.frames_per_second,
+            precision,
+        )
+        self.choice = self._decoder.choice
 
     @property
     def frames_per_second(self) -> float:
@@ -81,9 +107,11 @@ class Codec:
             raise RunError("The audio to encode holds values that are not numbers.")
         padded = np.zeros((1, 1, num_frames * self.hop_length), np.float32)
         padded[0, 0, : len(samples_N)] = samples_N
+        if self._encoder is None:
+            self._encoder = self._stored.encoder()
         with torch.inference_mode():
-            codes_1CT = self._model.encode(torch.from_numpy(padded).to(self.device))[1]
-        return codes_1CT[0, :, :num_frames].T.cpu().numpy().astype(np.int16)
+            codes_1CT = self._encoder.encode(torch.from_numpy(padded))[1]
+        return codes_1CT[0, :, :num_frames].T.numpy().astype(np.int16)
 
     def decode(self, codes_TC: np.ndarray) -> np.ndarray:
         """Codes [T, C] to float32 [T * hop_length], in blocks so that memory stays bounded.
@@ -91,12 +119,12 @@ class Codec:
         Raises InputError for codes of another shape or outside the codebook, RunError where the
         audio comes out non-finite.
         """
-        stream = DecodeStream(self, first_block=None)
+        stream = self.stream()
         return np.concatenate([stream.push(codes_TC), stream.finish()])
 
     def stream(self) -> DecodeStream:
         """A decoder for codes that arrive bit by bit."""
-        return DecodeStream(self, first_block=_FIRST_BLOCK)
+        return DecodeStream(self)
 
     def check_codes(self, codes_TC: np.ndarray) -> np.ndarray:
         """The codes as int64 [T, C], or an InputError that names what is wrong with them."""
@@ -116,16 +144,15 @@ class Codec:
             )
         return codes_TC.astype(np.int64)
 
-    def decode_window(self, codes_TC: np.ndarray) -> np.ndarray:
-        """One pass of the network over checked codes: float32, at most T * hop_length samples.
+    def advance(self, codes_TC: np.ndarray, kept: Kept, last: bool) -> np.ndarray:
+        """The samples that can be computed now that these checked codes follow: float32 [N].
 
-        Each transposed convolution of odd stride gives one sample less than its stride times its
-        input, so the pass may end a few samples early.
+        kept: empty for a new stream, then what the call before left in it. Transposed convolutions
+        of odd stride give one sample less than their stride times their input, so a take may end
+        a few samples early.
         """
-        codes_1CT = torch.from_numpy(np.ascontiguousarray(codes_TC.T[None]))
         with torch.inference_mode():
-            latent = self._model.quantizer.from_codes(codes_1CT.to(self.device))[0]
-            samples_N = self._model.decode(latent)[0, 0].float().cpu().numpy()
+            samples_N = self._decoder(torch.from_numpy(codes_TC), kept, last).numpy()
         if not np.isfinite(samples_N).all():
             raise RunError(
                 "The codec produced values that are not numbers, so the audio was discarded: its "
@@ -137,56 +164,47 @@ class Codec:
 class DecodeStream:
     """Decodes codes as they come; all it returns, in order, equals the decoded whole.
 
-    The network looks `context` frames to either side. Each block is decoded together with that
-    much around it, and only the block's own samples are handed out.
+    The network looks ahead, so samples come `codec.context[1]` frames late. The codes are cut into
+    the same blocks however they arrive, so that even rounding is the same.
     """
 
-    def __init__(self, codec: Codec, first_block: int | None) -> None:
+    def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._before, self._after = codec.context
-        self._longest = max(_FIRST_BLOCK, _BLOCK_PER_CONTEXT * sum(codec.context))
-        self._block = first_block or self._longest
-        self._kept_TC = np.zeros((0, codec.num_codebooks), np.int64)
-        self._start = 0  # The take's frame that is first in _kept_TC.
-        self._done = 0  # Frames whose samples were handed out.
+        self._kept: Kept = {}
+        self._waiting_TC = np.zeros((0, codec.num_codebooks), np.int64)
+        self._block = codec.context[1] + _FIRST_FRAMES
+        self._next = 2 * _FIRST_FRAMES
+        self._frames = 0  # Taken so far, whether decoded or not.
+        self._samples = 0  # Handed out so far.
         self._finished = False
 
     def push(self, codes_TC: np.ndarray) -> np.ndarray:
         """Take further codes [k, C]; return float32 samples that are ready now, often none."""
         assert not self._finished, "push after finish"
-        self._kept_TC = np.concatenate([self._kept_TC, self._codec.check_codes(codes_TC)])
+        codes_TC = self._codec.check_codes(codes_TC)
+        self._frames += len(codes_TC)
+        self._waiting_TC = np.concatenate([self._waiting_TC, codes_TC])
         ready = []
-        while self._end - self._after - self._done >= self._block:
+        while len(self._waiting_TC) >= self._block:
             ready.append(self._advance(self._block))
-            self._block = min(2 * self._block, self._longest)
+            self._block, self._next = self._next, min(2 * self._next, _LONGEST_BLOCK)
         return _joined(ready)
 
     def finish(self) -> np.ndarray:
         """The rest of the take: no codes follow."""
         self._finished = True
-        rest = []
-        while self._done < self._end:
-            rest.append(self._advance(min(self._longest, self._end - self._done)))
-        return _joined(rest)
+        if not self._frames:
+            return _joined([])
+        rest = self._advance(len(self._waiting_TC), last=True)
+        # What transposed convolutions of odd stride leave out is silence.
+        missing = self._frames * self._codec.hop_length - self._samples
+        return np.pad(rest, (0, missing))
 
-    @property
-    def _end(self) -> int:
-        return self._start + len(self._kept_TC)
-
-    def _advance(self, num_frames: int) -> np.ndarray:
-        """Decode the next frames with their context: float32 [num_frames * hop_length]."""
-        hop = self._codec.hop_length
-        low = max(0, self._done - self._before)
-        high = min(self._end, self._done + num_frames + self._after)
-        window = self._codec.decode_window(self._kept_TC[low - self._start : high - self._start])
-        offset = (self._done - low) * hop
-        samples_N = window[offset : offset + num_frames * hop]
-        self._done += num_frames
-        keep_from = max(0, self._done - self._before)
-        self._kept_TC = self._kept_TC[keep_from - self._start :]
-        self._start = keep_from
-        # Only the take's very end can be short (see decode_window); silence completes its frame.
-        return np.pad(samples_N, (0, num_frames * hop - len(samples_N)))
+    def _advance(self, num_frames: int, last: bool = False) -> np.ndarray:
+        codes_TC, self._waiting_TC = np.split(self._waiting_TC, [num_frames])
+        samples_N = self._codec.advance(codes_TC, self._kept, last)
+        self._samples += len(samples_N)
+        return samples_N
 
 
 def decoder_context(decoder: nn.Module, hop_length: int) -> tuple[int, int]:

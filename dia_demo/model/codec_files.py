@@ -1,39 +1,35 @@
-"""Where the codec comes from: found, fetched, read, renamed and checked, as a `dac.DAC` to run.
+"""Where the codec comes from: the package that builds it, and its files, found or fetched.
 
-Three layouts hold the same network: a `codec/` folder beside a checkpoint's weights (config.json
-with the arguments of dac.DAC, model.safetensors with its names), transformers' DacModel
-(descript/dac_44khz), and Descript's own weights.pth. What the codec does is in `codec.py`.
+What the files hold is read in `codec_weights.py`; what the codec does is in `codec.py`.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
-import shutil
 import sys
 import types
 import urllib.request
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-import torch
-from torch import nn
-
-from dia_demo.config import read_json
 from dia_demo.errors import InputError, RunError
-from dia_demo.model.codec_names import fold_weight_norm, from_transformers, is_transformers
+from dia_demo.model.hub import ask_hub, fetch_file
+
+T = TypeVar("T")
 
 HUB_NAME = "descript/dac_44khz"
+HUB_FILES = ("config.json", "model.safetensors")
 # What dac.utils.download fetches, and the name it keeps it under.
 DESCRIPT_URL = (
     "https://github.com/descriptinc/descript-audio-codec/releases/download/0.0.1/weights.pth"
 )
 _DESCRIPT_FILE = ".cache/descript/dac/weights_44khz_8kbps_0.0.1.pth"
 _SECONDS_TO_ANSWER = 10
-_NAMES_SHOWN = 10
+_PIECE_BYTES = 2**20
 
 
 # The package
@@ -48,7 +44,7 @@ def import_dac() -> types.ModuleType:
     if "dac" in sys.modules:
         return sys.modules["dac"]
     try:
-        with _quiet(), _torchaudio_or_stand_in():
+        with quiet(), _torchaudio_or_stand_in():
             return importlib.import_module("dac")
     except ImportError as error:
         raise RunError(
@@ -80,7 +76,7 @@ def _torchaudio_modules() -> dict[str, types.ModuleType]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the two deprecations dac runs into under torch 2.13."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*torch\.jit\.script.*deprecated")
@@ -100,8 +96,10 @@ class CodecSource:
     config: Path | None = None
 
 
-def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> CodecSource:
-    """Find the codec of a checkpoint folder, else Descript's 44.1 kHz codec.
+def find_codec(
+    folder: Path | None = None, *, allow_download: bool = True
+) -> Generator[float, None, CodecSource]:
+    """The codec of a checkpoint folder, else Descript's 44.1 kHz codec. Yields the part fetched.
 
     Tried in order: `<folder>/codec`, Descript's cache, the hub's cache, the hub, Descript's
     release; the last two not where the hub is set offline. Raises InputError saying what was
@@ -112,7 +110,8 @@ def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> 
     tried = []
     for find in _finders(allow_download):
         try:
-            return find()
+            found = find()
+            return found if isinstance(found, CodecSource) else (yield from found)
         except Exception as error:  # The hub's errors share no base; each is a reason to go on.
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             tried.append(f"{find.__name__.strip('_').replace('_', ' ')}: {reason[:200]}")
@@ -121,6 +120,20 @@ def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> 
         f"Connect to the internet once, or download {DESCRIPT_URL} elsewhere and copy it to "
         f"{_descript_path()}."
     )
+
+
+def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> CodecSource:
+    """What `find_codec` finds, waiting for it."""
+    return result_of(find_codec(folder, allow_download=allow_download))
+
+
+def result_of(work: Generator[float, None, T]) -> T:
+    """Run work that yields its progress to its end."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return stop.value
 
 
 def _finders(allow_download: bool) -> list:
@@ -150,128 +163,35 @@ def _descript_cache() -> CodecSource:
 
 
 def _hub_cache() -> CodecSource:
-    return _hub_files(local_files_only=True)
-
-
-def _hub() -> CodecSource:
-    from huggingface_hub import constants
-    from huggingface_hub.utils import get_session
-
-    # One quick question first: the hub's own client retries for half a minute when unreachable.
-    get_session().head(constants.ENDPOINT, timeout=_SECONDS_TO_ANSWER)
-    return _hub_files(local_files_only=False)
-
-
-def _hub_files(local_files_only: bool) -> CodecSource:
     from huggingface_hub import hf_hub_download
 
     config, weights = (
-        Path(hf_hub_download(HUB_NAME, name, local_files_only=local_files_only))
-        for name in ("config.json", "model.safetensors")
+        Path(hf_hub_download(HUB_NAME, name, local_files_only=True)) for name in HUB_FILES
     )
     return CodecSource(HUB_NAME, weights, config)
 
 
-def _descript_release() -> CodecSource:
+def _hub() -> Generator[float, None, CodecSource]:
+    ask_hub()
+    config = yield from fetch_file(HUB_NAME, HUB_FILES[0], 0.0, 0.0)
+    weights = yield from fetch_file(HUB_NAME, HUB_FILES[1], 0.0, 1.0)
+    return CodecSource(HUB_NAME, weights, config)
+
+
+def _descript_release() -> Generator[float, None, CodecSource]:
     path = _descript_path()
     part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with urllib.request.urlopen(DESCRIPT_URL, timeout=_SECONDS_TO_ANSWER) as answer:
+            size = int(answer.headers["Content-Length"] or 0)
             with open(part, "wb") as file:
-                shutil.copyfileobj(answer, file)
-            size = answer.headers["Content-Length"]
-        if size and part.stat().st_size != int(size):
+                while piece := answer.read(_PIECE_BYTES):
+                    file.write(piece)
+                    yield file.tell() / size if size else 0.0
+        if size and part.stat().st_size != size:
             raise OSError("the download broke off")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     return _descript_cache()
-
-
-# The content
-
-
-def load_dac(source: CodecSource) -> nn.Module:
-    """The dac.DAC of `source`, weights float32 and weight norm folded, in eval mode.
-
-    Raises InputError for files that are damaged, describe no DAC, or do not match it exactly.
-    """
-    kwargs, tensors = _read(source)
-    model = build_dac(kwargs, source.label)
-    tensors = {name: tensor.float() for name, tensor in fold_weight_norm(tensors).items()}
-    _check_tensors(model, tensors, source.label)
-    model.load_state_dict(tensors, assign=True)
-    return model.eval().requires_grad_(False)
-
-
-def build_dac(kwargs: dict, label: str = "config.json") -> nn.Module:
-    """A dac.DAC on the meta device, its convolutions without weight norm."""
-    dac = import_dac()
-    unknown = kwargs.keys() - _dac_arguments()
-    if unknown:
-        raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
-    try:
-        with _quiet(), torch.device("meta"):
-            model = dac.DAC(**kwargs)
-        strides = [_product(kwargs.get(key)) for key in ("encoder_rates", "decoder_rates")]
-    except (TypeError, ValueError, RuntimeError, ZeroDivisionError) as error:
-        raise InputError(f"{label}: the codec's config describes no codec ({error}).") from error
-    if strides[0] != strides[1]:
-        raise InputError(f"{label}: encoder_rates and decoder_rates differ in their product.")
-    for module in model.modules():
-        if isinstance(module, nn.Conv1d | nn.ConvTranspose1d):
-            nn.utils.remove_weight_norm(module)
-    return model
-
-
-def _dac_arguments() -> set[str]:
-    return set(inspect.signature(import_dac().DAC).parameters)
-
-
-def _product(rates: list[int] | None) -> int:
-    return int(torch.tensor(rates or [2, 4, 8, 8]).prod())
-
-
-def _read(source: CodecSource) -> tuple[dict, dict[str, torch.Tensor]]:
-    """Arguments for dac.DAC, and tensors under its names."""
-    try:
-        if source.config is None:
-            raw = torch.load(source.weights, map_location="cpu", weights_only=True)
-            given, tensors = dict(raw["metadata"]["kwargs"]), dict(raw["state_dict"])
-            # Training runs keep arguments of their own there; dac's loader drops them too.
-            kwargs = {name: given[name] for name in _dac_arguments() & given.keys()}
-        else:
-            from safetensors.torch import load_file
-
-            kwargs, tensors = read_json(source.config), load_file(source.weights)
-        return from_transformers(kwargs, tensors) if is_transformers(kwargs) else (kwargs, tensors)
-    except InputError:
-        raise
-    except Exception as error:  # torch and safetensors raise a dozen kinds for a damaged file.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise InputError(
-            f"{source.weights} is damaged or not a codec: delete it and fetch it again ({reason})."
-        ) from error
-
-
-def _check_tensors(model: nn.Module, tensors: dict[str, torch.Tensor], label: str) -> None:
-    wanted = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
-    given = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    problems = {
-        "missing": sorted(wanted.keys() - given.keys()),
-        "surplus": sorted(given.keys() - wanted.keys()),
-        "misshapen": [
-            f"{name} {given[name]}, not {shape}"
-            for name, shape in wanted.items()
-            if given.get(name, shape) != shape
-        ],
-    }
-    listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in problems.items() if names)
-    if listed:
-        raise InputError(f"The codec from {label} does not match its config. {listed}.")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

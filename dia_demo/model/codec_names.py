@@ -32,17 +32,16 @@ def is_transformers(config: dict) -> bool:
     return config.get("model_type") == "dac" or "downsampling_ratios" in config
 
 
-def from_transformers(config: dict, tensors: dict) -> tuple[dict, dict[str, torch.Tensor]]:
-    """Arguments and names of dac.DAC from those of transformers' DacConfig and DacModel."""
+def from_transformers(config: dict) -> dict:
+    """Arguments of dac.DAC from those of transformers' DacConfig."""
     # DacConfig's defaults are those of dac.DAC but for the rate.
     given = {"sampling_rate": 16000, "downsampling_ratios": [2, 4, 8, 8]} | config
     kwargs = {ours: given[theirs] for theirs, ours in _ARGUMENTS.items() if theirs in given}
     kwargs["decoder_rates"] = list(kwargs["encoder_rates"])[::-1]
-    depth = len(kwargs["encoder_rates"])
-    return kwargs, {_dac_name(name, depth): tensor for name, tensor in tensors.items()}
+    return kwargs
 
 
-def _dac_name(name: str, depth: int) -> str:
+def dac_name(name: str, depth: int) -> str:
     """dac.DAC's name for a tensor of DacModel with `depth` blocks a side; others stay as is."""
     side, _, rest = name.partition(".")
     if side not in _SIDES:
@@ -62,18 +61,24 @@ def _dac_name(name: str, depth: int) -> str:
     return f"{side}.{stack}.{int(match[1]) + 1}.block.{place}"
 
 
-def fold_weight_norm(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Weight norm, old or parametrised, folded: weight = g * v / |v| over all axes but the first.
+def fold_names(shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[str, ...]]:
+    """dac.DAC's names without weight norm, each with the tensors it is made from (see `fold`)."""
+    sources = {name: (name,) for name in shapes}
+    for name, shape in shapes.items():
+        for g_end, v_end in _WEIGHT_NORMS:
+            stem = name.removesuffix(g_end)
+            if stem != name and len(shapes.get(stem + v_end, ())) == len(shape):
+                del sources[name], sources[stem + v_end]
+                sources[stem + "weight"] = (name, stem + v_end)
+    return sources
+
+
+def fold(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """float32 of a tensor, or of (g, v) with weight norm folded: g * v / |v|, norms per first axis.
 
     Salimans and Kingma, https://arxiv.org/abs/1602.07868.
     """
-    folded = dict(tensors)
-    for name, g in tensors.items():
-        for g_end, v_end in _WEIGHT_NORMS:
-            v = tensors.get(name.removesuffix(g_end) + v_end)
-            if name.endswith(g_end) and v is not None and v.ndim == g.ndim:
-                del folded[name], folded[name.removesuffix(g_end) + v_end]
-                folded[name.removesuffix(g_end) + "weight"] = torch._weight_norm(
-                    v.float(), g.float(), 0
-                )
-    return folded
+    if len(tensors) == 1:
+        return tensors[0].float()
+    g, v = tensors
+    return torch._weight_norm(v.float(), g.float(), 0)

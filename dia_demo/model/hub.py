@@ -67,7 +67,7 @@ def _known_missing(name: str, file: str) -> bool:
 
 def fetch_config(name: str) -> Generator[float, None, Path]:
     """The local folder that holds `name`'s config files, its weights not fetched."""
-    folder = (yield from _fetch(name, "config.json", 0.0, 0.0)).parent
+    folder = (yield from fetch_file(name, "config.json", 0.0, 0.0)).parent
     yield from _fetch_if_there(name, "generation_config.json", 0.0, 0.0)
     return folder
 
@@ -83,7 +83,7 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     if index is not None:
         shards = shard_names(index)
         for done, shard in enumerate(shards):
-            yield from _fetch(name, shard, done / len(shards), 1 / len(shards))
+            yield from fetch_file(name, shard, done / len(shards), 1 / len(shards))
         return folder
     for weights in (SAFETENSORS, *PICKLES):
         if (yield from _fetch_if_there(name, weights, 0.0, 1.0)) is not None:
@@ -95,21 +95,21 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
 
 
 def _fetch_if_there(name: str, file: str, start: float, share: float) -> Generator:
-    """Like `_fetch`, but None where the repository (or, offline, the cache) has no such file."""
+    """`fetch_file`, or None where the repository (or, offline, the cache) has no such file."""
     from huggingface_hub import is_offline_mode
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     if _cached(name, file) is None and (is_offline_mode() or _known_missing(name, file)):
         return None
     try:
-        return (yield from _fetch(name, file, start, share))
+        return (yield from fetch_file(name, file, start, share))
     except InputError as error:
         if isinstance(error.__cause__, RemoteEntryNotFoundError):
             return None
         raise
 
 
-def _fetch(name: str, file: str, start: float, share: float) -> Generator[float, None, Path]:
+def fetch_file(name: str, file: str, start: float, share: float) -> Generator[float, None, Path]:
     """One file: from the cache, or fetched in a thread while this yields the fraction done."""
     cached = _cached(name, file)
     if cached is not None:
