@@ -138,7 +138,7 @@ def test_the_context_is_enough_and_no_more(codec, theirs):
     touched = np.flatnonzero(moved) // codec.hop_length
     assert touched.min() >= at - after and touched.max() <= at + before
     # A looser bound would delay the first sound; at the rim, rounding swallows the change.
-    assert touched.min() <= at - after * 0.8 and touched.max() >= at + before * 0.8
+    assert touched.min() <= at - after * 0.75 and touched.max() >= at + before * 0.75
 
 
 def test_a_stream_sounds_early_and_computes_nothing_twice():

@@ -145,7 +145,7 @@ def test_figures_agree_with_the_take_and_with_each_other(engine):
 
 def test_without_audio_no_codec_is_loaded(engine, monkeypatch):
     """--codes alone must work on a machine that has no codec and no way to fetch one."""
-    monkeypatch.setattr(engine_module, "load_codec", lambda *_: pytest.fail("a codec was loaded"))
+    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
     told = stream(load_engine(engine.folder), [make_row()], with_audio=False)[0]
     assert not only(told, AudioChunk)
     result = told[-1].result

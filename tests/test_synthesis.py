@@ -105,7 +105,7 @@ def test_the_same_request_is_the_same_take(synthesis):
 
 def test_a_take_without_audio_holds_the_same_codes(synthesis, monkeypatch):
     expected = say(synthesis, make(synthesis))[-1].result.codes
-    monkeypatch.setattr(engine_module, "load_codec", lambda *_: pytest.fail("a codec was loaded"))
+    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
     fresh = Synthesis(synthesis.settings)
     events = say(fresh, make(synthesis, with_audio=False))
     assert "a" not in letters(events) and events[-1].result.samples is None

@@ -250,9 +250,8 @@ class Synthesis:
             self._warming.join(WARM_UP_POLL_SECONDS)
         if self._runtime != request.runtime or self._engine.closed:
             yield from self._load_engine(request.runtime)
-        if request.with_audio and not self._engine.has_codec:
-            yield Loading("Loading the codec", 0.0)
-            self._engine.load_codec()
+        if request.with_audio:
+            yield from self._engine.open_codec()
 
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit side by side: the old one goes first.
