@@ -23,6 +23,8 @@ FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 SPEEDS = Range(0.5, 2.0)
 
 SILENCE_DB = -60.0
+# Nobody hears a constant offset, and up to here it costs no headroom worth a word (0.4 dB).
+LARGEST_OFFSET = 0.05
 _FULL_SCALE = 0.999
 _SHORT_PROMPT_SECONDS = 3.0
 _PROMPT_RATES = Range(1000, 768000)
@@ -220,7 +222,7 @@ class Health:
         share = f"{100 * self.clipped_fraction:.1f}%"
         found = {
             f"It is clipped: {share} of it lies at full scale.": self.clipped_fraction > 0.001,
-            f"It is offset from zero by {self.dc:+.2f}.": abs(self.dc) > 0.02,
+            f"It is offset from zero by {self.dc:+.2f}.": abs(self.dc) > LARGEST_OFFSET,
             "More than half of it is silence.": self.silent_fraction > 0.5,
             "It is a steady tone or buzz rather than speech.": self.crest_db < 6,
         }

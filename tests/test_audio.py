@@ -233,6 +233,7 @@ def speech_like(seconds=4.0):
 def test_health_names_each_problem():
     good = speech_like()
     assert health(good, RATE).problems() == ()
+    assert health(good + 0.03, RATE).problems() == (), "an offset that nobody hears"
     pause = np.where(np.arange(good.size) > RATE, 0, good).astype("f")
     nan = good.copy()
     nan[0] = np.inf

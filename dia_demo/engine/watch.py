@@ -49,7 +49,7 @@ class Usual:
 
     high_band: float = 0.25
     clipped: float = 0.01
-    dc: float = 0.05
+    dc: float = audio.LARGEST_OFFSET
     crest_db: float = 6.0
 
 

@@ -88,8 +88,7 @@ def failed(message: str) -> Status:
 
 def with_remarks(status: Status, health: Health) -> Status:
     """The status with what one would hear to be wrong with the take."""
-    audible = replace(health, dc=0.0)  # an offset from zero is for engineers: nobody hears it
-    return replace(status, notes=status.notes + tuple(f"Note: {p}" for p in audible.problems()))
+    return replace(status, notes=status.notes + tuple(f"Note: {p}" for p in health.problems()))
 
 
 def explain(error: Exception) -> str:
