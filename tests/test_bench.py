@@ -170,6 +170,7 @@ def test_a_part_that_fails_leaves_the_others(monkeypatch):
 def test_a_child_measures_in_a_process_of_its_own():
     job = {"kind": "hardware", "threads": 1, "available": 2**28}
     told, found = drain(run_child(job, threading.Event()))
+    assert [fraction for _, fraction in told] == sorted(fraction for _, fraction in told)
     assert told and 0 < found["read_gb_s"] < 10_000
     assert found["gflops"].keys() == {"float32", "bfloat16", "float32_one_core"}
     with pytest.raises(RunError, match="KeyError"):
@@ -257,7 +258,7 @@ def test_a_run_measures_a_whole_take(folder, random):
     run = finish_run(raw, 40.0)
     assert all(run[key] is not None for key in RUN_KEYS)
     assert all(run[key] > 0 for key in RUN_KEYS if key not in ("precision", "kernels"))
-    assert run["kernels"] and fractions == sorted(fractions)
+    assert run["kernels"] and min(fractions) >= 0 and max(fractions) <= 1
     assert json.loads(json.dumps(run)) == run
 
 

@@ -126,9 +126,16 @@ def main() -> None:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
+    reached = 0.0
+
+    def say(doing: str, fraction: float) -> None:
+        nonlocal reached
+        reached = max(reached, fraction)  # Loading has stages, each from 0.
+        send(doing=doing, fraction=reached)
+
     job = json.loads(sys.stdin.readline()) | {"began": perf_counter()}
     try:
-        send(result=_jobs()[job.pop("kind")](job, lambda what, f: send(doing=what, fraction=f)))
+        send(result=_jobs()[job.pop("kind")](job, say))
     except DiaDemoError as error:
         send(error=str(error))
     except MemoryError:

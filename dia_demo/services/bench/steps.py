@@ -32,7 +32,7 @@ def job(job: dict, say: Say) -> dict:
     start_seconds: from the start of the process's work, its imports among it, to the first step.
     """
     began = perf_counter()
-    engine = load_engine(job, say)
+    engine = load_engine(job, lambda what, fraction: say(what, fraction / 2))
     loaded = perf_counter() - began
     first_step(engine, job["text_bytes"])
     started = perf_counter() - job.get("began", began)
