@@ -14,7 +14,7 @@ TOP_FILES = dict.fromkeys(
     ("cli", "cli_parts", "cli_compare", "cli_device", "cli_bench", "__main__"), "cli"
 )
 # Layers from left to right; those of one set may not import each other.
-ORDER = [{"base"}, {"model"}, {"engine"}, {"services"}, {"ui", "cli"}, {"app"}]
+ORDER = [{"base"}, {"kernels"}, {"model"}, {"engine"}, {"services"}, {"ui", "cli"}, {"app"}]
 HEAVY = ("torch", "gradio", "transformers", "dac", "matplotlib", "librosa")
 
 SOURCES = sorted(PACKAGE.rglob("*.py")) + [ROOT / "app.py"]
