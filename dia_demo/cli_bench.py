@@ -182,6 +182,9 @@ def _quality(quality: dict | None) -> Iterator[str]:
         return
     yield f"Beside float32, on {quality['steps']} steps of {quality['takes']} takes of its own:"
     for precision, found in quality["precisions"].items():
+        if "error" in found:
+            yield f"  {precision:<9} failed: {found['error']}"
+            continue
         heard = found.get("word_error")
         told = "" if heard is None else f", words wrong {heard:.1%}"
         kl = ", ".join(f"{one:.1e}" for one in found["kl"])

@@ -17,6 +17,7 @@ from dia_demo.engine.devices import SMALL_WEIGHTS, decoder_weights
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run
 from dia_demo.engine.rows import Row
+from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.dia import Dia
 from dia_demo.script import encode_script
@@ -40,38 +41,58 @@ class Forced:
 
 
 def job(job: dict, say: Say) -> dict:
-    """KL and top-1 agreement by channel for each precision of the job, and word error."""
-    precisions = [REFERENCE, *(one for one in job["precisions"] if one not in (REFERENCE, "auto"))]
-    share = 1 / len(precisions)
-    takes: list[Forced] = []
-    expected: list[Tensor] = []
-    found, note = {}, None
+    """KL and top-1 agreement by channel for each precision of the job, and word error.
+
+    A precision that fails has an "error" in their place; float32 must not fail.
+    """
+    asked = (one for one in job["precisions"] if one not in (REFERENCE, "auto"))
+    precisions = [REFERENCE, *asked]
+    comparison, found = _Comparison(job), {}
     for number, precision in enumerate(precisions):
 
         def tell(what: str, fraction: float, done=number, name=precision) -> None:
-            say(f"{name}: {what}", (done + fraction) * share)
+            say(f"{name}: {what}", (done + fraction) / len(precisions))
 
-        engine = load_engine(job | {"precision": precision}, lambda what, f: tell(what, f / 5))
-        if not takes:
+        try:
+            found[precision] = comparison.measure(precision, tell)
+        except (DiaDemoError, RuntimeError) as error:
+            if precision == REFERENCE:
+                raise
+            found[precision] = {"error": str(error)}
+    return {
+        "reference": REFERENCE,
+        "takes": len(comparison.takes),
+        "steps": sum(len(take.codes) for take in comparison.takes),
+        "precisions": found,
+        "word_error_note": comparison.note,
+    }
+
+
+class _Comparison:
+    """float32's takes and logits, and every further precision beside them."""
+
+    def __init__(self, job: dict) -> None:
+        self.job = job
+        self.takes: list[Forced] = []
+        self.expected: list[Tensor] = []
+        self.note: str | None = None
+
+    def measure(self, precision: str, tell: Say) -> dict:
+        """The figures of one precision; the first must be float32."""
+        job = self.job | {"precision": precision}
+        engine = load_engine(job, lambda what, fraction: tell(what, fraction / 5))
+        if not self.takes:
             tell("making takes", 0.2)
-            takes = make_takes(engine)
+            self.takes = make_takes(engine)
         tell("the same codes again", 0.4)
-        logits = [forced_logits(engine.model, take) for take in takes]
-        expected = expected or logits
-        found[precision] = compare(expected, logits, takes, engine.config.num_codes)
+        logits = [forced_logits(engine.model, take) for take in self.takes]
+        self.expected = self.expected or logits
+        found = compare(self.expected, logits, self.takes, engine.config.num_codes)
         if job["model"] == EMBEDDED and not job.get("random"):
             tell("listening", 0.6)
             count = job.get("sentences", len(words.SENTENCES))
-            found[precision]["word_error"], note = heard_error(engine, count)
-        del engine, logits
-    steps = sum(len(take.codes) for take in takes)
-    return {
-        "reference": REFERENCE,
-        "takes": len(takes),
-        "steps": steps,
-        "precisions": found,
-        "word_error_note": note,
-    }
+            found["word_error"], self.note = heard_error(engine, count)
+        return found
 
 
 # Teacher-forced
