@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -224,6 +225,12 @@ FAULTS = {
     "NaN mid-take": Fault(on_linear(late_nan)),
     "device lost mid-take": Fault(on_linear(late_error)),
 }
+
+
+def as_written(file: Path) -> FaultyBackend:
+    """The fault that a file names just now, as "NAME@STEPS": steps before a late one begins."""
+    name, late = file.read_text().split("@")
+    return FaultyBackend(name, int(late))
 
 
 class ThreadProcess(DeviceProcess):

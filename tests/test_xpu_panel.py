@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,13 +21,13 @@ from dia_demo.engine import remote
 from dia_demo.engine.devices import XpuStatus, _why_no_xpu, xpu_status
 from dia_demo.engine.events import Finished
 from dia_demo.engine.selfcheck import child
-from dia_demo.engine.selfcheck.report import STAGES, Race
+from dia_demo.engine.selfcheck.report import STAGES, Race, Report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import build, form, generate_tab
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.live import LiveAudio
-from dia_demo.ui.xpu_panel import XpuHandlers, toggle_state
+from dia_demo.ui.xpu_panel import Panel, XpuHandlers, readme_section, toggle_state
 
 PAGE = SimpleNamespace(session_hash="page")
 
@@ -54,8 +56,7 @@ def names(cls) -> SimpleNamespace:
 
 
 def check(synthesis, folder) -> list[dict]:
-    panel = SimpleNamespace(toggle="toggle", check="check", stop="stop", report="report")
-    return list(XpuHandlers(synthesis, panel).check(PAGE, str(folder), "auto"))
+    return list(XpuHandlers(synthesis, names(Panel)).check(PAGE, str(folder), "auto"))
 
 
 def generate(synthesis, **changes) -> list[dict]:
@@ -81,7 +82,12 @@ def test_here_it_is_off_labelled_and_says_exactly_why():
     assert toggle.label == "Intel XPU (experimental)" and toggle.value is False
     assert not toggle.interactive and toggle.info == f"Off: {xpu_status().reason}"
     assert "no XPU support" in toggle.info and "install the XPU build" in toggle.info
-    assert "Experimental: " in found["xpu-why"].value and "README" in found["xpu-why"].value
+    assert "Experimental: " in found["xpu-why"].value
+    assert '<a href="#xpu-readme">README' in found["xpu-why"].value and found["xpu-readme"]
+    section = readme_section()
+    for words in ("0.08x realtime", "nine stages", "Not tested", "send report.json", "| card,"):
+        assert words in section
+    assert "## " not in section
     assert not found["xpu-report"].visible and not found["on-cpu"].visible
 
 
@@ -161,15 +167,28 @@ def test_a_failed_check_names_the_fault_and_keeps_the_toggle_closed(folder, tmp_
     assert '<tr class="fail">' in last["report"]
 
 
-def test_stop_ends_the_check_and_frees_the_buttons(folder, tmp_path):
-    panel = SimpleNamespace(toggle="toggle", check="check", stop="stop", report="report")
-    handlers = XpuHandlers(service(stand_in("slow device"), folder, tmp_path), panel)
+def test_the_report_can_be_saved_from_the_page(folder, tmp_path):
+    """What a bug report should hold, whether or not the check has passed."""
+    fault = "zeros from linears at one shape only"
+    for accelerator in (stand_in(fault), stand_in(late=10**9)):
+        updates = check(service(accelerator, folder, tmp_path), folder)
+        assert not updates[0]["save"]["interactive"]
+        (save,) = [update["save"] for update in updates[1:] if "save" in update]
+        told = json.loads(Path(save["value"]).read_text())
+        assert save["interactive"] and len(told["stages"]) == 9
+        assert told["passed"] == (not accelerator.store.find(Report.from_dict(told).key).problems)
+
+
+@pytest.mark.parametrize("how", ["stop", "closed"])
+def test_stop_or_a_closed_page_ends_the_check_and_frees_the_buttons(folder, tmp_path, how):
+    handlers = XpuHandlers(service(stand_in("slow device"), folder, tmp_path), names(Panel))
     updates = handlers.check(PAGE, str(folder), "auto")
     next(updates)
     next(updates)
-    handlers.stop(PAGE)
+    getattr(handlers, how)(PAGE)
     last = list(updates)[-1]
     assert "stopped" in last["report"] and last["check"]["interactive"]
+    assert "toggle" not in last, "it stays closed, as it was when the check began"
 
 
 # A run that fails

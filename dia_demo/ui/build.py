@@ -63,7 +63,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         wire_run(parts, handlers)
         wire_form(parts, handlers)
         chosen = [parts.fields["model"], parts.fields["precision"]]
-        xpu_panel.wire(parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
+        xpu_panel.wire(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
         bench = machine_tab.MachineHandlers(synthesis, machine)
         machine_tab.wire(machine, parts.fields["model"], bench)
         page.unload(bench.closed)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
 
 import gradio as gr
 
@@ -18,27 +20,24 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import present
 from dia_demo.ui.sessions import Sessions
 
-LABEL = "Intel XPU (experimental)"
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+TITLE = "Intel XPU (experimental)"
 WHY = (
     "Experimental: earlier projects got distorted speech from Intel GPUs without an error being "
     "raised, so this one must prove its numbers on your card first."
 )
-MORE = (
-    "In those projects every form of it was tried, from Intel's extension to float32 with the "
-    "codec on the CPU: distorted sound each time, at 0.08x realtime. Here nine stages compare the "
-    "card with the CPU, number by number, before a take may run on it, and a run that goes wrong "
-    "is dropped whole. Read more in the README under “Intel XPU (experimental)”."
-)
+README = ASSETS.parent / "README.md"
 WORDS = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "not run"}
 
 
 @dataclass(frozen=True)
 class Panel:
-    """`toggle` is the form's own field; check, stop and report are seen where a card is."""
+    """`toggle` is the form's own field; the others are seen where a card is."""
 
     toggle: gr.Checkbox
     check: gr.Button
     stop: gr.Button
+    save: gr.DownloadButton
     report: gr.HTML
 
 
@@ -51,20 +50,33 @@ def lay_out(synthesis: Synthesis) -> Panel:
     interactive, info = toggle_state(status, report)
     with gr.Column(elem_id="xpu-area", min_width=0):
         toggle = gr.Checkbox(
-            label=LABEL, info=info, value=False, interactive=interactive, elem_id="xpu"
+            label=TITLE, info=info, value=False, interactive=interactive, elem_id="xpu"
         )
         gr.HTML(
-            f'<p class="xpu-why">{escape(WHY)}</p>'
-            f"<details><summary>Why, and what is checked</summary><p>{escape(MORE)}</p></details>",
+            f'<p class="xpu-why">{escape(WHY)} <a href="#xpu-readme">README: {TITLE}</a></p>',
             elem_id="xpu-why",
-            js_on_load=None,
+            js_on_load=(ASSETS / "xpu.js").read_text(encoding="utf-8"),
         )
+        with gr.Accordion(f"README: {TITLE}", open=False, elem_id="xpu-readme"):
+            gr.Markdown(readme_section())
         with gr.Row(visible=status.usable):
             check = gr.Button("Run the self-check", size="sm", elem_id="xpu-check")
             stop = gr.Button("Stop the check", size="sm", interactive=False, elem_id="xpu-stop")
+            save = gr.DownloadButton(
+                "Save the report", size="sm", interactive=False, elem_id="xpu-save"
+            )
         shown = "" if report is None else stages_html(report, report.headline())
         html = gr.HTML(shown, visible=status.usable, elem_id="xpu-report", js_on_load=None)
-    return Panel(toggle, check, stop, html)
+    return Panel(toggle, check, stop, save, html)
+
+
+def readme_section() -> str:
+    """What the README says of it: what others tried, what is checked, what was not, how to report.
+    Empty where the README did not come along."""
+    if not README.is_file():
+        return "The README did not come along with this copy of the program."
+    _, _, rest = README.read_text(encoding="utf-8").partition(f"\n## {TITLE}\n")
+    return rest.partition("\n## ")[0].strip()
 
 
 def toggle_state(status: XpuStatus, report: Report | None) -> tuple[bool, str]:
@@ -124,13 +136,17 @@ class XpuHandlers:
         """Run the self-check with the model on the page; the report grows as it goes."""
         panel, status = self.panel, self.synthesis.accelerator("xpu").status()
         off = gr.update(value=False, interactive=False)
-        yield {panel.check: gr.update(interactive=False), panel.toggle: off} | {
-            panel.stop: gr.update(interactive=True)
+        yield {
+            panel.check: gr.update(interactive=False),
+            panel.toggle: off,
+            panel.stop: gr.update(interactive=True),
+            panel.save: gr.update(value=None, interactive=False),
         }
         update: dict = {}
         with self.sessions.run(request.session_hash) as cancel:
             try:
                 report = yield from self._checked(model, precision, cancel)
+                yield self._saved(report)
                 able, info = toggle_state(status, report)
                 update[panel.report] = stages_html(report, report.headline())
                 update[panel.toggle] = gr.update(interactive=able, info=info)
@@ -142,6 +158,13 @@ class XpuHandlers:
             panel.check: gr.update(interactive=True),
             panel.stop: gr.update(interactive=False),
         }
+
+    def _saved(self, report: Report) -> dict:
+        """The report as a file that can be had: gradio keeps a copy of its own."""
+        home = self.synthesis.settings.takes_folder
+        home.mkdir(parents=True, exist_ok=True)
+        file = Path(tempfile.mkdtemp(prefix="report-", dir=home)) / "xpu-report.json"
+        return {self.panel.save: gr.update(value=str(report.save(file)), interactive=True)}
 
     def _checked(self, model: str, precision: str, cancel) -> Iterator[dict]:
         started = self.synthesis.settings.runtime
@@ -166,15 +189,22 @@ class XpuHandlers:
         self.sessions.stop(request.session_hash)
         return gr.update(interactive=False)
 
+    def closed(self, request: gr.Request) -> None:
+        """The page was closed: nobody waits for its check any more."""
+        self.sessions.stop(request.session_hash)
+
 
 def _sentence(text: str) -> str:
     return f'<p class="xpu-headline" role="status" aria-live="polite">{escape(text)}</p>'
 
 
-def wire(panel: Panel, on_cpu: gr.Button, handlers: XpuHandlers, chosen: list) -> None:
-    """The check's two buttons, and the offer of the same take on the CPU. chosen: model and
-    precision as the page has them."""
-    outputs = [panel.toggle, panel.check, panel.stop, panel.report]
+def wire(
+    page: gr.Blocks, panel: Panel, on_cpu: gr.Button, handlers: XpuHandlers, chosen: list
+) -> None:
+    """The check's buttons, and the offer of the same take on the CPU. chosen: model and precision
+    as the page has them."""
+    outputs = [panel.toggle, panel.check, panel.stop, panel.save, panel.report]
+    page.unload(handlers.closed)
     private = {"api_visibility": "private", "show_progress": "hidden"}
     panel.check.click(handlers.check, chosen, outputs, **private)
     panel.stop.click(handlers.stop, None, panel.stop, queue=False, **private)

@@ -1,0 +1,8 @@
+// The link under the XPU toggle opens the README's section below it.
+element.querySelector("a").addEventListener("click", (event) => {
+  event.preventDefault();
+  const fold = document.querySelector("#xpu-readme button.label-wrap");
+  if (!fold.classList.contains("open")) fold.click();
+  fold.focus();
+  fold.scrollIntoView({ block: "nearest" });
+});
