@@ -42,8 +42,7 @@ def test_kernel_equals_the_product(kernel, precision, slots, outputs, inputs):
     x = x if precision == "float32" else x.bfloat16()
     with torch.inference_mode():
         try:
-            run = kernel.product(kernel.build(weight, precision), threads=2)
-            found = run(x)
+            found = kernel.run(kernel.build(weight, precision), x, threads=2)
         except (RuntimeError, AttributeError, NotImplementedError) as reason:
             pytest.skip(f"{kernel.name} does not run on this machine: {reason}")
     expected = x.double() @ as_kept(weight, precision).t()
@@ -60,7 +59,7 @@ def test_an_outlier_among_the_activations_spoils_its_own_group_alone(precision):
     weight, x = torch.randn(64, 512), torch.randn(2, 512)
     x[:, 100] = 1000.0
     try:
-        found = kernel.product(kernel.build(weight, precision), threads=1)(x)
+        found = kernel.run(kernel.build(weight, precision), x, threads=1)
     except NotImplementedError as reason:
         pytest.skip(str(reason))
     kept = as_kept(weight, precision)

@@ -10,26 +10,17 @@ from collections.abc import Sequence
 from dia_demo import machine
 from dia_demo.config import PRECISIONS, ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.model.linear import decoder_weights
 
-# Bytes of one weight of the linears that a step reads, and of one elsewhere: fewer than 16 bits are
-# for the step alone. Scales are counted in.
+# Bytes of one weight of the linears that a step reads, and of one elsewhere, which keeps 8 bits at
+# least (embeddings 16). Scales are counted in.
 STEP_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.002, "int4": 0.532}
-OTHER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 2.0, "int4": 2.0}
+OTHER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.1, "int4": 1.1}
 # Python with torch and what the app imports; a codec of Descript's size at work, and a small one.
 PROGRAM, CODEC, SMALL_CODEC = 450_000_000, 450_000_000, 150_000_000
 # Caches and activations of one long take with guidance, per layer and width of the decoder.
 WORKING_POSITIONS = 1600
 DESCRIPT_CHANNELS = 9
-
-
-def decoder_weights(config: ModelConfig) -> int:
-    """Weights of the linears that every decoder step reads."""
-    d = config.decoder
-    self_attention = (2 * d.num_heads + 2 * d.num_kv_heads) * d.head_dim * d.hidden_size
-    cross_attention = 2 * d.cross_num_heads * d.cross_head_dim * d.hidden_size
-    mlp = 3 * d.hidden_size * d.intermediate_size
-    head = d.num_channels * d.vocab_size * d.hidden_size
-    return d.num_layers * (self_attention + cross_attention + mlp) + head
 
 
 def other_weights(config: ModelConfig) -> int:

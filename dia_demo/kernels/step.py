@@ -125,13 +125,14 @@ def _linear(
 
 
 @compiled()
-def linear_alone(me, frames, kind, weights, outputs, inputs):
-    """Member `me`'s part of one linear, from the frame's x to its wide buffer."""
+def linear_alone(me, frames, kind, weights, outputs, inputs, times):
+    """Member `me`'s part of one linear, from the frame's x to its wide buffer, `times` times."""
     frame = frames[0]
-    _linear(
-        frame, me, kind, weights, outputs, inputs, frame.x, frame.x_stride, AS_IT_IS, 0, frame.wide,
-        frame.wide_stride, True,
-    )  # fmt: skip
+    for _ in range(times):
+        _linear(
+            frame, me, kind, weights, outputs, inputs, frame.x, frame.x_stride, AS_IT_IS, 0,
+            frame.wide, frame.wide_stride, True,
+        )  # fmt: skip
 
 
 @compiled()

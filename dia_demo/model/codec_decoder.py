@@ -7,6 +7,7 @@ out), a row lying together in memory; T counts frames at the decoder's start, sa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from math import ceil, prod
 
@@ -14,16 +15,19 @@ import torch
 from torch import Tensor
 
 from dia_demo.model.codec_forms import Choice, choose
-from dia_demo.model.snake import Snake
+from dia_demo.model.snake import Snake, snake_kind
 
 DILATIONS = (1, 3, 9)
-# Weights are packed for blocks of this many frames. Blocks of half as many read them in the same
-# order; far fewer would have them all rearranged at every call, so those are filled up with zeros.
+# Weights are packed for blocks of this many frames. What comes at a take's ends is filled up with
+# zeros to whole steps: oneDNN compiles for every new length, and for far shorter ones it would
+# rearrange all weights at every call.
 USUAL_FRAMES = 32
-FEWEST_FRAMES = 16
+STEP_FRAMES = 16
 # By layer: its rows for next time.
 Kept = dict[object, Tensor]
 Read = Callable[[str], Tensor]
+
+log = logging.getLogger(__name__)
 
 
 class OverTime:
@@ -41,26 +45,32 @@ class OverTime:
     ) -> None:
         self.outputs, self.inputs, kernel = weight_OIK.shape
         self.reach, self.zeros, self.snake = dilation * (kernel - 1), zeros, snake
-        self.fewest = rows * FEWEST_FRAMES // USUAL_FRAMES
+        self.step = rows * STEP_FRAMES // USUAL_FRAMES
         self.convolution = choice.build(weight_OIK, bias_O, rows, dilation)
 
     def __call__(self, x_TI: Tensor, kept: Kept, last: bool) -> Tensor:
         """The rows that can be computed now, of the activated x where there is an activation."""
+        out_TO, ready = self.compute(x_TI, kept, last)
+        return out_TO[:ready]
+
+    def compute(self, x_TI: Tensor, kept: Kept, last: bool) -> tuple[Tensor, int]:
+        """Whole steps of rows, and how many of them are rows of the stream."""
         before = kept.get(self)
         if before is None:
             before = x_TI.new_zeros(self.zeros, self.inputs)
         start, end = len(before), len(before) + len(x_TI)
         stop = end + (self.zeros if last else 0)
-        rows = x_TI.new_empty(max(stop, self.reach + self.fewest), self.inputs)
+        ready = max(0, stop - self.reach)
+        steps = -(-ready // self.step)
+        rows = x_TI.new_empty(max(stop, self.reach + steps * self.step), self.inputs)
         rows[:start] = before
         if self.snake is None:
             rows[start:end] = x_TI
         else:
             self.snake(x_TI, rows[start:end])
         rows[end:] = 0
-        ready = max(0, stop - self.reach)
         kept[self] = rows[ready:stop].clone()
-        return self.convolution(rows)[:ready] if ready else x_TI.new_empty(0, self.outputs)
+        return (self.convolution(rows) if ready else x_TI.new_empty(0, self.outputs)), ready
 
 
 class Upsample:
@@ -99,14 +109,15 @@ class ResidualUnit:
         self.narrow = choice.build(read(f"{name}.3.weight"), read(f"{name}.3.bias"), rows)
 
     def __call__(self, x_TC: Tensor, kept: Kept, last: bool) -> Tensor:
-        inner_TC = self.wide(x_TC, kept, last)
-        self.snake(inner_TC)
-        if self in kept:
-            x_TC = torch.cat([kept[self], x_TC])
-        out_TC, kept[self] = x_TC[: len(inner_TC)], x_TC[len(inner_TC) :].clone()
-        if len(out_TC):
-            self.narrow.add(inner_TC, out_TC)
-        return out_TC
+        inner_TC, ready = self.wide.compute(x_TC, kept, last)
+        before = kept.get(self, x_TC[:0])
+        filling = x_TC.new_zeros(max(0, len(inner_TC) - len(before) - len(x_TC)), x_TC.shape[1])
+        out_TC = torch.cat([before, x_TC, filling])
+        kept[self] = out_TC[ready : len(before) + len(x_TC)].clone()
+        if ready:
+            self.snake(inner_TC)
+            self.narrow.add(inner_TC, out_TC[: len(inner_TC)])
+        return out_TC[:ready]
 
 
 class Codebooks:
@@ -138,6 +149,7 @@ class Decoder:
     ) -> None:
         """read: a tensor in float32 by dac.DAC's name, weight norm folded. work: `decoder_work`."""
         gflop_per_second = 2e-9 * sum(work.values()) * frames_per_second
+        log.info("the codec's activation: %s", snake_kind())  # Compiled now, not in the first take.
         heaviest = max(work, key=work.get)  # One of kernel 7: they do nine tenths of the work.
         self.choice = choose(read(heaviest), gflop_per_second, precision)
         self.codebooks = Codebooks(read, num_codebooks)

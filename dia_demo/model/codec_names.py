@@ -79,6 +79,6 @@ def fold(tensors: list[torch.Tensor]) -> torch.Tensor:
     Salimans and Kingma, https://arxiv.org/abs/1602.07868.
     """
     if len(tensors) == 1:
-        return tensors[0].float()
+        return tensors[0].to(torch.float32, copy=True)  # A mapped file is let go.
     g, v = tensors
     return torch._weight_norm(v.float(), g.float(), 0)

@@ -31,12 +31,16 @@ from dia_demo.model.dia import Dia
 
 # One utterance with guidance: the conditional and the unconditional half.
 TRIAL_SLOTS = 2
-TRIAL_REPEATS = 7
+TRIAL_REPEATS, TRIAL_TIMES = 5, 8
 # A trial is noisy, and two kernels round differently: unless it is clearly slower, the first of
 # KERNELS is taken, so that a seed gives the same take after every start.
 SLOWER_BY = 1.3
 # Relative L2 error against float64 that a kernel may add to what its precision loses anyway.
 LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.53}
+# Weights of fewer bytes stay in a processor's cache: a second thread then gains less than it costs
+# to wait for it, above all where other programs want its core.
+CACHED_BYTES = 32 * 2**20
 # What the logits keep where the rest has fewer bits.
 WIDEST = {"int4": "int8"}
 
@@ -78,18 +82,19 @@ class PackedInt8Linear(nn.Module):
 
     def __init__(self, weight_NK: Tensor, precision: str) -> None:
         super().__init__()
-        if weight_NK.shape[0] % 64 or weight_NK.shape[1] % 64:
-            # It reads past the end of other shapes.
-            raise NotImplementedError(f"not for the shape {list(weight_NK.shape)}")
-        weight_NK = weight_NK.float()
+        self.outputs, self.inputs = weight_NK.shape
+        # It reads past the end of shapes that are not whole.
+        whole = (0, -self.inputs % 64, 0, -self.outputs % 64)
+        weight_NK = nn.functional.pad(weight_NK.float(), whole)
         scale = weight_NK.abs().amax(1).div_(127).clamp_(min=1e-30)
         self.weight = (weight_NK / scale[:, None]).round_().to(torch.int8)
         self.scale = scale.bfloat16()
 
     def forward(self, x: Tensor) -> Tensor:
-        flat = x.reshape(-1, x.shape[-1]).bfloat16()
-        out = torch._weight_int8pack_mm(flat, self.weight, self.scale)
-        return out.view(*x.shape[:-1], -1).to(x.dtype)
+        flat = x.reshape(-1, self.inputs).bfloat16()
+        flat = nn.functional.pad(flat, (0, self.weight.shape[1] - self.inputs))
+        out = torch._weight_int8pack_mm(flat, self.weight, self.scale)[:, : self.outputs]
+        return out.reshape(*x.shape[:-1], self.outputs).to(x.dtype)
 
 
 @dataclass(frozen=True)
@@ -110,17 +115,18 @@ class Kernel:
         width = WIDEST.get(precision, precision) if name.endswith("logits_dense") else precision
         return self.build(weight_NK, width)
 
-    def product(self, linear: nn.Module, threads: int) -> Callable[[Tensor], Tensor]:
-        """The linear as a step runs it."""
+    def run(self, linear: nn.Module, x: Tensor, threads: int, times: int = 1) -> Tensor:
+        """x [rows, inputs] through a linear as a step runs it, so many times."""
         if not self.compiled:
-            return linear
+            for _ in range(times):
+                out = linear(x)
+            return out
         from dia_demo.kernels.emit import dot_lanes
         from dia_demo.model.native import product
 
         if self.use_dot and not dot_lanes():
             raise NotImplementedError("this processor multiplies no bytes")
-
-        return partial(product, linear, threads=threads, use_dot=self.use_dot)
+        return product(linear, x, threads, self.use_dot, times)
 
     def arm(self, model: Dia, threads: int) -> None:
         """Have `model`, whose linears this kernel built, run its steps; compiles where needed."""
@@ -145,9 +151,10 @@ KERNELS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel a model runs with. `milliseconds` of each one tried, on one linear."""
+    """The kernel a model runs with, and its threads. `milliseconds` of each tried on one linear."""
 
     kernel: Kernel
+    threads: int
     milliseconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -184,6 +191,21 @@ def step_linears(model: Dia) -> Iterator[str]:
     yield "decoder.logits_dense"
 
 
+def decoder_weights(config: ModelConfig) -> int:
+    """Weights of the linears that every decoder step reads."""
+    d = config.decoder
+    self_attention = (2 * d.num_heads + 2 * d.num_kv_heads) * d.head_dim * d.hidden_size
+    cross_attention = 2 * d.cross_num_heads * d.cross_head_dim * d.hidden_size
+    mlp = 3 * d.hidden_size * d.intermediate_size
+    head = d.num_channels * d.vocab_size * d.hidden_size
+    return d.num_layers * (self_attention + cross_attention + mlp) + head
+
+
+def step_threads(config: ModelConfig, precision: str, threads: int) -> int:
+    """Threads that run a step together, of those granted."""
+    return 1 if decoder_weights(config) * BYTES[precision] < CACHED_BYTES else threads
+
+
 def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
     """The kernel for a model of this shape: remembered, or found by timing each on one linear.
 
@@ -195,7 +217,7 @@ def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
     remembered = _remembered().get(key)
     candidates = {kernel.name: kernel for kernel in KERNELS if precision in kernel.precisions}
     if remembered and remembered["name"] in candidates:
-        return Choice(candidates[remembered["name"]], remembered["milliseconds"])
+        return Choice(candidates[remembered["name"]], threads, remembered["milliseconds"])
     if not can_compile():
         candidates = {n: kernel for n, kernel in candidates.items() if not kernel.compiled}
     milliseconds = _try_all(candidates.values(), shape, precision, threads)
@@ -207,7 +229,7 @@ def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
     clearly_fast = SLOWER_BY * min(milliseconds.values())
     name = next(name for name, took in milliseconds.items() if took <= clearly_fast)
     _remember(key, {"name": name, "milliseconds": milliseconds})
-    return Choice(candidates[name], milliseconds)
+    return Choice(candidates[name], threads, milliseconds)
 
 
 @torch.inference_mode()
@@ -220,14 +242,13 @@ def _try_all(kernels, shape: tuple[int, int], precision: str, threads: int) -> d
     for kernel in kernels:
         try:
             linear = kernel.build(weight, precision)
-            run = kernel.product(linear, threads)
             expected = x.double() @ _as_kept(weight, precision).t()
-            error = (run(x).double() - expected).norm() / expected.norm()
+            error = (kernel.run(linear, x, threads).double() - expected).norm() / expected.norm()
         except (RuntimeError, AttributeError, NotImplementedError, ImportError) as reason:
             log.info("kernel %s does not run here: %s", kernel.name, reason)
             continue
         if error <= LARGEST_ERROR[precision]:
-            milliseconds[kernel.name] = _fastest(run, x)
+            milliseconds[kernel.name] = _fastest(partial(kernel.run, linear, x, threads))
         else:
             log.warning("kernel %s is off by %.1e here and is not used", kernel.name, error)
     return milliseconds
@@ -239,14 +260,14 @@ def _as_kept(weight_NK: Tensor, precision: str) -> Tensor:
     return kept.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
 
 
-def _fastest(run: Callable[[Tensor], Tensor], x: Tensor) -> float:
-    """Milliseconds of the best of a few calls."""
-    times = []
+def _fastest(run: Callable[[int], object]) -> float:
+    """Milliseconds for one of TRIAL_TIMES, in the best of a few calls."""
+    took = []
     for _ in range(TRIAL_REPEATS):
         began = perf_counter()
-        run(x)
-        times.append(perf_counter() - began)
-    return 1000 * min(times)
+        run(TRIAL_TIMES)
+        took.append(perf_counter() - began)
+    return 1000 * min(took) / TRIAL_TIMES
 
 
 def _key(shape: tuple[int, int], precision: str, threads: int) -> str:

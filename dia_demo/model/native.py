@@ -136,8 +136,11 @@ class NativeStep:
         self._logits = logits.unflatten(1, (config.num_channels, config.vocab_size))
 
 
-def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool) -> Tensor:
-    """x [rows, inputs] through one linear as a step runs it; float32 [rows, outputs]."""
+def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
+    """x [rows, inputs] through one linear as a step runs it; float32 [rows, outputs].
+
+    times: how often it is done, for measuring.
+    """
     rows, inputs = x.shape
     team, frame = team_of(threads), np.zeros(1, FRAME)
     given = torch.zeros(rows, _whole(inputs))
@@ -158,7 +161,8 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool) -> Tens
         "scratch_size": 4 * scratch.shape[1],
     }.items():
         frame[name] = value
-    team.run(linear_alone, frame, linear.kind, linear.blocks.data_ptr(), linear.outputs, inputs)
+    blocks = linear.blocks.data_ptr()
+    team.run(linear_alone, frame, linear.kind, blocks, linear.outputs, inputs, times)
     return out[:, : linear.outputs]
 
 

@@ -11,7 +11,7 @@ import torch
 from dia_demo.config import ModelConfig
 from dia_demo.model import checkpoint, prepared
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import Choice, choose
+from dia_demo.model.linear import Choice, choose, step_threads
 
 # Work to tell of: what is being done, and the fraction of it that is done.
 Stages = Generator[tuple[str, float], None, "Ready"]
@@ -39,7 +39,7 @@ def load_ready(folder: Path, precision: str, threads: int) -> Stages:
         model = yield from _told(
             "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
         )
-        return (yield from _arm(model, choice, threads))
+        return (yield from _arm(model, choice))
     file, note = prepared.prepared_file(folder, precision), ""
     model = yield from _told("Loading", prepared.read(file, config, precision))
     if model is None:
@@ -47,7 +47,7 @@ def load_ready(folder: Path, precision: str, threads: int) -> Stages:
         model = yield from _told(f"Loading, in {precision}", loading)
         yield "Keeping the prepared weights for the next start", 0.0
         note = prepared.keep(model, file, precision)
-    return (yield from _arm(model, choice, threads, note))
+    return (yield from _arm(model, choice, note))
 
 
 def random_ready(config: ModelConfig, precision: str, threads: int, seed: int = 0) -> Stages:
@@ -55,13 +55,13 @@ def random_ready(config: ModelConfig, precision: str, threads: int, seed: int = 
     choice = yield from _choose(config, precision, threads)
     making = checkpoint.load_random(config, precision, choice.kernel, seed)
     model = yield from _told("Making random weights", making)
-    return (yield from _arm(model, choice, threads))
+    return (yield from _arm(model, choice))
 
 
 def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
     torch.set_num_threads(threads)
     yield "Choosing the fastest kernels for this processor", 0.0
-    return choose(config, precision, threads)
+    return choose(config, precision, step_threads(config, precision, threads))
 
 
 def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:
@@ -73,8 +73,8 @@ def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:
         yield what, fraction
 
 
-def _arm(model: Dia, choice: Choice, threads: int, note: str = "") -> Stages:
+def _arm(model: Dia, choice: Choice, note: str = "") -> Stages:
     if choice.kernel.compiled:
         yield "Building the decoder for this processor, kept for the next start", 0.0
-    choice.kernel.arm(model, threads)
+    choice.kernel.arm(model, choice.threads)
     return Ready(model, choice, note)
