@@ -26,6 +26,7 @@ COLUMNS: Sequence[tuple[str, str, Callable[[dict], str]]] = (
     ("GB/step", ">", lambda run: f"{run['gb_per_step']:.3f}"),
     ("limit ms", ">", lambda run: _or_dash(run["limit_ms"], ".1f")),
     ("achieved", ">", lambda run: _or_dash(run["achieved"], ".0%")),
+    ("then", ">", lambda run: _or_dash(run.get("achieved_then"), ".0%")),
     ("tokens", ">", lambda run: f"{run['realtime_tokens']:.3g}x"),
     ("codec", ">", lambda run: _or_dash(run["realtime_codec"], ".3g", "x")),
     ("whole", ">", lambda run: f"{run['realtime_whole']:.3g}x"),
@@ -201,8 +202,9 @@ def _explained(runs: Sequence[dict]) -> Iterator[str]:
         return
     if any(map(bound_by_memory, runs)):
         yield (
-            "A step must read its weights once: GB/step over the machine's GB/s is the limit, and "
-            "achieved is the share of it that was reached."
+            "A step must read its weights once: GB/step over the machine's best GB/s is the limit, "
+            "achieved the share of it that was reached; then counts by the bandwidth that was "
+            "usual right after the run's own steps."
         )
     else:
         yield (

@@ -5,8 +5,10 @@ numba's kernels are used where it is installed, torch's otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from time import perf_counter
 
 import numpy as np
@@ -63,7 +65,32 @@ def read_bandwidth(
 
     size: bytes of the buffer, chosen by what is available where it is left out.
     """
-    buffer = torch.ones((size or buffer_bytes(available)) // 4)
+    with _sums(threads, size or buffer_bytes(available)) as (nbytes, sums):
+        rates = {name: nbytes / _best_seconds(run) / 1e9 for name, run in sums.items()}
+    fastest = max(rates, key=rates.__getitem__)
+    return rates[fastest], fastest
+
+
+def usual_bandwidth(threads: int, size: int, seconds: float = 1.0) -> float:
+    """GB/s of the median sum over a buffer of `size` bytes during so many seconds.
+
+    What to hold a median step against: others may share the machine's memory.
+    """
+    with _sums(threads, size) as (nbytes, sums):
+        rates = []
+        for run in sums.values():
+            times, until = [], perf_counter() + seconds / len(sums)
+            while not times or perf_counter() < until:
+                times.append(_seconds(run))
+            rates.append(nbytes / statistics.median(times) / 1e9)
+    return max(rates)
+
+
+@contextmanager
+def _sums(threads: int, size: int) -> Iterator[tuple[int, dict[str, Callable[[], object]]]]:
+    """The bytes of a buffer, and the ways to sum it, each warmed up."""
+    torch.set_num_threads(threads)
+    buffer = torch.ones(size // 4)
     sums: dict[str, Callable[[], object]] = {"torch": buffer.sum}
     total = _numba_sum()
     with ThreadPoolExecutor(threads) as pool:
@@ -71,9 +98,9 @@ def read_bandwidth(
             parts = np.array_split(buffer.numpy(), threads)
             total(parts[0][:16])
             sums["numba"] = lambda: list(pool.map(total, parts))
-        rates = {name: buffer.nbytes / _best_seconds(run) / 1e9 for name, run in sums.items()}
-    fastest = max(rates, key=rates.__getitem__)
-    return rates[fastest], fastest
+        for run in sums.values():
+            run()
+        yield buffer.nbytes, sums
 
 
 def matrix_rate(dtype: torch.dtype, threads: int, size: int = MATRIX_SIZE) -> float:
@@ -116,12 +143,13 @@ def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> dict:
 
 
 def _best_seconds(run: Callable[[], object]) -> float:
-    times = []
-    for _ in range(REPEATS):
-        began = perf_counter()
-        run()
-        times.append(perf_counter() - began)
-    return min(times)
+    return min(_seconds(run) for _ in range(REPEATS))
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    began = perf_counter()
+    run()
+    return perf_counter() - began
 
 
 def _numba_sum() -> Callable[[np.ndarray], float] | None:
