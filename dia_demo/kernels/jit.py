@@ -43,3 +43,13 @@ def compiled(**options) -> Callable[[Callable], Callable]:
 
     numba.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", numba.config.CACHE_DIR)
     return numba.njit(nogil=True, cache=cache, error_model="numpy", **options)
+
+
+def inlined(function: Callable) -> Callable:
+    """Decorator: a part of compiled functions that is compiled within them, and only there.
+
+    A kernel of its own would be compiled once by itself and again in every function above it.
+    """
+    import numba
+
+    return numba.njit(inline="always", error_model="numpy")(function)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels.emit import dot_lanes
-from dia_demo.kernels.jit import compiled
+from dia_demo.kernels.jit import compiled, inlined
 from dia_demo.kernels.scalars import floats_at
 from dia_demo.kernels.tiles import (
     BFLOAT16,
@@ -45,7 +45,7 @@ def block_bytes(kind, inputs):
     return padded(inputs) // GROUP * INT4_GROUP
 
 
-@compiled()
+@inlined
 def _dense(kind, weights, x, x_stride, inputs, rows, out, out_stride):
     for first in range(0, inputs, STRETCH):
         count = min(STRETCH, inputs - first)
@@ -57,7 +57,7 @@ def _dense(kind, weights, x, x_stride, inputs, rows, out, out_stride):
             dense_block(BFLOAT16, here, x + 4 * first, x_stride, count, rows, out, out_stride)
 
 
-@compiled()
+@inlined
 def _by_float(kind, weights, x, x_stride, groups, rows, out, out_stride):
     if kind == INT8:
         float_block(INT8, weights, x, x_stride, groups, rows, out, out_stride)
@@ -67,7 +67,7 @@ def _by_float(kind, weights, x, x_stride, groups, rows, out, out_stride):
 
 if dot_lanes():
 
-    @compiled()
+    @inlined
     def _by_dot(kind, weights, x, scales, sums, groups, rows, out, out_stride):
         stride = groups * GROUP
         if kind == INT8:
@@ -82,7 +82,7 @@ else:
         """Never called: the route DOT is not offered here."""
 
 
-@compiled()
+@inlined
 def project(
     kind, use_dot, weights, outputs, inputs, x, x_stride, small, rows, out, out_stride, fresh, me,
     team,
@@ -100,7 +100,9 @@ def project(
         here, there = weights + block * size, out + 4 * BLOCK * block
         if fresh:
             for row in range(rows):
-                carray(floats_at(there + row * out_stride), BLOCK)[:] = np.float32(0)
+                line = carray(floats_at(there + row * out_stride), BLOCK)
+                for i in range(BLOCK):
+                    line[i] = np.float32(0)
         if kind == FLOAT32 or kind == BFLOAT16:
             _dense(kind, here, x, x_stride, inputs, rows, there, out_stride)
         elif use_dot:
@@ -111,7 +113,7 @@ def project(
             _by_float(kind, here, x, x_stride, groups, rows, there, out_stride)
 
 
-@compiled()
+@inlined
 def shrink(x, x_stride, inputs, rows, small):
     """int8 of x [rows, inputs] at `small`, then its scales, then its sums."""
     groups = padded(inputs) // GROUP

@@ -13,7 +13,7 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels.attention import attend_self, attend_text
-from dia_demo.kernels.jit import compiled
+from dia_demo.kernels.jit import compiled, inlined
 from dia_demo.kernels.linear import padded, project, shrink
 from dia_demo.kernels.scalars import exp, floats_at, halves_at, longs_at, meet, to_float
 from dia_demo.kernels.tiles import INT8
@@ -25,25 +25,30 @@ FRAME = np.dtype(
         (name, np.int64)
         for name in (
             "team barrier let_others use_dot slots "  # who computes, and how
-            "width heads groups head_dim cross_heads cross_groups cross_dim hidden "
+            "width heads groups head_dim cross_heads cross_groups cross_dim "
             "channels vocabulary half_cache half_embeddings "
-            "embeddings cos sin norm logits_weights logits_kind "  # weights and tables
+            "embeddings cos sin "  # tables
             "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
-            "x x_stride wide wide_stride mixed mixed_stride logits logits_stride "
+            "x x_stride wide wide_stride mixed mixed_stride "
             "scratch scratch_size"  # of each member: bytes
         ).split()
     ]
     + [("eps", np.float32), ("", np.float32)]
 )
-_LINEARS = ("qkv", "o", "cross_q", "cross_o", "gate_up", "down")
-LAYER = np.dtype(
-    [(name, np.int64) for name in ("self_norm", "cross_norm", "mlp_norm", *_LINEARS)]
-    + [(f"{name}_kind", np.int64) for name in _LINEARS]
+# One part of a step. LINEAR: out (+)= the linear of the prepared source, both [slots, stride].
+PART = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "what layer "
+            "kind weights outputs inputs source source_stride how norm out out_stride fresh"
+        ).split()
+    ]
 )
+EMBED, LINEAR, SELF_ATTENTION, TEXT_ATTENTION = range(4)  # What a part does.
+AS_IT_IS, NORMED, GATED = range(3)  # How a linear's input is prepared.
 # Of one layer and slot: addresses of keys and values, [groups, capacity, K] each.
 CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "text_values")])
-
-AS_IT_IS, NORMED, GATED = range(3)  # How a linear's input is prepared.
 
 
 @compiled(fastmath=True)
@@ -59,7 +64,7 @@ def _norm(x, weight, eps, out):
 @compiled(fastmath=True)
 def _gate(wide, out):
     """silu(gate) * up; wide holds gate, then up."""
-    count = len(out)
+    count = len(wide) // 2
     for i in range(count):
         out[i] = wide[i] / (np.float32(1) + exp(-wide[i])) * wide[count + i]
 
@@ -70,7 +75,7 @@ def _add(table, row, out):
         out[i] += to_float(table[row, i])
 
 
-@compiled()
+@inlined
 def _embed(frame, me):
     """x = the sum of the codes' embeddings, for this member's part of the slots' widths."""
     width, count = frame.width, frame.channels
@@ -78,7 +83,8 @@ def _embed(frame, me):
     shape = (count * frame.vocabulary, width)
     for slot in range(me, frame.slots, frame.team):
         x = carray(floats_at(frame.x + slot * frame.x_stride), width)
-        x[:] = np.float32(0)
+        for i in range(width):
+            x[i] = np.float32(0)
         for channel in range(count):
             row = channel * frame.vocabulary + codes[slot, channel]
             if frame.half_embeddings:
@@ -87,55 +93,42 @@ def _embed(frame, me):
                 _add(carray(floats_at(frame.embeddings), shape), row, x)
 
 
-@compiled()
-def _fill(frame, source, stride, count, how, weight, own):
-    """This member's copy of a linear's input, with zeros up to whole groups, at `own`.
-
-    how: AS_IT_IS, NORMED by the weights at `weight`, or GATED (from twice as many numbers).
-    """
+@inlined
+def _prepare(frame, part, own):
+    """This member's copy of a linear's input, with zeros up to whole groups, at `own`."""
+    count = part.inputs
     whole = padded(count)
     for slot in range(frame.slots):
         out = carray(floats_at(own + 4 * whole * slot), whole)
-        given = carray(floats_at(source + stride * slot), 2 * count if how == GATED else count)
-        if how == AS_IT_IS:
-            out[:count] = given
-        elif how == NORMED:
-            _norm(given, carray(floats_at(weight), count), frame.eps, out[:count])
+        source = part.source + part.source_stride * slot
+        given = carray(floats_at(source), 2 * count if part.how == GATED else count)
+        if part.how == AS_IT_IS:
+            for i in range(count):
+                out[i] = given[i]
+        elif part.how == NORMED:
+            _norm(given, carray(floats_at(part.norm), count), frame.eps, out)
         else:
-            _gate(given, out[:count])
-        out[count:] = np.float32(0)
+            _gate(given, out)
+        for i in range(count, whole):
+            out[i] = np.float32(0)
 
 
-@compiled()
-def _linear(
-    frame, me, kind, weights, outputs, inputs, source, stride, how, norm, out, out_stride, fresh
-):
-    """out (+)= linear(prepared source), this member's blocks; then all meet."""
-    own = frame.scratch + me * frame.scratch_size
-    _fill(frame, source, stride, inputs, how, norm, own)
-    small = own + 4 * padded(inputs) * frame.slots
-    use_dot = frame.use_dot and kind >= INT8
+@inlined
+def _linear(frame, me, part):
+    """This member's blocks of one linear."""
+    own, stride = frame.scratch + me * frame.scratch_size, 4 * padded(part.inputs)
+    _prepare(frame, part, own)
+    small = own + stride * frame.slots
+    use_dot = frame.use_dot and part.kind >= INT8
     if use_dot:
-        shrink(own, 4 * padded(inputs), inputs, frame.slots, small)
+        shrink(own, stride, part.inputs, frame.slots, small)
     project(
-        kind, use_dot, weights, outputs, inputs, own, 4 * padded(inputs), small, frame.slots,
-        out, out_stride, fresh, me, frame.team,
+        part.kind, use_dot, part.weights, part.outputs, part.inputs, own, stride, small,
+        frame.slots, part.out, part.out_stride, part.fresh, me, frame.team,
     )  # fmt: skip
-    meet(frame.barrier, frame.team, frame.let_others)
 
 
-@compiled()
-def linear_alone(me, frames, kind, weights, outputs, inputs, times):
-    """Member `me`'s part of one linear, from the frame's x to its wide buffer, `times` times."""
-    frame = frames[0]
-    for _ in range(times):
-        _linear(
-            frame, me, kind, weights, outputs, inputs, frame.x, frame.x_stride, AS_IT_IS, 0,
-            frame.wide, frame.wide_stride, True,
-        )  # fmt: skip
-
-
-@compiled()
+@inlined
 def _attention(frame, me, caches):
     """Self-attention of this member's (slot, key/value head) pairs; wide to mixed."""
     K, heads, groups = frame.head_dim, frame.heads, frame.groups
@@ -160,10 +153,9 @@ def _attention(frame, me, caches):
             keys32 = carray(floats_at(cache.keys + 4 * start), shape)
             values32 = carray(floats_at(cache.values + 4 * start), shape)
             attend_self(line, group, heads, keys32, values32, cos, sin, scratch, out)
-    meet(frame.barrier, frame.team, frame.let_others)
 
 
-@compiled()
+@inlined
 def _text_attention(frame, me, caches):
     """Cross-attention of this member's (slot, key/value head) pairs; wide to mixed."""
     K, heads, groups = frame.cross_dim, frame.cross_heads, frame.cross_groups
@@ -185,54 +177,24 @@ def _text_attention(frame, me, caches):
             keys32 = carray(floats_at(cache.text_keys + 4 * start), shape)
             values32 = carray(floats_at(cache.text_values + 4 * start), shape)
             attend_text(line, group, groups, keys32, values32, scores, out)
-    meet(frame.barrier, frame.team, frame.let_others)
 
 
 @compiled()
-def decoder_step(me, frames, layers, caches):
-    """Member `me`'s part of one step.
+def run_parts(me, frames, parts, caches):
+    """Member `me`'s share of a step's parts, one after another; all meet after each.
 
-    frames: one FRAME; layers: LAYER [layers]; caches: CACHE [layers, slots]. Leaves the logits of
-    all slots in the frame's buffer; every slot's keys and values have grown by one position.
+    frames: one FRAME; parts: PART [parts]; caches: CACHE [layers, slots]. Every slot's keys and
+    values grow by one position.
     """
     frame = frames[0]
-    D, x, x_stride = frame.width, frame.x, frame.x_stride
-    wide, wide_stride = frame.wide, frame.wide_stride
-    mixed, mixed_stride = frame.mixed, frame.mixed_stride
-    own, cross = frame.heads * frame.head_dim, frame.cross_heads * frame.cross_dim
-    qkv = own + 2 * frame.groups * frame.head_dim
-    hidden = frame.hidden
-    _embed(frame, me)
-    meet(frame.barrier, frame.team, frame.let_others)
-    for index in range(len(layers)):
-        at = layers[index]
-        _linear(
-            frame, me, at.qkv_kind, at.qkv, qkv, D, x, x_stride, NORMED, at.self_norm, wide,
-            wide_stride, True,
-        )  # fmt: skip
-        _attention(frame, me, caches[index])
-        _linear(
-            frame, me, at.o_kind, at.o, D, own, mixed, mixed_stride, AS_IT_IS, 0, x, x_stride, False
-        )
-        _linear(
-            frame, me, at.cross_q_kind, at.cross_q, cross, D, x, x_stride, NORMED, at.cross_norm,
-            wide, wide_stride, True,
-        )  # fmt: skip
-        _text_attention(frame, me, caches[index])
-        _linear(
-            frame, me, at.cross_o_kind, at.cross_o, D, cross, mixed, mixed_stride, AS_IT_IS, 0, x,
-            x_stride, False,
-        )  # fmt: skip
-        _linear(
-            frame, me, at.gate_up_kind, at.gate_up, 2 * hidden, D, x, x_stride, NORMED, at.mlp_norm,
-            wide, wide_stride, True,
-        )  # fmt: skip
-        _linear(
-            frame, me, at.down_kind, at.down, D, hidden, wide, wide_stride, GATED, 0, x, x_stride,
-            False,
-        )  # fmt: skip
-    codes = frame.channels * frame.vocabulary
-    _linear(
-        frame, me, frame.logits_kind, frame.logits_weights, codes, D, x, x_stride, NORMED,
-        frame.norm, frame.logits, frame.logits_stride, True,
-    )  # fmt: skip
+    for index in range(len(parts)):
+        part = parts[index]
+        if part.what == EMBED:
+            _embed(frame, me)
+        elif part.what == LINEAR:
+            _linear(frame, me, part)
+        elif part.what == SELF_ATTENTION:
+            _attention(frame, me, caches[part.layer])
+        else:
+            _text_attention(frame, me, caches[part.layer])
+        meet(frame.barrier, frame.team, frame.let_others)

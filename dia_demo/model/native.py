@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dia_demo.kernels.step import CACHE, FRAME, LAYER, decoder_step, linear_alone
+from dia_demo.kernels.step import (
+    AS_IT_IS,
+    CACHE,
+    EMBED,
+    FRAME,
+    GATED,
+    LINEAR,
+    NORMED,
+    PART,
+    SELF_ATTENTION,
+    TEXT_ATTENTION,
+    run_parts,
+)
 from dia_demo.kernels.team import let_others, team_of
 from dia_demo.model.blocks import BLOCK, BlockLinear
 from dia_demo.model.cache import RowCache
-from dia_demo.model.dia import Decoder, DecoderLayer, Dia
-from dia_demo.model.layers import Rotary
+from dia_demo.model.dia import Decoder, Dia
+from dia_demo.model.layers import RMSNorm, Rotary
 
 
 class NativeStep:
@@ -28,7 +40,6 @@ class NativeStep:
         self._team = team_of(threads)
         self._bound: list[tuple[int, int]] | None = None
         self._frame = np.zeros(1, FRAME)
-        self._layers = np.array([_addresses(layer) for layer in decoder.layers], LAYER)
         self._set(
             team=threads,
             barrier=self._team.barrier,
@@ -41,16 +52,12 @@ class NativeStep:
             cross_heads=config.cross_num_heads,
             cross_groups=config.cross_num_kv_heads,
             cross_dim=config.cross_head_dim,
-            hidden=config.intermediate_size,
             channels=config.num_channels,
             vocabulary=config.vocab_size,
             half_embeddings=decoder.embeddings.weight.dtype == torch.bfloat16,
             embeddings=decoder.embeddings.weight.data_ptr(),
             cos=rotary.cos.data_ptr(),
             sin=rotary.sin.data_ptr(),
-            norm=decoder.norm.weight.data_ptr(),
-            logits_weights=decoder.logits_dense.blocks.data_ptr(),
-            logits_kind=decoder.logits_dense.kind,
             eps=config.norm_eps,
         )
 
@@ -65,7 +72,7 @@ class NativeStep:
         self._bind(caches)
         self._codes[:] = codes_BC.numpy()
         self._positions[:] = [cache.length for cache in caches for _ in range(cache.halves)]
-        self._team.run(decoder_step, self._frame, self._layers, self._pointers)
+        self._team.run(run_parts, self._frame, self._parts, self._pointers)
         for cache in caches:
             cache.advance(1)
         return self._logits.clone()
@@ -113,8 +120,10 @@ class NativeStep:
         self._positions = np.zeros(count, np.int64)
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
         self._lengths = np.array([cache.text_length for cache, _ in slots], np.int64)
-        for name, buffer in self._buffers.items():
+        for name in ("x", "wide", "mixed"):
+            buffer = self._buffers[name]
             self._set(**{name: buffer.data_ptr(), f"{name}_stride": 4 * buffer.shape[1]})
+        self._parts = np.array([tuple(part) for part in self._program()], PART)
         self._set(
             slots=count,
             half_cache=caches[0].dtype == torch.bfloat16,
@@ -135,6 +144,50 @@ class NativeStep:
         logits = self._buffers["logits"][:, :codes]
         self._logits = logits.unflatten(1, (config.num_channels, config.vocab_size))
 
+    def _program(self) -> Iterator[list[int]]:
+        """The parts of a step, in order."""
+        buffers, blank = self._buffers, [0] * (len(PART.names) - 2)
+        yield [EMBED, 0, *blank]
+        for index, layer in enumerate(self._decoder.layers):
+            own, cross, mlp = layer.self_attention, layer.cross_attention, layer.mlp
+            x, wide, mixed = buffers["x"], buffers["wide"], buffers["mixed"]
+            yield _linear(own.qkv_proj, x, wide, NORMED, layer.pre_sa_norm)
+            yield [SELF_ATTENTION, index, *blank]
+            yield _linear(own.o_proj, mixed, x, add=True)
+            yield _linear(cross.q_proj, x, wide, NORMED, layer.pre_ca_norm)
+            yield [TEXT_ATTENTION, index, *blank]
+            yield _linear(cross.o_proj, mixed, x, add=True)
+            yield _linear(mlp.gate_up_proj, x, wide, NORMED, layer.pre_mlp_norm)
+            yield _linear(mlp.down_proj, wide, x, GATED, add=True)
+        head = self._decoder.logits_dense
+        yield _linear(head, buffers["x"], buffers["logits"], NORMED, self._decoder.norm)
+
+
+def _linear(
+    linear: BlockLinear,
+    source: Tensor,
+    out: Tensor,
+    how: int = AS_IT_IS,
+    norm: RMSNorm | None = None,
+    add: bool = False,
+) -> list[int]:
+    """The PART of one linear, from one buffer [slots, stride] to another."""
+    return [
+        LINEAR,
+        0,
+        linear.kind,
+        linear.blocks.data_ptr(),
+        linear.outputs,
+        linear.inputs,
+        source.data_ptr(),
+        4 * source.shape[1],
+        how,
+        0 if norm is None else norm.weight.data_ptr(),
+        out.data_ptr(),
+        4 * out.shape[1],
+        int(not add),
+    ]
+
 
 def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
     """x [rows, inputs] through one linear as a step runs it; float32 [rows, outputs].
@@ -153,35 +206,14 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
         "let_others": let_others(),
         "use_dot": use_dot,
         "slots": rows,
-        "x": given.data_ptr(),
-        "x_stride": 4 * given.shape[1],
-        "wide": out.data_ptr(),
-        "wide_stride": 4 * out.shape[1],
         "scratch": scratch.data_ptr(),
         "scratch_size": 4 * scratch.shape[1],
     }.items():
         frame[name] = value
-    blocks = linear.blocks.data_ptr()
-    team.run(linear_alone, frame, linear.kind, blocks, linear.outputs, inputs, times)
+    parts = np.array([tuple(_linear(linear, given, out))] * times, PART)
+    team.run(run_parts, frame, parts, np.zeros((1, rows), CACHE))
     return out[:, : linear.outputs]
 
 
 def _whole(count: int) -> int:
     return -(-count // BLOCK) * BLOCK
-
-
-def _addresses(layer: DecoderLayer) -> tuple[int, ...]:
-    linears: tuple[BlockLinear, ...] = (
-        layer.self_attention.qkv_proj,
-        layer.self_attention.o_proj,
-        layer.cross_attention.q_proj,
-        layer.cross_attention.o_proj,
-        layer.mlp.gate_up_proj,
-        layer.mlp.down_proj,
-    )
-    norms = (layer.pre_sa_norm, layer.pre_ca_norm, layer.pre_mlp_norm)
-    return (
-        *(norm.weight.data_ptr() for norm in norms),
-        *(linear.blocks.data_ptr() for linear in linears),
-        *(linear.kind for linear in linears),
-    )
