@@ -15,6 +15,7 @@ from dia_demo.engine.rows import Row
 from dia_demo.errors import RunError
 from dia_demo.model import cache as cache_module
 from dia_demo.model import checkpoint
+from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS
 
 TEXT = b"\x01 Hello there.\n\x02 Hi."
@@ -85,6 +86,43 @@ def test_a_row_that_ends_early_leaves_the_others_unchanged(fast_model):
     codes = finish(fast_model, rows)
     assert [row.done for row in rows] == [True] * 3 and len(codes[0]) == SMALL.frames_within(8)
     np.testing.assert_array_equal(codes[1], long)
+
+
+def test_a_waiting_row_takes_the_place_of_one_that_is_done(fast_model):
+    """Never more than two go forward, and each row says what it says alone."""
+    alone = [finish(fast_model, [row])[0] for row in different_rows()]
+    rows = different_rows()
+    together, most = [], 0
+    for row in run(fast_model, rows, at_once=2):
+        together = [row] if row in together else [*together, row]
+        most = max(most, len(together))
+        assert sum(row.cache is not None for row in rows) <= 2
+    assert most == 2 and all(row.done for row in rows)
+    assert all(row.cache is None for row in rows)
+    for row, codes in zip(rows, alone, strict=True):
+        np.testing.assert_array_equal(row.codes(), codes)
+
+
+def test_a_row_cancelled_while_it_waits_never_steps(model):
+    rows = [make_row(max_tokens=30), make_row(max_tokens=10), make_row(max_tokens=12)]
+    rows[1].cancel.set()
+    yielded = list(run(model, rows, at_once=1))
+    assert yielded.count(rows[1]) == 1 and rows[1].steps == 0
+    assert rows[1].finish_reason == "cancelled" and rows[2].done
+
+
+def test_a_waiting_row_that_cannot_be_read_ends_the_run(model, monkeypatch):
+    rows, encode = [make_row(max_tokens=10), make_row(b"broken", max_tokens=10)], Dia.encode
+
+    def broken(self, text, *args, **kwargs):
+        if text == b"broken":
+            raise RunError("no memory left")
+        return encode(self, text, *args, **kwargs)
+
+    monkeypatch.setattr(Dia, "encode", broken)
+    with pytest.raises(RunError, match="no memory left"):
+        list(run(model, rows, at_once=1))
+    assert rows[0].done and all(row.cache is None for row in rows)
 
 
 def test_the_same_seed_is_the_same_take_and_another_is_not(model):

@@ -26,7 +26,7 @@ from dia_demo.engine.events import (
     Result,
     Started,
 )
-from dia_demo.engine.loop import run
+from dia_demo.engine.loop import ROWS_AT_ONCE, run
 from dia_demo.engine.memory import check_free
 from dia_demo.engine.remote import RemoteDia
 from dia_demo.engine.rows import Row
@@ -145,6 +145,8 @@ class Engine:
     ) -> Iterator[Event]:
         """Run rows together; every row's events, each ended by Finished, Cancelled or Failed.
 
+        More than ROWS_AT_ONCE wait for a place; a row's Started comes when it has one.
+
         expected_seconds: an estimate of each row's audio. Without audio no codec is loaded and
         results hold codes alone. Closing the iterator stops the rows.
         """
@@ -154,7 +156,7 @@ class Engine:
             row: _Track(self, index, row, seconds, codec)
             for index, (row, seconds) in enumerate(zip(rows, expected_seconds, strict=True))
         }
-        for track in tracks.values():
+        for track in list(tracks.values())[:ROWS_AT_ONCE]:
             yield track.started()
         try:
             yield from self._advance(rows, tracks)
@@ -176,9 +178,11 @@ class Engine:
                 row = self._next(steps)
                 took = perf_counter() - began
                 for track in tracks.values():
-                    track.token_seconds += 0.0 if track.ended else took
+                    track.token_seconds += took if track.began and not track.ended else 0.0
                 if row is None:
                     return
+                if not tracks[row].began:  # It waited for a place.
+                    yield tracks[row].started()
                 yield from tracks[row].after_step()
         finally:
             steps.close()
@@ -254,13 +258,15 @@ class _Track:
         self.token_seconds = self.codec_seconds = 0.0
         self.first_audio: float | None = None
         self.ended = False
-        self.began = self.reported = perf_counter()
+        self.began = self.reported = 0.0
 
     @property
     def audio_seconds(self) -> float:
         return self.row.known_frames / self.engine.format.frames_per_second
 
     def started(self) -> Started:
+        """The row has a place among those that go forward: its time begins."""
+        self.began = self.reported = perf_counter()
         placement = self.engine.placement
         return Started(
             seed=self.row.params.seed,

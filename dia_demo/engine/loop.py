@@ -7,6 +7,7 @@ gives logits back to it.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,28 +17,40 @@ from torch import Tensor
 from dia_demo.engine.rows import Row
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import RunError
+from dia_demo.model.cache import RowCache
 from dia_demo.model.dia import Dia
 
+# Weights are read once for all rows: more of them cost little until arithmetic is the limit.
+ROWS_AT_ONCE = 8
 
-def run(model: Dia, rows: Sequence[Row]) -> Iterator[Row]:
+
+def run(model: Dia, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE) -> Iterator[Row]:
     """Yield each row after each of its steps until all are done, cancelled or out of room.
 
-    A cancelled row is yielded once more, without a step, and then dropped; a row that ends or
-    is dropped gives its cache back at once. Raises RunError on non-finite logits.
+    At most `at_once` rows go forward together, the first of them at once; each of the others takes
+    the place of one that is done, its text and voice prompt read meanwhile. A cancelled row is
+    yielded once more, without a step, and then dropped; a row that ends or is dropped gives its
+    cache back at once. Raises RunError on non-finite logits.
     """
-    active = list(rows)
+    waiting, active = list(rows), []
     try:
-        for row in active:
-            _prefill(model, row)
+        for row in waiting[:at_once]:
+            row.cache = _prefill(model, row)
+            active.append(row)
+        del waiting[:at_once]
+        ahead = _Ahead(model)
         batch = None
-        while active:
-            for row in [row for row in active if row.cancel.is_set()]:
+        while active or waiting:
+            for row in [row for row in active + waiting if row.cancel.is_set()]:
                 row.finish_reason = "cancelled"
-                active.remove(row)
+                (active if row in active else waiting).remove(row)
                 row.cache = batch = None
                 yield row
+            if waiting and ahead.next(waiting[0], len(active) < at_once, not active):
+                active.append(waiting.pop(0))
+                batch = None
             if not active:
-                return
+                continue
             batch = batch or Batch(model, active)
             batch.step()
             yield from active
@@ -45,20 +58,60 @@ def run(model: Dia, rows: Sequence[Row]) -> Iterator[Row]:
                 active.remove(row)
                 row.cache = batch = None
     finally:
-        for row in active:
+        for row in [*active, *waiting]:
             row.cache = None
 
 
-def _prefill(model: Dia, row: Row) -> None:
-    """Read the text and, where there is one, the voice prompt up to its last frame."""
-    row.cache = model.encode(row.text, row.guidance, row.params.max_tokens)
+class _Ahead:
+    """Prefills the row that is next to join, in a thread beside the steps of the others.
+
+    A model in another process does one thing at a time: its rows are prefilled between two steps.
+    """
+
+    def __init__(self, model: Dia) -> None:
+        self._model = model
+        self._row: Row | None = None
+        self._thread = threading.Thread()
+
+    def next(self, row: Row, has_place: bool, must_wait: bool) -> bool:
+        """Whether `row` may join: it is prefilled, and there is a place for it.
+
+        must_wait: nothing else goes forward. Raises what its prefill raised.
+        """
+        if not isinstance(self._model, Dia):
+            row.cache = _prefill(self._model, row) if has_place else None
+            return has_place
+        if self._row is not row:
+            self._row, self._cache, self._error = row, None, None
+            self._thread = threading.Thread(target=self._read, args=(row,), daemon=True)
+            self._thread.start()
+        if must_wait:
+            self._thread.join()
+        if not has_place or self._thread.is_alive():
+            return False
+        if self._error is not None:
+            raise self._error
+        row.cache = self._cache
+        return True
+
+    def _read(self, row: Row) -> None:
+        try:
+            self._cache = _prefill(self._model, row)
+        except Exception as error:  # For the thread that runs the steps.
+            self._error = error
+
+
+def _prefill(model: Dia, row: Row) -> RowCache:
+    """The cache of a row that has read its text and its voice prompt up to the last frame."""
+    cache = model.encode(row.text, row.guidance, row.params.max_tokens)
     if row.position > 0:
-        codes = torch.from_numpy(row.prefill)[None].expand(row.cache.halves, -1, -1)
-        model(codes, [row.cache])
+        codes = torch.from_numpy(row.prefill)[None].expand(cache.halves, -1, -1)
+        model(codes, [cache])
+    return cache
 
 
 class Batch:
-    """Rows that go forward together. Made anew when one leaves: all else is done once, here."""
+    """Rows that go forward together. Made anew when one joins or leaves: all else is done here."""
 
     def __init__(self, model: Dia, rows: Sequence[Row]) -> None:
         decoder = model.config.decoder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -38,6 +39,8 @@ class NativeStep:
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
         self._team = team_of(threads)
+        # A voice prompt of one frame is a step too, and may be read beside another's.
+        self._lock = threading.Lock()
         self._bound: list[tuple[int, int]] | None = None
         self._frame = np.zeros(1, FRAME)
         self._set(
@@ -67,6 +70,10 @@ class NativeStep:
 
     def __call__(self, codes_BC: Tensor, caches: Sequence[RowCache]) -> Tensor:
         """Logits float32 [B, C, V] after feeding codes int64 [B, C]; the caches grow by one."""
+        with self._lock:
+            return self._step(codes_BC, caches)
+
+    def _step(self, codes_BC: Tensor, caches: Sequence[RowCache]) -> Tensor:
         for cache in caches:
             cache.reserve(1)
         self._bind(caches)
