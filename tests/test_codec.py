@@ -241,7 +241,7 @@ def test_bfloat16_errs_no_more_than_it_must(monkeypatch, shape, theirs, form):
     codec = random_codec(seed=1, precision="bfloat16", **shape)
     codes = random_codes(codec, 100)
     assert (codec.choice.precision, codec.choice.form) == ("bfloat16", form)
-    assert signal_to_noise(codec.decode(codes), theirs(codes)) > 35
+    assert signal_to_noise(codec.decode(codes), theirs(codes)) > 30
     steps = iter(lambda: 7, None)
     np.testing.assert_array_equal(streamed(codec, codes, steps), codec.decode(codes))
 

@@ -113,10 +113,6 @@ class Engine:
     def config(self) -> ModelConfig:
         return self.model.config
 
-    @property
-    def has_codec(self) -> bool:
-        return self._codec is not None
-
     def open_codec(self) -> Iterator[Loading]:
         """Fetch the checkpoint's codec where needed, and load it; once is enough."""
         if self._codec is None:
@@ -124,8 +120,7 @@ class Engine:
 
     def load_codec(self) -> None:
         """`open_codec`, waiting for it."""
-        for _ in self.open_codec():
-            pass
+        list(self.open_codec())
 
     @property
     def codec(self) -> Codec:

@@ -47,10 +47,6 @@ class RandomEngine(Engine):
         super().__init__(name, Path("random weights"), ready.model, placement, ready=ready)
         self._random_codec: Codec | None = None
 
-    @property
-    def has_codec(self) -> bool:
-        return self._random_codec is not None
-
     def open_codec(self) -> Iterator[Loading]:
         yield Loading("Making a codec", 0.0)
         self.load_codec()
