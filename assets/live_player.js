@@ -69,7 +69,8 @@ function show() {
   const ended = take && take.complete && take.context && take.end <= take.context.currentTime;
   if (ended) take.listening = false;
   const over = take && take.done && !take.listening;
-  const state = !take || !(ready || over) ? "empty" : take.listening ? "playing"
+  // A run that ended without a sound, as a failed one does, leaves nothing to be heard.
+  const state = !ready ? "empty" : take.listening ? "playing"
     : over ? "over" : "ready";
   element.dataset.live = state;
   element.dataset.heard = seconds.toFixed(2);

@@ -88,7 +88,8 @@ def test_a_device_that_hangs_mid_take_is_told_and_the_cpu_takes_over_at_a_press(
     page.get_by_label(LABEL).check()
     fault.write_text("hang@20")
     press(page, "Generate")
-    page.locator("#status").get_by_text("Speaking").wait_for()
+    # From the loading to the end of the device's patience there are seconds enough.
+    wait_state(page, "loading", "running")
     press(other, "Generate")
     wait_state(other, "waiting")
     said = wait_state(page, "failed")
@@ -97,8 +98,11 @@ def test_a_device_that_hangs_mid_take_is_told_and_the_cpu_takes_over_at_a_press(
     assert figure(other, "Precision") == "float32 on cpu"
     toggle = page.get_by_label(LABEL)
     assert toggle.is_disabled() and not toggle.is_checked()
+    page.locator("#xpu-report", has_text="it counts no more").wait_for()
+    assert page.locator("#live").inner_text().count("in the player below") == 0
     assert "must pass before it runs again" in page.locator("#xpu-area").inner_text()
     assert page.get_by_role("button", name="Download WAV").is_disabled(), "nothing is handed over"
+    page.get_by_role("button", name="More").click()
     seed = page.get_by_label("Seed", exact=True).input_value()
     press(page, "Make this take on the CPU")
     wait_state(page, *OVER)

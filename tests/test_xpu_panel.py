@@ -61,6 +61,7 @@ def check(synthesis, folder) -> list[dict]:
 
 def generate(synthesis, **changes) -> list[dict]:
     parts = names(generate_tab.Parts)
+    parts.xpu = names(Panel)
     parts.fields = {name: f"field {name}" for name in form.FIELDS}
     asked = values(model=synthesis.settings.runtime.model, precision="auto", max_tokens=60)
     asked = replace(asked, voice_prompt=None, voice_transcript="", speed=1.0, **changes)
@@ -203,6 +204,7 @@ def test_a_device_that_fails_mid_take_offers_the_same_take_on_the_cpu(folder, tm
     assert "The XPU failed" in failed["status"] and "driver lost the device" in failed["status"]
     assert failed["on_cpu"]["visible"] and failed["field seed"] == 77
     assert failed["field xpu"]["value"] is False and not failed["field xpu"]["interactive"]
+    assert "counts no more" in failed["report"]
     assert not any("take" in update for update in updates)
     assert updates[-1]["generate"]["interactive"]
     # The button presses Generate with that seed and the toggle off.

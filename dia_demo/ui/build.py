@@ -114,6 +114,7 @@ def wire_run(parts: Parts, handlers: Handlers) -> None:
         parts.spectrogram,
         parts.on_cpu,
         parts.fields["xpu"],
+        parts.xpu.report,
         parts.fields["seed"],
     ]
     # Named, so that "generate" stays free for the endpoint that programs use.

@@ -98,6 +98,7 @@ class Handlers:
         return {
             parts.on_cpu: gr.update(visible=True),
             parts.fields["xpu"]: xpu_panel.after_failure(),
+            parts.xpu.report: xpu_panel.outdated(),
             parts.fields["seed"]: seed,
         }
 

@@ -99,6 +99,11 @@ def after_failure() -> dict:
     return gr.update(value=False, interactive=False, info=info)
 
 
+def outdated() -> str:
+    """In place of a report that a failed run has overtaken."""
+    return _sentence("A run failed after the self-check had passed: it counts no more.")
+
+
 def stages_html(report: Report, headline: str, doing: str = "") -> str:
     """The nine stages, whatever is known of each, under one sentence that is read aloud."""
     done = {stage.number: stage for stage in report.stages}
