@@ -1,0 +1,146 @@
+"""Prepared weights: the same model from a mapped file, never a stale or a damaged one."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+import torch
+from checkpoints import drain, say, write_small
+
+from dia_demo.config import ModelConfig
+from dia_demo.model import checkpoint, linear, prepared, ready
+from dia_demo.model.blocks import BlockLinear
+from dia_demo.model.linear import KERNELS
+
+COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A cache folder of its own, in which small models are kept too, and one kernel."""
+    monkeypatch.setattr(prepared, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(prepared, "LEAST_BYTES", 0)
+    monkeypatch.setattr(ready, "choose", lambda *_: linear.Choice(COMPILED, 1))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_small(tmp_path / "small")
+
+
+def load(folder, precision="int8"):
+    """(the model, the stages told, the note)."""
+    told, work = [], ready.load_ready(folder, precision, threads=1)
+    while True:
+        try:
+            told.append(next(work)[0])
+        except StopIteration as stop:
+            return stop.value.model, told, stop.value.note
+
+
+def codes_of(model):
+    return say(model, temperature=0.7, max_tokens=40, seed=5).codes()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
+def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypatch):
+    first, told, note = load(folder, precision)
+    file = prepared.prepared_file(folder, precision)
+    assert file.is_file() and not note and any("Keeping" in what for what in told)
+    monkeypatch.setattr(checkpoint, "load", lambda *_: pytest.fail("it was converted again"))
+    second, told, _ = load(folder, precision)
+    assert not any("Keeping" in what for what in told)
+    np.testing.assert_array_equal(codes_of(second), codes_of(first))
+    for (name, ours), (_, theirs) in zip(
+        second.named_modules(), first.named_modules(), strict=True
+    ):
+        if isinstance(ours, BlockLinear):
+            assert torch.equal(ours.blocks, theirs.blocks), name
+            assert (ours.outputs, ours.inputs, ours.kind) == (
+                theirs.outputs,
+                theirs.inputs,
+                theirs.kind,
+            )
+
+
+def test_float32_is_not_kept(folder, own_cache):
+    load(folder, "float32")
+    assert not list(own_cache.rglob("*.safetensors"))
+
+
+def test_each_precision_has_a_file_of_its_own(folder):
+    load(folder, "int8")
+    load(folder, "int4")
+    assert prepared.prepared_file(folder, "int8") != prepared.prepared_file(folder, "int4")
+    assert prepared.prepared_file(folder, "int8").is_file()
+
+
+def damage(file, place: float) -> None:
+    """Change one byte, so far into the file."""
+    content = bytearray(file.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 0xFF
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("place", [0.0, 0.02, 0.3, 0.61803, 0.9, 1.0])
+def test_a_changed_byte_is_found_and_the_file_made_again(folder, place):
+    expected = codes_of(load(folder)[0])
+    damage(prepared.prepared_file(folder, "int8"), place)
+    model, told, _ = load(folder)
+    assert any("Keeping" in what for what in told)
+    np.testing.assert_array_equal(codes_of(model), expected)
+    assert not any("Keeping" in what for what in load(folder)[1]), "it is whole again"
+
+
+def test_half_a_file_is_made_again(folder):
+    load(folder)
+    file = prepared.prepared_file(folder, "int8")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert any("Keeping" in what for what in load(folder)[1])
+    assert file.stat().st_size == len(whole)
+
+
+def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
+    load(folder)
+    before = prepared.prepared_file(folder, "int8")
+    write_small(folder, seed=1)
+    assert prepared.prepared_file(folder, "int8") != before
+    # A file of the right name whose inside is of another layout.
+    load(folder)
+    file = prepared.prepared_file(folder, "int8")
+    monkeypatch.setattr(prepared, "LAYOUT", 99)
+    assert drain(prepared.read(file, ModelConfig.from_folder(folder), "int8")) is None
+
+
+def test_a_full_disk_is_told_once_and_the_model_speaks(folder, own_cache, monkeypatch):
+    def full(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(prepared, "save_file", full)
+    model, _, note = load(folder)
+    assert "No space left on device" in note and str(own_cache) in note and "DIA_CACHE" in note
+    assert len(codes_of(model)) and not list(own_cache.rglob("*.part"))
+
+
+def test_a_folder_that_cannot_be_made_is_told_too(folder, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(prepared, "cache_folder", lambda: tmp_path / "file")
+    assert "could not be kept" in load(folder)[2]
+
+
+def test_what_a_step_does_not_read_keeps_eight_bits_and_the_logits_too(folder):
+    model, _, _ = load(folder, "int4")
+    kept = {
+        name: module.precision
+        for name, module in model.named_modules()
+        if isinstance(module, BlockLinear)
+    }
+    assert kept["decoder.logits_dense"] == "int8"
+    assert {one for name, one in kept.items() if name.startswith("encoder")} == {"int8"}
+    assert kept["decoder.layers.0.cross_attention.k_proj"] == "int8"
+    assert kept["decoder.layers.0.mlp.gate_up_proj"] == "int4"
+    assert model.decoder.embeddings.weight.dtype == torch.bfloat16
