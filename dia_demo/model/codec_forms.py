@@ -2,6 +2,15 @@
 
 Rows of channels [T, C] lie in memory as a picture of one line, channels last, so a convolution
 over time is one of oneDNN's over that line, and what it gives out is again rows of channels.
+
+The trial runs every form on the decoder's heaviest layer, in float32 and, where the processor
+multiplies it, bfloat16: a tenth of a second, once a start. A form whose error against float64 is
+too large, or that does not run, is out. The gate for bfloat16 as a whole is 30 dB below the sound;
+49 dB were measured on speech of the embedded voice.
+
+Descript's full size on 2 cores of a Zen 5 server (AVX512_BF16), x realtime, all in one run: dac as
+it loads 0.81, weight norm folded 0.79, folded in bfloat16 2.9; here in float32 unfolded 0.8, packed
+2.3, in bfloat16 plain 2.6, unfolded 3.4, packed 4.4 (5.0 in a quieter run).
 """
 
 from __future__ import annotations
