@@ -17,7 +17,7 @@ from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
 from dia_demo.errors import DiaDemoError
 from dia_demo.machine import cache_folder
 from dia_demo.model.checkpoint import local_folder
-from dia_demo.model.codec import codec_source
+from dia_demo.model.codec_files import codec_source
 from dia_demo.model.hub import cached_config
 from dia_demo.model.weights import weight_files
 from dia_demo.services.catalogue import describe
