@@ -17,6 +17,7 @@ from browser import (
     write_script,
 )
 from checkpoints import write_small
+from lab_page import WAIT
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -39,6 +40,7 @@ def bench(chromium, tmp_path):
             context = chromium.new_context(viewport=size, color_scheme=scheme)
             watches.append(Watch(context, url))
             page = watches[-1].open()
+            page.set_default_timeout(WAIT)
             write_script(page, SCRIPT, max_tokens=60)
             return page
 
