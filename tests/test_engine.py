@@ -11,7 +11,9 @@ import torch
 from checkpoints import SMALL, drain, random_codes, write_small
 from torch import nn
 
-from dia_demo.config import RuntimeConfig
+from dia_demo import machine
+from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine import devices
 from dia_demo.engine import engine as engine_module
 from dia_demo.engine.devices import decoder_weights, place
 from dia_demo.engine.engine import Engine
@@ -236,7 +238,7 @@ def test_whatever_breaks_a_run_is_told_and_the_engine_works_on(engine, monkeypat
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(Codec, "decode_window", broken)
+        patch.setattr(Codec, "advance", broken)
         told = stream(engine, [make_row()])[0]
     assert isinstance(told[-1], Failed) and str(error) in told[-1].message
     assert isinstance(stream(engine, [make_row()])[0][-1], Finished)
@@ -272,6 +274,34 @@ def test_precision_is_as_asked_and_float32_for_a_small_model():
         assert place(RuntimeConfig(precision=asked), SMALL).precision == asked
     placement = place(RuntimeConfig(), SMALL)
     assert placement.precision == "float32" and "small" in placement.reason
+
+
+FULL_SIZE = ModelConfig()
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "numba", "expected"),
+    [
+        ({"avx512_vnni": True, "avx512_bf16": True}, True, "int8"),
+        ({"avx_vnni": True}, True, "int8"),
+        ({"avx2": True}, True, "bfloat16"),
+        ({"avx512_vnni": True, "avx512_bf16": True}, False, "bfloat16"),
+        ({"avx2": True}, False, "float32"),
+    ],
+)
+def test_auto_is_the_fastest_that_sounds_the_same_here(capabilities, numba, expected, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+    monkeypatch.setattr(devices, "find_spec", lambda _: object() if numba else None)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 64 * 10**9)
+    placement = place(RuntimeConfig(), FULL_SIZE)
+    assert placement.precision == expected and len(placement.reason) > 20
+    assert place(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
+
+
+def test_integers_without_numba_are_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match="int4 needs numba.*pip install numba.*bfloat16"):
+        place(RuntimeConfig(precision="int4"), SMALL)
 
 
 def test_decoder_weights_counts_what_a_step_reads():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import torch
 
@@ -12,6 +13,7 @@ from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.engine.memory import check_granted, decoder_weights, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.machine import granted_cores, has_intel_graphics
+from dia_demo.model.linear import FLOATS, INTEGERS
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 SMALL_WEIGHTS = 30_000_000
@@ -134,14 +136,33 @@ def has_fast_bfloat16() -> bool:
     return any(supported.get(key) for key in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
+def has_byte_products() -> bool:
+    """Whether the CPU multiplies bytes in fours (VNNI), as the compiled int8 step needs them."""
+    supported = torch.cpu.get_capabilities()
+    return any(supported.get(key) for key in ("avx512_vnni", "avx_vnni"))
+
+
 def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
+    """The fastest precision whose damage nobody hears. README's table of quality has the measures:
+    int8 is as well understood as float32. int4 is not beyond doubt, and must be asked for."""
+    can_compile = find_spec("numba") is not None
+    if asked in INTEGERS and not can_compile:
+        raise InputError(
+            f"{asked} needs numba, which is not installed: pip install numba, or choose "
+            f"{' or '.join(FLOATS)}."
+        )
     if asked != "auto":
         return asked, "as asked"
     if decoder_weights(config) < SMALL_WEIGHTS:
         return "float32", "a model this small gains nothing from fewer bits"
-    if has_fast_bfloat16():
-        return "bfloat16", "this CPU multiplies bfloat16 itself, and half the bytes are read"
-    return "float32", "this CPU has no fast bfloat16"
+    if can_compile and has_byte_products():
+        return "int8", (
+            "a quarter of float32's bytes are read, this CPU multiplies bytes itself, and a "
+            "recogniser understands it as well"
+        )
+    if can_compile or has_fast_bfloat16():
+        return "bfloat16", "half of float32's bytes are read"
+    return "float32", "this CPU has no fast bfloat16, and numba is not installed"
 
 
 def _within_memory(precision: str, reason: str, config: ModelConfig) -> tuple[str, str]:
