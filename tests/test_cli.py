@@ -91,7 +91,7 @@ def test_json_is_the_last_line_and_holds_the_promised_keys(say):
 
 
 def test_codes_without_a_sound_file_load_no_codec(say, monkeypatch):
-    monkeypatch.setattr(engine_module, "load_codec", lambda *_: pytest.fail("a codec was loaded"))
+    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
     code, out, err = say(SCRIPT, "--codes", "take.npy", "--json")
     codes = np.load("take.npy")
     assert code == 0 and codes.dtype == np.int16 and codes.shape == (SMALL.frames_within(60), 3)

@@ -121,7 +121,7 @@ def write_checkpoint(
 
 def write_codec(folder: Path, arguments: dict) -> None:
     """A codec of random weights as `codec/` beside the checkpoint."""
-    from dia_demo.model.codec_files import build_dac
+    from dia_demo.model.codec_weights import build_dac
 
     model = build_dac(arguments)
     folder.mkdir(parents=True, exist_ok=True)
