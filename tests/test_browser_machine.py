@@ -1,17 +1,11 @@
-"""The Machine tab in a real chromium: measured on request, stopped on request, never beside a take.
-
-DIA_SCREENSHOTS=1 writes the picture of README.md as well.
-"""
+"""The Machine tab in a real chromium: measured and stopped on request, never beside a take."""
 
 from __future__ import annotations
 
-import io
-import os
 import re
 
 import pytest
 from browser import DESKTOP, PHONE, ROOT, press, wait_state, write_script
-from PIL import Image
 
 from dia_demo.config import PRECISIONS
 
@@ -72,12 +66,4 @@ def test_the_measured_machine_is_a_picture_with_a_meaning(visit, scheme):
         for width in (DESKTOP["width"], PHONE["width"]):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-        if os.environ.get("DIA_SCREENSHOTS"):
-            page.set_viewport_size(DESKTOP)
-            keep(page.screenshot(full_page=True, animations="disabled"))
     assert page.evaluate((ROOT / "tests" / "contrast.js").read_text()) == []
-
-
-def keep(seen: bytes) -> None:
-    picture = ROOT / "assets" / "screenshots" / "machine-light.png"
-    Image.open(io.BytesIO(seen)).convert("RGB").quantize(256).save(picture, optimize=True)

@@ -36,7 +36,7 @@ def report_html(report: Report, finished: bool) -> str:
         return nothing_yet()
     parts = [f'<p class="machine-meaning">{escape(meaning(report))}</p>'] if finished else []
     if runs:
-        parts.append(picture(runs))
+        parts.append(picture(runs, loaded=report.plan.random is None))
     parts.append(markup.figures_table(machine_rows(report)))
     parts += [
         f'<p class="machine-failed">{escape(what)} could not be measured: {escape(why)}</p>'
@@ -45,14 +45,14 @@ def report_html(report: Report, finished: bool) -> str:
     return f'<div class="machine-report">{"".join(parts)}</div>'
 
 
-def picture(runs: Sequence[dict]) -> str:
+def picture(runs: Sequence[dict], loaded: bool = True) -> str:
     """Bars on one scale of realtime factors: what the memory allows, and what was reached."""
     done = [run for run in runs if "error" not in run]
     limited = any(map(bound_by_memory, done))
     # Where weights stay in the cache the memory's limit is far away, and would dwarf the rest.
     ends = [run["realtime_limit"] for run in done if limited and run.get("realtime_limit")]
     scale = max([1.0, *ends, *(run["realtime_tokens"] for run in done)])
-    rows = "".join(_row(run, scale, limited) for run in runs)
+    rows = "".join(_row(run, scale, limited, loaded) for run in runs)
     key = '<span class="key reached"></span> reached'
     if limited:
         key += ' <span class="key possible"></span> the limit of this machine’s memory'
@@ -65,7 +65,7 @@ def picture(runs: Sequence[dict]) -> str:
     )
 
 
-def _row(run: dict, scale: float, limited: bool) -> str:
+def _row(run: dict, scale: float, limited: bool, loaded: bool) -> str:
     together = "" if run["rows"] == 1 else f", {run['rows']} together"
     name = escape(f"{run['precision']}{together}")
     if "error" in run:
@@ -83,19 +83,20 @@ def _row(run: dict, scale: float, limited: bool) -> str:
         f'<span class="reached" style="width: {_percent(reached, scale)}"></span>'
         f'<span class="realtime" style="left: {_percent(1.0, scale)}"></span></div>'
         f'<div class="run-told">{escape(told)}</div>'
-        f'<div class="run-more">{escape(_more(run))}</div></li>'
+        f'<div class="run-more">{escape(_more(run, loaded))}</div></li>'
     )
 
 
-def _more(run: dict) -> str:
-    """What else is known of a run, in one line."""
+def _more(run: dict, loaded: bool) -> str:
+    """What else is known of a run, in one line. loaded: it has a checkpoint to load from."""
     parts = [
         f"{EXAMPLE_SECONDS:.0f}-second take: about {spoken(run['take_seconds'])}",
         f"first sound after {run['first_audio_seconds']:.1f} s",
         f"{run['ms_per_step']:.1f} ms a step",
         f"memory {run['peak_rss_bytes'] / 1e9:.1f} GB",
-        f"loads in {run['load_seconds']:.1f} s",
     ]
+    if loaded:
+        parts.append(f"loads in {run['load_seconds']:.1f} s")
     return " · ".join(parts)
 
 

@@ -59,7 +59,7 @@ def lay_out() -> Panel:
         with gr.Row(elem_id="machine-status-row"):
             status = gr.HTML(markup.status_card(IDLE), elem_id="machine-status", js_on_load=None)
             stop = gr.Button(
-                "Stop measuring", elem_id="machine-stop", interactive=False, min_width=150, scale=0
+                "Stop measuring", elem_id="machine-stop", interactive=False, min_width=180, scale=0
             )
         report = gr.HTML(
             machine_markup.nothing_yet(), elem_id="machine-report-area", js_on_load=None

@@ -106,7 +106,14 @@ def prepare(plan: Plan) -> tuple[Report, list[Part]]:
     if plan.quality:
         asked = {"kind": "quality", "precisions": plan.precisions, "sentences": plan.sentences}
         parts.append(Part("Quality", asked | shared, 4.0))
-    return Report(plan, threads, runs=tuple(impossible)), parts
+    return Report(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
+
+
+def _automatic(plan: Plan) -> str | None:
+    try:
+        return place(plan.runtime("auto"), plan.config).precision
+    except InputError:
+        return None
 
 
 def _with_result(report: Report, part: Part, result: dict) -> Report:

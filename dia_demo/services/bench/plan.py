@@ -27,6 +27,7 @@ RANDOM_SIZES = {
         decoder=DecoderConfig(2, 64, 4, 2, 16, 2, 2, 16, 96, max_positions=512),
     ),
 }
+RANDOM_NAMES = {"dia-1.6b": "Dia-1.6B"}
 WARM_STEPS = 5
 ROWS, TEXT_BYTES = Range(1, 16, whole=True), 120
 
@@ -51,9 +52,14 @@ class Plan:
     sentences: int = 32
 
     @property
+    def name(self) -> str:
+        """What would speak, as a person would call it."""
+        return RANDOM_NAMES.get(self.random, self.random) if self.random else self.model
+
+    @property
     def title(self) -> str:
-        """What is measured, as a person would call it."""
-        return f"{self.random} with random weights" if self.random else self.model
+        """What is measured."""
+        return f"{self.name}, random weights" if self.random else self.name
 
     @property
     def config(self) -> ModelConfig:

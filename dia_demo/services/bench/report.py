@@ -24,12 +24,14 @@ CACHED_GB = 0.1
 class Report:
     """What is known so far. hardware and codec are None where they were not measured.
 
-    runs: one dict each, as `raw_run` or `failed_run` left it; failures: the parts that failed,
-    with their reasons; quality: by precision, None where it was not asked for.
+    automatic: the precision that "auto" takes here. runs: one dict each, as a child or `failed_run`
+    gave it; failures: the parts that failed, with their reasons; quality: by precision, None where
+    it was not asked for.
     """
 
     plan: Plan
     threads: int
+    automatic: str | None = None
     machine: Machine = field(default_factory=describe_machine)
     hardware: dict | None = None
     codec: dict | None = None
@@ -66,6 +68,7 @@ class Report:
             "steps": self.plan.steps,
             "text_bytes": self.plan.text_bytes,
             "threads": self.threads,
+            "automatic": self.automatic,
             "machine": asdict(self.machine),
             "failures": self.failures,
         }
@@ -129,22 +132,25 @@ def bound_by_memory(run: dict) -> bool:
 
 
 def meaning(report: Report) -> str:
-    """One sentence or two for the person at this machine."""
+    """One sentence or two for the person at this machine: what auto takes, then the others."""
     runs = [run for run in report.finished_runs() if "error" not in run and run["rows"] == 1]
     if not runs:
         return "No run of one utterance was finished, so nothing can be said of a take."
-    best = min(runs, key=lambda run: run["take_seconds"])
-    took = spoken(best["take_seconds"])
-    said = (
-        f"On this machine a {EXAMPLE_SECONDS:.0f}-second take of {report.plan.title} takes about "
-        f"{took} with {best['precision']}"
-    )
+    runs.sort(key=lambda run: run["take_seconds"])
+    first = next((run for run in runs if run["precision"] == report.automatic), runs[0])
+    chosen = ", which auto chooses" if first["precision"] == report.automatic else ""
     others = [
-        f"{spoken(run['take_seconds'])} with {run['precision']}" for run in runs if run is not best
+        f"{spoken(run['take_seconds'])} with {run['precision']}"
+        for run in runs
+        if run["precision"] != first["precision"]
     ]
-    said += f" ({', '.join(others)})" if others else ""
-    pace = " That is faster than it plays." if best["realtime_whole"] >= 1 else ""
-    return f"{said}; its first sound comes after {best['first_audio_seconds']:.1f} s.{pace}"
+    told = f"; {', '.join(others)}" if others else ""
+    said = (
+        f"On this machine a {EXAMPLE_SECONDS:.0f}-second take of {report.plan.name} takes about "
+        f"{spoken(first['take_seconds'])} with {first['precision']}{chosen}{told}."
+    )
+    pace = " It is made faster than it plays." if first["realtime_whole"] >= 1 else ""
+    return f"{said} Its first sound comes after {first['first_audio_seconds']:.1f} s.{pace}"
 
 
 def spoken(seconds: float) -> str:

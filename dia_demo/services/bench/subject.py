@@ -139,7 +139,8 @@ def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
     looked_up = halves * decoder.num_channels * decoder.hidden_size * kept
     own = 2 * decoder.num_layers * decoder.num_kv_heads * decoder.head_dim * position
     text = 2 * decoder.num_layers * decoder.cross_num_kv_heads * decoder.cross_head_dim * text_bytes
-    return weight_bytes(model) + looked_up + halves * (own + text) * cache_itemsize(model)
+    filled = halves * own + rows * text  # The unconditional half attends to one position.
+    return weight_bytes(model) + looked_up + filled * cache_itemsize(model)
 
 
 def weight_bytes(model: Dia) -> int:
@@ -156,5 +157,4 @@ def weight_bytes(model: Dia) -> int:
 
 def cache_itemsize(model: Dia) -> int:
     """Bytes of one number in the caches of keys and values."""
-    cache = model.encode(b"\x01", False, model.config.shortest_max_tokens)
-    return cache.cross[0][0].dtype.itemsize
+    return model.encode(b"\x01", False, model.config.shortest_max_tokens).dtype.itemsize
