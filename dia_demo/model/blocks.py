@@ -15,8 +15,8 @@ KINDS = {"float32": 0, "bfloat16": 1, "int8": 2, "int4": 3}
 DENSE = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Scales tried for a group of int4 weights, relative to the one that represents its largest weight.
 SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
-# Outputs that are turned at once, so that what is made on the way stays small.
-AT_ONCE = 1024
+# Outputs that are packed, and unpacked, at once: what is made on the way stays small.
+PACKED_AT_ONCE, UNPACKED_AT_ONCE = 256, 1024
 
 
 class BlockLinear(nn.Module):
@@ -37,8 +37,8 @@ class BlockLinear(nn.Module):
         outputs, inputs = weight_NK.shape
         whole = -(-outputs // BLOCK) * BLOCK
         blocks = torch.empty((whole // BLOCK, block_bytes(precision, inputs)), dtype=torch.uint8)
-        for first in range(0, whole, AT_ONCE):
-            part = weight_NK[first : first + AT_ONCE]
+        for first in range(0, whole, PACKED_AT_ONCE):
+            part = weight_NK[first : first + PACKED_AT_ONCE]
             missing = -(-len(part) // BLOCK) * BLOCK - len(part)
             part = nn.functional.pad(part, (0, 0, 0, missing)).contiguous()
             made = _PACK[precision](part)
@@ -61,7 +61,7 @@ class BlockLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, self.inputs)
         out = flat.new_empty(len(self.blocks), len(flat), BLOCK)
-        step = AT_ONCE // BLOCK
+        step = UNPACKED_AT_ONCE // BLOCK
         for first in range(0, len(self.blocks), step):
             weights = self.weights(x.dtype, first, first + step)
             torch.matmul(flat, weights, out=out[first : first + step])

@@ -20,21 +20,21 @@ _SERIALS = itertools.count()
 class RowCache:
     """Keys and values of one row, all layers.
 
-    halves is 2 with guidance (conditional, then unconditional), else 1. cross holds (k, v)
-    [halves, G, S, K] a layer. Self-attention starts at FIRST_POSITIONS and doubles up to
-    max_positions. Slots not yet written are NaN, so that reading one is loud. No two caches have
-    the same serial.
+    cross holds, for each half and layer, (k, v) [1, G, S, K] of the text; with guidance there are
+    two halves, conditional and unconditional, else one. Self-attention starts at FIRST_POSITIONS
+    and doubles up to max_positions. Slots not yet written are NaN, so that reading one is loud. No
+    two caches have the same serial.
     """
 
     def __init__(
-        self, config: DecoderConfig, cross: list[tuple[Tensor, Tensor]], max_positions: int
+        self, config: DecoderConfig, cross: list[list[tuple[Tensor, Tensor]]], max_positions: int
     ) -> None:
         self.serial = next(_SERIALS)
         self.cross = cross
-        self.halves = cross[0][0].shape[0]
+        self.halves = len(cross)
         self.max_positions = max_positions
         self.length = 0
-        like = cross[0][0]
+        like = cross[0][0][0]
         slots = min(FIRST_POSITIONS, max_positions)
         shape = (self.halves, config.num_kv_heads, slots, config.head_dim)
         self._keys = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
@@ -43,7 +43,7 @@ class RowCache:
     @property
     def size_bytes(self) -> int:
         """Bytes held for self- and cross-attention."""
-        pairs = [*self.cross, *zip(self._keys, self._values, strict=True)]
+        pairs = [*sum(self.cross, []), *zip(self._keys, self._values, strict=True)]
         return sum(k.nbytes + v.nbytes for k, v in pairs)
 
     @property
@@ -56,17 +56,17 @@ class RowCache:
         return self._keys[0].shape[2]
 
     @property
-    def text_length(self) -> int:
-        """Positions of the encoded text."""
-        return self.cross[0][0].shape[2]
+    def text_lengths(self) -> list[int]:
+        """Positions of the encoded text that each half attends to."""
+        return [layers[0][0].shape[2] for layers in self.cross]
 
     def addresses(self, layer: int, half: int) -> tuple[int, int, int, int]:
         """Where keys and values of a layer and half begin in memory, then those of the text.
 
         They hold until the cache grows.
         """
-        tensors = (self._keys[layer], self._values[layer], *self.cross[layer])
-        return tuple(tensor[half].data_ptr() for tensor in tensors)
+        own = (self._keys[layer][half], self._values[layer][half])
+        return tuple(tensor.data_ptr() for tensor in (*own, *self.cross[half][layer]))
 
     def reserve(self, count: int) -> None:
         """Make room for `count` more positions, before a forward pass writes them."""

@@ -15,7 +15,9 @@ from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
 from dia_demo.model.cache import RowCache
 from dia_demo.model.layers import (
     CrossAttention,
+    Embedding,
     GatedMLP,
+    Linear,
     RMSNorm,
     Rotary,
     SelfAttention,
@@ -46,7 +48,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.embedding = Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_layers))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
 
@@ -86,7 +88,8 @@ class DecoderLayer(nn.Module):
         mixed = self._attend_self(q, k, v, caches, index)
         x_BTD = x_BTD + self.self_attention.o_proj(mixed)
         q = self.cross_attention.queries(self.pre_ca_norm(x_BTD, dtype))
-        mixed = _join(attend(q_row, *c.cross[index]) for c, (q_row,) in _by_row(caches, q))
+        texts = (layers[index] for cache in caches for layers in cache.cross)
+        mixed = _join(attend(q_slot, *text) for q_slot, text in zip(q.split(1), texts, strict=True))
         x_BTD = x_BTD + self.cross_attention.o_proj(mixed)
         return x_BTD + self.mlp(self.pre_mlp_norm(x_BTD, dtype))
 
@@ -106,12 +109,12 @@ class Decoder(nn.Module):
         self.config = config
         codes = config.num_channels * config.vocab_size
         # One table for all channels: channel c's codes start at c * V.
-        self.embeddings = nn.Embedding(codes, config.hidden_size)
+        self.embeddings = Embedding(codes, config.hidden_size)
         self.layers = nn.ModuleList(
             DecoderLayer(config, text_width) for _ in range(config.num_layers)
         )
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
-        self.logits_dense = nn.Linear(config.hidden_size, codes, bias=False)
+        self.logits_dense = Linear(config.hidden_size, codes)
         # Runs single steps where there is one (model/native.py); prompts go through `forward`.
         self.stepper: Callable[[Tensor, Sequence[RowCache]], Tensor] | None = None
 
@@ -177,13 +180,17 @@ class Dia(nn.Module):
     def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
         """Read a row's text; returns its cache, ready for the first codes.
 
-        With guidance the unconditional half reads zeros of the same length. Cutting the text to
-        its true length equals the reference's padding to 1024 with a mask.
+        With guidance the unconditional half reads zeros of the same length. The encoder turns
+        equal bytes into equal states, wherever they stand, and attending to many equal states is
+        attending to one: so one is read. Cutting the text to its true length equals the
+        reference's padding to 1024 with a mask.
         """
-        conditional = torch.tensor([list(text)], device=self.device)
-        halves = [conditional, torch.zeros_like(conditional)] if guidance else [conditional]
-        states = self.encoder(torch.cat(halves), self.rotaries[0])
-        cross = [layer.cross_attention.keys_values(states) for layer in self.decoder.layers]
+        texts = [list(text), [0]] if guidance else [list(text)]
+        cross = []
+        for numbers in texts:
+            states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
+            layers = self.decoder.layers
+            cross.append([layer.cross_attention.keys_values(states) for layer in layers])
         return RowCache(self.config.decoder, cross, max_positions)
 
     @torch.inference_mode()

@@ -18,6 +18,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
+class Linear(nn.Linear):
+    """A linear without bias. Its weights come from a checkpoint, so it is made without any: torch's
+    own random start would load its compiler (75 MB) for weights on meta."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, bias=False)
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+class Embedding(nn.Embedding):
+    """A table whose rows come from a checkpoint."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
 class RMSNorm(nn.Module):
     """Root-mean-square norm in float32, handed on in the precision of the linears after it.
 
@@ -85,8 +103,8 @@ class SelfAttention(nn.Module):
     def __init__(self, width: int, heads: int, kv_heads: int, head_dim: int) -> None:
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = heads, kv_heads, head_dim
-        self.qkv_proj = nn.Linear(width, (heads + 2 * kv_heads) * head_dim, bias=False)
-        self.o_proj = nn.Linear(heads * head_dim, width, bias=False)
+        self.qkv_proj = Linear(width, (heads + 2 * kv_heads) * head_dim)
+        self.o_proj = Linear(heads * head_dim, width)
 
     def project(self, x_BTD: Tensor, rotation) -> tuple[Tensor, Tensor, Tensor]:
         """q [B, T, H, K], k [B, T, G, K], v [B, T, G, K]; q and k rotated to their positions."""
@@ -103,10 +121,10 @@ class CrossAttention(nn.Module):
     def __init__(self, width: int, text_width: int, heads: int, kv_heads: int, head_dim: int):
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = heads, kv_heads, head_dim
-        self.q_proj = nn.Linear(width, heads * head_dim, bias=False)
-        self.k_proj = nn.Linear(text_width, kv_heads * head_dim, bias=False)
-        self.v_proj = nn.Linear(text_width, kv_heads * head_dim, bias=False)
-        self.o_proj = nn.Linear(heads * head_dim, width, bias=False)
+        self.q_proj = Linear(width, heads * head_dim)
+        self.k_proj = Linear(text_width, kv_heads * head_dim)
+        self.v_proj = Linear(text_width, kv_heads * head_dim)
+        self.o_proj = Linear(heads * head_dim, width)
 
     def queries(self, x_BTD: Tensor) -> Tensor:
         """[B, T, H, K], not rotated: text positions live in the encoder."""
@@ -127,8 +145,8 @@ class GatedMLP(nn.Module):
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
-        self.gate_up_proj = nn.Linear(width, 2 * hidden, bias=False)
-        self.down_proj = nn.Linear(hidden, width, bias=False)
+        self.gate_up_proj = Linear(width, 2 * hidden)
+        self.down_proj = Linear(hidden, width)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         gate, up = self.gate_up_proj(x_BTD).chunk(2, dim=-1)

@@ -108,7 +108,7 @@ class NativeStep:
         )
         codes = config.num_channels * config.vocab_size
         widest = _whole(max(config.hidden_size, mixed, config.intermediate_size))
-        longest = max(max(cache.capacity, cache.text_length) for cache in caches)
+        longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         # A member's scratch: its copy of a linear's input, the same in int8 with scales and sums;
         # or one head and its scores.
         scratch = max(count * (5 * widest + widest // 8), 4 * (config.head_dim + longest))
@@ -126,7 +126,7 @@ class NativeStep:
         self._codes = np.zeros((count, config.num_channels), np.int64)
         self._positions = np.zeros(count, np.int64)
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
-        self._lengths = np.array([cache.text_length for cache, _ in slots], np.int64)
+        self._lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
         for name in ("x", "wide", "mixed"):
             buffer = self._buffers[name]
             self._set(**{name: buffer.data_ptr(), f"{name}_stride": 4 * buffer.shape[1]})

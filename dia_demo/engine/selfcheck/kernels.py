@@ -174,7 +174,8 @@ def _cache_writes(subject: Subject, tally: Tally) -> None:
     tally.trying("cache write")
     k_there, v_there = backend.put(k), backend.put(v)
     with backend.active():
-        cache = RowCache(decoder, [(k_there[:, :1].transpose(1, 2),) * 2], count)
+        text = [(k_there[:1, :1].transpose(1, 2),) * 2]
+        cache = RowCache(decoder, [text] * HALVES, count)
         for start, end in [(0, first), *((at, at + 1) for at in range(first, count))]:
             cache.reserve(end - start)
             part = slice(start, end)
