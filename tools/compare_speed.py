@@ -137,13 +137,13 @@ def print_times(times: dict[str, list[float]]) -> None:
             print(f"{name}: {ms / one:.2f} times a step of one")
 
 
-def print_together(engine, name: str, rows: int, ms: float, codec: bool) -> None:
-    """The summed realtime factor of several utterances, the codec's share included on request."""
+def print_together(engine, name: str, rows: int, ms: float, decoding: float | None) -> None:
+    """The summed realtime factor of several utterances; with the codec's rate, its share too."""
     tokens = rows / (engine.format.frames_per_second * ms / 1000)
     line = f"{name}: {tokens:.2f}x realtime summed, tokens alone"
-    if codec:
-        rate = decode_rate(engine, CODEC_SECONDS)
-        line += f"; {1 / (1 / tokens + 1 / rate):.2f}x with the codec ({rate:.2f}x)"
+    if decoding:
+        whole = 1 / (1 / tokens + 1 / decoding)
+        line += f"; {whole:.2f}x with the codec at {decoding:.2f}x"
     print(line)
 
 
@@ -162,6 +162,7 @@ def main() -> None:
     engines = {}
     for precision in options.precision:
         engine = load_engine(job | {"precision": precision}, lambda *_: None)
+        print(f"loaded in {precision}", flush=True)
         for rows in options.rows:
             name = row_name(precision, rows)
             engines[name] = engine
@@ -171,10 +172,11 @@ def main() -> None:
     print(f"all loaded; timing {options.steps} steps of each", flush=True)
     times = take_turns(sides, options.steps)
     print_times(times)
+    decoding = decode_rate(next(iter(engines.values())), CODEC_SECONDS) if options.codec else None
     for name, engine in engines.items():
         rows = int(name.split(", ")[-1].split()[0]) if name.endswith("together") else 1
         ms = 1000 * statistics.median(times[name])
-        print_together(engine, name, rows, ms, options.codec)
+        print_together(engine, name, rows, ms, decoding)
 
 
 if __name__ == "__main__":
