@@ -87,6 +87,12 @@ def test_a_comparison_is_made_on_the_page(visit):
     seeds.press("Tab")
     page.get_by_text("1 pair can show nothing").wait_for()
     assert "Temperature" in page.locator("#lab-plan").inner_text()
+    lit = "(node) => getComputedStyle(node).backgroundColor"
+    colours = [
+        page.locator(f"#compare .field-{name}").evaluate(lit)
+        for name in ("temperature", "top_p", "top_k")
+    ]
+    assert colours[0] != colours[1] == colours[2], "what differs is lit up, and nothing else"
     page.get_by_label("Side by side, not blind").check()
     page.get_by_text("It proves nothing").wait_for()
     press(page, "Make the pairs")

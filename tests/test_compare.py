@@ -533,7 +533,9 @@ def test_damaged_plans_get_one_message(voting, damage, message):
         Comparison.open(voting.folder)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "null", "[" * 100_000, '{"a": 1e999}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", "null", "[" * 100_000, '{"a": 1e999}', " " * 8_000_001]
+)
 def test_what_is_no_plan_gets_one_message(voting, text):
     (voting.folder / "plan.json").write_text(text)
     with pytest.raises(InputError):

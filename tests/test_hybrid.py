@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake
 from torch.overrides import TorchFunctionMode
 
 from dia_demo import audio, cli, cli_device
-from dia_demo.config import GenerationParams, RuntimeConfig
+from dia_demo.config import GenerationParams, ModelConfig, RuntimeConfig
 from dia_demo.engine import engine as engine_module
 from dia_demo.engine import remote, watch
 from dia_demo.engine.accelerator import Accelerator
@@ -23,13 +23,16 @@ from dia_demo.engine.backend import Backend
 from dia_demo.engine.devices import XpuStatus
 from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
 from dia_demo.engine.hybrid import Hybrid
+from dia_demo.engine.loop import run
 from dia_demo.engine.process import Stopped
+from dia_demo.engine.rows import Row
 from dia_demo.engine.selfcheck import child
 from dia_demo.engine.selfcheck.report import STAGES, Race, Report, StageReport
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.engine.watch import Limits, Usual, check_waveform
 from dia_demo.errors import InputError, RunError
 from dia_demo.model import cache as cache_module
+from dia_demo.model.dia import Dia
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis
@@ -136,9 +139,10 @@ def test_caches_are_freed_on_the_device(folder):
 class FakeXpu(Backend):
     """An XPU without one: fake tensors that raise when they meet the CPU's."""
 
-    def __init__(self) -> None:
+    def __init__(self, config=SMALL) -> None:
         super().__init__("xpu")
         self.mode = FakeTensorMode()
+        self.config = config
         self.fetched = 0
 
     def put(self, tensor):
@@ -155,7 +159,7 @@ class FakeXpu(Backend):
         with unset_fake_temporarily():
             generator = torch.Generator().manual_seed(self.fetched)
             logits = torch.randn(tensor.shape, generator=generator)
-            logits.select(-1, SMALL.decoder.eos).fill_(-9)
+            logits.select(-1, self.config.decoder.eos).fill_(-9)
             return logits
 
 
@@ -180,6 +184,9 @@ class _ByOperators(TorchFunctionMode):
         if func is torch.nn.functional.scaled_dot_product_attention:
             assert not torch.backends.cuda.flash_sdp_enabled()
             return torch.ops.aten._scaled_dot_product_attention_math(*args, **kwargs)[0]
+        if func is torch.tensor and "device" in (kwargs or {}):
+            dtype = kwargs.get("dtype", torch.int64)
+            return torch.empty(np.shape(args[0]), dtype=dtype, device=kwargs["device"])
         if func is torch.Tensor.contiguous:
             return torch.ops.aten.clone(args[0], memory_format=torch.contiguous_format)
         if func is torch.Tensor.__getitem__:
@@ -225,6 +232,38 @@ def test_a_whole_generation_mixes_no_devices(fake, monkeypatch):
     row = say(fake, prompt=prompt, max_tokens=40, temperature=1.0, seed=3)
     assert row.done and len(row.codes()) == SMALL.frames_within(40, 9)
     assert fake.backend.fetched == row.steps + 1
+
+
+FULL_SIZE = ModelConfig()
+
+
+def at_full_size(backend) -> Hybrid:
+    """Dia-1.6B on the fake XPU: shapes without numbers take no memory."""
+    with torch.device("meta"):
+        model = Dia(FULL_SIZE)
+    return Hybrid.copy_of(model.requires_grad_(False), backend, torch.float32)
+
+
+def test_steps_of_the_full_size_mix_no_devices():
+    """Every layer of Dia-1.6B, with guidance and a prompt: 18 decoder layers, 9 channels."""
+    hybrid = at_full_size(FakeXpu(FULL_SIZE))
+    prompt = np.zeros((5, 9), np.int64)
+    row = say(hybrid, prompt=prompt, max_tokens=30, temperature=1.2, cfg_scale=3.0, seed=3)
+    assert row.done and len(row.codes()) == FULL_SIZE.frames_within(30, 5)
+    assert hybrid.backend.fetched == row.steps + 1
+
+
+def test_rows_with_and_without_guidance_mix_no_devices(fake):
+    """Several rows of other lengths share the steps, and end one after the other."""
+    rows = [
+        Row(fake.config, b"\x01 Hello.", replace(fake.config.defaults, **given, seed=seed))
+        for seed, given in enumerate(
+            (dict(max_tokens=30), dict(max_tokens=20, cfg_scale=1.0), dict(max_tokens=40))
+        )
+    ]
+    for _ in run(fake, rows):
+        pass
+    assert all(row.done for row in rows)
 
 
 def test_an_op_that_mixes_devices_is_found(fake):
