@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from checkpoints import SMALL
@@ -12,6 +18,7 @@ from dia_demo.model import linear
 from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
 
+ROOT = Path(__file__).resolve().parents[1]
 CASES = [(kernel, precision) for kernel in KERNELS for precision in kernel.precisions]
 
 
@@ -113,3 +120,45 @@ def test_without_numba_torchs_kernels_serve(monkeypatch):
         assert not linear.choose(SMALL, precision, threads=1).kernel.compiled
     with pytest.raises(InputError, match="pip install numba"):
         linear.choose(SMALL, "int4", threads=1)
+
+
+OTHER_PROCESSOR = """
+import torch
+from dia_demo.kernels.emit import dot_lanes
+from dia_demo.model.linear import KERNELS
+
+assert dot_lanes() == 0
+bytes_, compiled = KERNELS[:2]
+torch.manual_seed(0)
+weight, x = torch.randn(70, 200), torch.randn(3, 200)
+for precision in compiled.precisions:
+    linear = compiled.build(weight, precision)
+    kept = linear.weights(torch.float32).transpose(1, 2).flatten(0, 1)[:70].double()
+    expected = x.double() @ kept.t()
+    assert (compiled.run(linear, x, threads=1) - expected).norm() < 1e-5 * expected.norm()
+try:
+    bytes_.run(linear, x, threads=1)
+except NotImplementedError:
+    print("refused")
+"""
+
+
+def test_a_processor_with_avx2_alone_is_served(tmp_path):
+    """Most people's: no AVX-512, no byte products. The code is made as for it, and runs here."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("needs a processor that runs AVX2 code")
+    told = {
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": "+avx2,+fma",
+        "DIA_CACHE": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESSOR],
+        env=os.environ | told,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "refused"

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core import cgutils
+from numba.core import cgutils, config
 
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
 
 
 def dot_lanes() -> int:
-    """int32 lanes of this processor's byte dot product (vpdpbusd): 16, 8 or, without it, 0."""
-    try:
-        features = llvm.get_host_cpu_features()
-    except RuntimeError:  # A processor that LLVM does not know.
-        return 0
+    """int32 lanes of this processor's byte dot product (vpdpbusd): 16, 8 or, without it, 0.
+
+    Where numba is told to compile for another processor (NUMBA_CPU_NAME), that one's.
+    """
+    if config.CPU_NAME:
+        named = (config.CPU_FEATURES or "").split(",")
+        features = {name[1:]: name[:1] == "+" for name in named}
+    else:
+        try:
+            features = llvm.get_host_cpu_features()
+        except RuntimeError:  # A processor that LLVM does not know.
+            return 0
     if features.get("avx512vnni") and features.get("avx512vl"):
         return 16
     return 8 if features.get("avxvnni") else 0
