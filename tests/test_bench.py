@@ -181,7 +181,7 @@ def test_a_child_measures_in_a_process_of_its_own():
 
 def test_how_a_child_died_is_said(monkeypatch, tmp_path):
     for code, said in (("os.kill(os.getpid(), 9)", "memory ran out"), ("sys.exit('no')", "no")):
-        (tmp_path / "dying.py").write_text(f"import os, sys\nsys.stdin.read()\n{code}\n")
+        (tmp_path / "dying.py").write_text(f"import os, sys\nsys.stdin.readline()\n{code}\n")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         monkeypatch.setattr(child, "__name__", "dying")
         with pytest.raises(RunError, match=said):

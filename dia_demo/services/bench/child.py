@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
@@ -45,7 +46,7 @@ def run_child(
         child = _start(errors)
         try:
             child.stdin.write(json.dumps(job) + "\n")
-            child.stdin.close()
+            child.stdin.flush()  # Left open: its end tells the child that nobody listens any more.
             return (yield from _listen(child, cancel, silence_limit))
         except (BrokenPipeError, EOFError) as error:
             child.wait()
@@ -54,6 +55,8 @@ def run_child(
             child.kill()
             child.wait()
             child.stdout.close()
+            with suppress(OSError):
+                child.stdin.close()
 
 
 def _start(errors) -> subprocess.Popen:
@@ -133,7 +136,9 @@ def main() -> None:
         reached = max(reached, fraction)  # Loading has stages, each from 0.
         send(doing=doing, fraction=reached)
 
-    job = json.loads(sys.stdin.readline()) | {"began": perf_counter()}
+    given = sys.stdin.readline()
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    job = json.loads(given) | {"began": perf_counter()}
     try:
         send(result=_jobs()[job.pop("kind")](job, say))
     except DiaDemoError as error:
@@ -145,6 +150,12 @@ def main() -> None:
     except Exception as error:
         said = " ".join(str(error).split())
         send(error=f"{type(error).__name__}: {said[:LONGEST_MESSAGE]}")
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its children: without it there is nothing to do."""
+    os.read(sys.stdin.fileno(), 1)  # Not by sys.stdin, whose lock would hinder an orderly end.
+    os._exit(1)
 
 
 def _jobs() -> dict[str, Callable[[dict, Say], dict]]:
