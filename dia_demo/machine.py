@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -97,6 +98,15 @@ def has_intel_graphics() -> bool | None:
         except OSError:
             continue
     return False
+
+
+def give_back_memory() -> None:
+    """Return to the system what was freed but is kept for later; only glibc can be asked to."""
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def peak_rss_bytes() -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from dia_demo.config import ModelConfig
+from dia_demo.machine import give_back_memory
 from dia_demo.model import checkpoint, prepared
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Choice, choose, step_threads
@@ -74,6 +75,8 @@ def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:
 
 
 def _arm(model: Dia, choice: Choice, note: str = "") -> Stages:
+    # Tensors as they came, and what was made of them on the way, are of no more use.
+    give_back_memory()
     if choice.kernel.compiled:
         yield "Building the decoder for this processor, kept for the next start", 0.0
     choice.kernel.arm(model, choice.threads)
