@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from tools.torchaudio_guard import hide_broken_torchaudio
 from tools.voice import codec_net
 from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, VOCABULARY, Nano, Shape, load_nano
 
@@ -175,7 +176,7 @@ def write_codec(codec, out: Path) -> None:
 
 def verify(out: Path) -> None:
     """transformers and dac load what was written, completely; every file is small enough."""
-    codec_net.dac_class()  # transformers looks for torchaudio too
+    hide_broken_torchaudio()
     from transformers import DiaForConditionalGeneration
 
     _, info = DiaForConditionalGeneration.from_pretrained(
