@@ -17,7 +17,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
-WAIT = 240_000  # a shared machine may be slow
+WAIT = 60_000  # a shared machine may be slow
 # Two sides that differ in what one hears.
 COLD, HOT = {"temperature": 0.7131}, {"temperature": 1.9177}
 
