@@ -266,6 +266,7 @@ def test_keyboard_alone_is_enough(visit):
     page.keyboard.press("Control+Enter")
     wait_state(page, "running", *OVER)
     wait_state(page, "stopped", *OVER)
+    write_script(page, LONG)  # Long enough to be stopped.
     tab_to(page, "#generate")
     page.keyboard.press("Enter")
     page.wait_for_function("!document.querySelector('#stop').disabled")
