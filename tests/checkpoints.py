@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.engine.loop import run
+from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
@@ -96,8 +96,7 @@ def write_codec(folder: Path) -> None:
 def say(model: Dia, text: bytes = b"\x01 Hello.", prompt=None, cancel=None, **params) -> Row:
     """One row, run to its end."""
     row = Row(model.config, text, replace(model.config.defaults, **params), prompt, cancel)
-    for _ in run(model, [row]):
-        pass
+    run_to_end(model, [row])
     return row
 
 

@@ -16,6 +16,7 @@ from checkpoints import write_small
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Failed, Finished
+from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import InputError
 from dia_demo.services import votes as votes_module
 from dia_demo.services.compare import Comparison, rebuilt
@@ -214,7 +215,7 @@ def test_a_pairs_take_equals_the_take_made_alone(made, synthesis, base):
         assert np.abs(heard - alone * gain).max() < 3 / 32767
 
 
-def test_both_rows_share_one_batch_where_they_can(sides, synthesis, tmp_path, monkeypatch):
+def test_takes_of_one_runtime_share_a_batch(sides, synthesis, tmp_path, monkeypatch):
     sizes = []
     together = synthesis.stream_together
     monkeypatch.setattr(
@@ -224,13 +225,13 @@ def test_both_rows_share_one_batch_where_they_can(sides, synthesis, tmp_path, mo
     )
     plan = make_plan("preference", sides, SCRIPTS[:1], (1, 2))
     make(Comparison.create(tmp_path / "one", plan, synthesis), synthesis)
-    assert sizes == [2, 2]
+    assert sizes == [4]
     sizes.clear()
     other = [sides[0], sides[1].changed({"precision": "bfloat16"})]
     plan = make_plan("preference", other, SCRIPTS[:1], (1, 2))
     comparison = Comparison.create(tmp_path / "two", plan, synthesis)
     make(comparison, synthesis)
-    assert sizes == [1, 1, 1, 1] and all(trial.made for trial in comparison.plan.trials)
+    assert sizes == [2, 2] and all(trial.made for trial in comparison.plan.trials)
     facts = {comparison.plan.facts[slot.id]["precision"] for slot in comparison.plan.slots}
     assert facts == {"float32", "bfloat16"}
 
@@ -245,16 +246,17 @@ def test_the_same_plan_gives_the_same_clips(made, synthesis, tmp_path):
 
 
 def test_stop_keeps_finished_pairs_and_a_restart_goes_on(sides, synthesis, tmp_path):
-    plan = make_plan("preference", sides, SCRIPTS, (1, 2))
+    plan = make_plan("preference", sides, SCRIPTS, range(ROWS_AT_ONCE))
     comparison, cancel = Comparison.create(tmp_path / "dir", plan, synthesis), threading.Event()
     for event in comparison.run(synthesis, cancel):
         if isinstance(event, PlanProgress) and event.pairs_made == 2:
             cancel.set()
-    assert event.stopped and event.pairs_made == 2
+    stopped_at = event.pairs_made
+    assert event.stopped and 2 <= stopped_at < len(plan.trials)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "dir" / "clips").iterdir()}
     reopened = Comparison.open(tmp_path / "dir")
     ended = make(reopened, synthesis)[-1]
-    assert ended.pairs_made == 4 and not ended.stopped
+    assert ended.pairs_made == len(plan.trials) > stopped_at and not ended.stopped
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
     assert list((tmp_path / "dir" / "takes").iterdir()) == []
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from dia_demo import machine
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine import devices
+from dia_demo.engine import devices, events
 from dia_demo.engine import engine as engine_module
 from dia_demo.engine.devices import decoder_weights, place
 from dia_demo.engine.engine import Engine
@@ -57,7 +57,7 @@ def load_engine(folder) -> Engine:
 @pytest.fixture(autouse=True)
 def talkative(monkeypatch):
     """Say something after every step, so that a run of milliseconds has a full stream."""
-    monkeypatch.setattr(engine_module, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(events, "REPORT_SECONDS", 0.0)
 
 
 def make_row(prompt=None, **params) -> Row:

@@ -16,14 +16,13 @@ from torch.overrides import TorchFunctionMode
 
 from dia_demo import audio, cli, cli_device
 from dia_demo.config import GenerationParams, ModelConfig, RuntimeConfig
-from dia_demo.engine import engine as engine_module
-from dia_demo.engine import remote, watch
+from dia_demo.engine import events, remote, watch
 from dia_demo.engine.accelerator import Accelerator
 from dia_demo.engine.backend import Backend
 from dia_demo.engine.devices import XpuStatus
 from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
 from dia_demo.engine.hybrid import Hybrid
-from dia_demo.engine.loop import run
+from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.process import Stopped
 from dia_demo.engine.rows import Row
 from dia_demo.engine.selfcheck import child
@@ -50,7 +49,7 @@ def folder(tmp_path_factory):
 def in_threads(monkeypatch):
     for module in (child, remote):
         monkeypatch.setattr(module, "DeviceProcess", ThreadProcess)
-    monkeypatch.setattr(engine_module, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(events, "REPORT_SECONDS", 0.0)
 
 
 def stand_in(fault="healthy", late=10, usual=ANYTHING, limits=LIMITS, store=None) -> Accelerator:
@@ -261,8 +260,7 @@ def test_rows_with_and_without_guidance_mix_no_devices(fake):
             (dict(max_tokens=30), dict(max_tokens=20, cfg_scale=1.0), dict(max_tokens=40))
         )
     ]
-    for _ in run(fake, rows):
-        pass
+    run_to_end(fake, rows)
     assert all(row.done for row in rows)
 
 

@@ -77,6 +77,25 @@ def test_an_outlier_among_the_activations_spoils_its_own_group_alone(precision):
     assert error.norm() <= 1.1 * lost.norm() < 0.6 * (x.double() @ kept.t()).norm()
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    ("kernel", "precision"),
+    [case for case in CASES if case[0].compiled],
+    ids=[f"{kernel.name}, {precision}" for kernel, precision in CASES if kernel.compiled],
+)
+def test_what_is_not_finite_stays_so(kernel, precision, value):
+    """Turned to bytes, NaN could become a number like any other."""
+    torch.manual_seed(0)
+    linear, x = kernel.build(torch.randn(70, 200), precision), torch.randn(3, 200)
+    x[1, 77] = value
+    try:
+        found = kernel.run(linear, x, threads=1)
+    except NotImplementedError as reason:
+        pytest.skip(str(reason))
+    assert not found[1].isfinite().any()
+    assert found[0].isfinite().all() and found[2].isfinite().all()
+
+
 def test_a_kernel_that_errs_or_fails_is_never_chosen(monkeypatch):
     """Speed alone must not decide: a wrong kernel is often the fastest."""
 

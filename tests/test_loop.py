@@ -10,7 +10,7 @@ import pytest
 import torch
 from checkpoints import SMALL, drain, load, random_codes, say, write_small
 
-from dia_demo.engine.loop import run
+from dia_demo.engine.loop import run, run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.errors import RunError
 from dia_demo.model import cache as cache_module
@@ -66,8 +66,7 @@ def different_rows() -> list[Row]:
 
 
 def finish(model, rows) -> list[np.ndarray]:
-    for _ in run(model, rows):
-        pass
+    run_to_end(model, rows)
     return [row.codes() for row in rows]
 
 
@@ -247,7 +246,7 @@ def test_the_longest_text_the_model_reads_is_read(model):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_logit_that_is_no_number_ends_the_run_with_a_remedy(model, value):
+def test_a_logit_that_is_no_number_fails_the_row_with_a_remedy(model, value):
     expected = finish(model, [make_row(seed=1)])[0]
     weight = model.decoder.logits_dense.weight
     kept = weight[5, 0].item()
@@ -257,9 +256,34 @@ def test_a_logit_that_is_no_number_ends_the_run_with_a_remedy(model, value):
         next(steps)
     weight[5, 0] = value
     try:
-        with pytest.raises(RunError, match="step 7.*float32.*fetch them again"):
-            next(steps)
+        assert list(steps) == [row]
+        with pytest.raises(RunError, match="step 1"):
+            run_to_end(model, [make_row()])
     finally:
         weight[5, 0] = kept
-    assert row.cache is None
+    assert row.done and row.cache is None and row.finish_reason == "failed"
+    assert "step 7" in row.failure and "float32" in row.failure and "fetch" in row.failure
     np.testing.assert_array_equal(finish(model, [make_row(seed=1)])[0], expected)
+
+
+@pytest.mark.parametrize("where", ["own key", "own value", "text key", "text value"])
+def test_no_kernel_loses_a_nan_and_none_hands_it_to_another_row(fast_model, where):
+    """A slot that was never written is NaN, so that reading it is loud: with every kernel."""
+    rows = [make_row(seed=1), make_row(seed=2), make_row(seed=3)]
+    steps = run(fast_model, rows)
+    for _ in range(3 * len(rows)):
+        next(steps)
+    cache = rows[1].cache
+    spoilt = {
+        "own key": cache._keys[0][0, :, 1],
+        "own value": cache._values[0][0, :, 1],
+        "text key": cache.cross[0][0][0],
+        "text value": cache.cross[0][0][1],
+    }[where]
+    with torch.inference_mode():
+        spoilt.fill_(float("nan"))
+    drain(steps)
+    assert [row.finish_reason == "failed" for row in rows] == [False, True, False]
+    for row in (rows[0], rows[2]):
+        alone = finish(fast_model, [make_row(seed=row.params.seed)])[0]
+        np.testing.assert_array_equal(row.codes(), alone)

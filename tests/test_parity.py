@@ -11,7 +11,7 @@ from references import SHAPES, make_reference
 from transformers import GenerationConfig
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.loop import run
+from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.delay import apply_delay
@@ -106,8 +106,7 @@ def test_unconditional_half_reads_zeros_of_the_same_length(pair):
 
 def generate_ours(model, params: GenerationParams, prompt=None) -> Row:
     row = Row(model.config, TEXT, params, prompt)
-    for _ in run(model, [row]):
-        pass
+    run_to_end(model, [row])
     return row
 
 

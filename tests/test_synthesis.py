@@ -15,6 +15,7 @@ from checkpoints import SMALL, drain, random_codes, write_small
 from dia_demo.audio import read_metadata
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine import engine as engine_module
+from dia_demo.engine import events
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     AudioChunk,
@@ -51,7 +52,7 @@ def synthesis(folder, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def talkative(monkeypatch):
-    monkeypatch.setattr(engine_module, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(events, "REPORT_SECONDS", 0.0)
     monkeypatch.setattr(queue_module, "SAY_AGAIN_SECONDS", 0.001)
 
 

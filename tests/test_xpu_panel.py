@@ -16,8 +16,7 @@ from test_hybrid import FASTER, stand_in, trusted
 from test_ui import values
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine import engine as engine_module
-from dia_demo.engine import remote
+from dia_demo.engine import events, remote
 from dia_demo.engine.devices import XpuStatus, _why_no_xpu, xpu_status
 from dia_demo.engine.events import Finished
 from dia_demo.engine.selfcheck import child
@@ -41,7 +40,7 @@ def folder(tmp_path_factory):
 def in_threads(monkeypatch):
     for module in (child, remote):
         monkeypatch.setattr(module, "DeviceProcess", ThreadProcess)
-    monkeypatch.setattr(engine_module, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(events, "REPORT_SECONDS", 0.0)
 
 
 def service(accelerator, folder, tmp_path) -> Synthesis:

@@ -12,36 +12,24 @@ import numpy as np
 import torch
 
 from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine import events
 from dia_demo.engine.accelerator import Accelerator, default_verdicts
 from dia_demo.engine.devices import Placement, place
-from dia_demo.engine.events import (
-    AudioChunk,
-    Cancelled,
-    Event,
-    Failed,
-    Figures,
-    Finished,
-    Loading,
-    Progress,
-    Result,
-    Started,
-)
-from dia_demo.engine.loop import ROWS_AT_ONCE, run
+from dia_demo.engine.events import Event, Failed, Loading
+from dia_demo.engine.loop import ROWS_AT_ONCE, run, run_to_end
 from dia_demo.engine.memory import check_free
 from dia_demo.engine.remote import RemoteDia
 from dia_demo.engine.rows import Row
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
+from dia_demo.engine.track import Track
 from dia_demo.engine.watch import check_waveform
 from dia_demo.errors import DiaDemoError, RunError
-from dia_demo.machine import peak_rss_bytes
 from dia_demo.model import checkpoint
 from dia_demo.model.codec import Codec, open_codec
 from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
 from dia_demo.model.ready import Ready, Stages, load_ready
-
-REPORT_SECONDS = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -132,8 +120,7 @@ class Engine:
         """Run everything once on next to nothing: what is built at first use is then there."""
         self.codec.decode(np.zeros((1, self.codec.num_codebooks), np.int64))
         params = replace(self.config.defaults, max_tokens=self.config.shortest_max_tokens)
-        for _ in run(self.model, [Row(self.config, b"\x01 Hello.", params)]):
-            pass
+        run_to_end(self.model, [Row(self.config, b"\x01 Hello.", params)])
 
     def stream(
         self, rows: Sequence[Row], expected_seconds: Sequence[float], with_audio: bool = True
@@ -148,7 +135,7 @@ class Engine:
         torch.set_num_threads(self.placement.threads)
         codec = self.codec if with_audio else None
         tracks = {
-            row: _Track(self, index, row, seconds, codec)
+            row: Track(self, index, row, seconds, codec)
             for index, (row, seconds) in enumerate(zip(rows, expected_seconds, strict=True))
         }
         for track in list(tracks.values())[:ROWS_AT_ONCE]:
@@ -165,7 +152,7 @@ class Engine:
             said = f"The run broke off: {type(error).__name__}: {error}. The app works on."
             yield from (Failed(said, t.index) for t in tracks.values() if not t.ended)
 
-    def _advance(self, rows: Sequence[Row], tracks: dict[Row, _Track]) -> Iterator[Event]:
+    def _advance(self, rows: Sequence[Row], tracks: dict[Row, Track]) -> Iterator[Event]:
         steps = run(self.model, rows)
         try:
             while True:
@@ -219,7 +206,7 @@ def _as_loading(what: str, work: Generator[float, None, object]) -> Generator:
             fraction = next(work)
         except StopIteration as stop:
             return stop.value
-        if perf_counter() - said >= REPORT_SECONDS:
+        if perf_counter() - said >= events.REPORT_SECONDS:
             said = perf_counter()
             yield Loading(what, fraction)
 
@@ -232,119 +219,6 @@ def _as_stages(name: str, work: Stages) -> Generator[Loading, None, Ready]:
             what, fraction = next(work)
         except StopIteration as stop:
             return stop.value
-        if what != last or perf_counter() - said >= REPORT_SECONDS:
+        if what != last or perf_counter() - said >= events.REPORT_SECONDS:
             said, last = perf_counter(), what
             yield Loading(what.replace("Loading", f"Loading {name}"), fraction)
-
-
-class _Track:
-    """What the engine knows of one row beside its tokens: times, audio so far, what was said."""
-
-    def __init__(
-        self, engine: Engine, index: int, row: Row, expected: float, codec: Codec | None
-    ) -> None:
-        self.engine, self.index, self.row = engine, index, row
-        room = row.config.frames_within(row.params.max_tokens, row.prompt_frames)
-        self.longest = room / engine.format.frames_per_second
-        self.expected = min(expected, self.longest)
-        self.decoding = codec.stream() if codec else None
-        self.chunks: list[np.ndarray] = []
-        self.frames_decoded = 0
-        self.token_seconds = self.codec_seconds = 0.0
-        self.first_audio: float | None = None
-        self.ended = False
-        self.began = self.reported = 0.0
-
-    @property
-    def audio_seconds(self) -> float:
-        return self.row.known_frames / self.engine.format.frames_per_second
-
-    def started(self) -> Started:
-        """The row has a place among those that go forward: its time begins."""
-        self.began = self.reported = perf_counter()
-        placement = self.engine.placement
-        return Started(
-            seed=self.row.params.seed,
-            model=self.engine.name,
-            precision=placement.precision,
-            device=placement.device,
-            sample_rate=self.engine.format.sample_rate,
-            expected_seconds=self.expected,
-            row=self.index,
-        )
-
-    def after_step(self) -> Iterator[Event]:
-        """What there is to say after a step: an end, or every REPORT_SECONDS where things are."""
-        ended = self.row.done or self.row.finish_reason == "cancelled"
-        now = perf_counter()
-        if not ended and now - self.reported < REPORT_SECONDS:
-            return
-        self.reported = now
-        yield from self._decode(finish=ended)
-        if not ended:
-            yield self._progress()
-            return
-        self.ended = True
-        if self.row.finish_reason == "cancelled":
-            yield Cancelled(self._result() if self.row.known_frames else None, self.index)
-        else:
-            yield Finished(self._result(), self.index)
-
-    def _decode(self, finish: bool) -> Iterator[AudioChunk]:
-        """Hand the frames that are new to the codec, and on whatever sound that makes.
-
-        What an accelerator made is handed on at the end, once all of it has been checked.
-        """
-        if self.decoding is None:
-            return
-        began = perf_counter()
-        samples = self.decoding.push(self.row.codes(self.frames_decoded))
-        self.frames_decoded = self.row.known_frames
-        if finish:
-            samples = np.concatenate([samples, self.decoding.finish()])
-        self.codec_seconds += perf_counter() - began
-        rate = self.engine.format.sample_rate
-        start = sum(len(chunk) for chunk in self.chunks) / rate
-        self.chunks.append(samples)
-        if self.engine.accelerator is not None:
-            if not finish:
-                return
-            start, samples = 0.0, np.concatenate(self.chunks)
-            self.engine.check_waveform(samples)
-        if not len(samples):
-            return
-        if self.first_audio is None:
-            self.first_audio = perf_counter() - self.began
-        yield AudioChunk(samples, rate, start, self.index)
-
-    def _progress(self) -> Progress:
-        audio, wall = self.audio_seconds, perf_counter() - self.began
-        factor = audio / wall
-        # A row that outlasts its estimate is expected to go on a little, up to what it may.
-        expected = min(max(self.expected, 1.05 * audio), self.longest)
-        left = (expected - audio) / factor if factor else expected
-        return Progress(self.row.steps, audio, wall, factor, expected, left, self.index)
-
-    def _result(self) -> Result:
-        samples = None
-        if self.decoding is not None:
-            samples = np.concatenate([np.zeros(0, np.float32), *self.chunks])
-        audio, wall = self.audio_seconds, perf_counter() - self.began
-        placement = self.engine.placement
-        figures = Figures(
-            audio_seconds=audio,
-            wall_seconds=wall,
-            realtime_factor=audio / wall,
-            token_seconds=self.token_seconds,
-            codec_seconds=self.codec_seconds,
-            first_audio_seconds=self.first_audio,
-            steps=self.row.steps,
-            finish_reason=self.row.finish_reason,
-            seed=self.row.params.seed,
-            model=self.engine.name,
-            precision=placement.precision,
-            device=placement.device,
-            sample_rate=self.engine.format.sample_rate,
-            peak_rss_bytes=peak_rss_bytes(),
-        )
-        return Result(self.row.codes(), samples, figures)

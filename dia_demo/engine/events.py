@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+REPORT_SECONDS = 0.2  # How often what lasts is spoken of.
+
 
 @dataclass(frozen=True)
 class Waiting:

@@ -29,8 +29,8 @@ def run(model: Dia, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE) -> Iterato
 
     At most `at_once` rows go forward together, the first of them at once; each of the others takes
     the place of one that is done, its text and voice prompt read meanwhile. A cancelled row is
-    yielded once more, without a step, and then dropped; a row that ends or is dropped gives its
-    cache back at once. Raises RunError on non-finite logits.
+    yielded once more, without a step, and then dropped; so is a row whose logits are not finite,
+    with its `failure` set. A row that ends or is dropped gives its cache back at once.
     """
     waiting, active = list(rows), []
     try:
@@ -60,6 +60,13 @@ def run(model: Dia, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE) -> Iterato
     finally:
         for row in [*active, *waiting]:
             row.cache = None
+
+
+def run_to_end(model: Dia, rows: Sequence[Row]) -> None:
+    """`run` without a look at its steps. Raises RunError where a row failed."""
+    for row in run(model, rows):
+        if row.failure is not None:
+            raise RunError(row.failure)
 
 
 class _Ahead:
@@ -130,18 +137,23 @@ class Batch:
         inputs = [row.next_input for row in self._rows for _ in range(row.cache.halves)]
         codes_B1C = torch.from_numpy(np.stack(inputs)).unsqueeze(1)
         logits_BCV = self._model(codes_B1C, self._caches)[:, 0]
-        self._check_finite(logits_BCV)
         cond, uncond = logits_BCV[self._cond], logits_BCV[self._uncond]
+        self._fail_where_not_finite(cond, uncond)
         uniforms = torch.stack([row.uniforms() for row in self._rows])
         drawn = self._sampler(cond, uncond, uniforms).numpy()
         for row, codes in zip(self._rows, drawn, strict=True):
-            row.accept(codes)
+            if row.failure is None:
+                row.accept(codes)
 
-    def _check_finite(self, logits_BCV: Tensor) -> None:
+    def _fail_where_not_finite(self, cond: Tensor, uncond: Tensor) -> None:
         # A sum is finite unless an element is not.
-        if not math.isfinite(logits_BCV.sum().item()):
-            raise RunError(
-                f"The decoder gave a non-finite number at step {self._rows[0].steps + 1}. The "
-                "take is dropped: its audio would be noise. Try float32; if that fails too, the "
-                "weights are damaged: fetch them again."
-            )
+        sums = (cond + uncond).sum((1, 2))
+        if math.isfinite(sums.sum().item()):
+            return
+        for row, total in zip(self._rows, sums.tolist(), strict=True):
+            if not math.isfinite(total):
+                row.fail(
+                    f"The decoder gave a non-finite number at step {row.steps + 1}. The take is "
+                    "dropped: its audio would be noise. Try float32; if that fails too, the "
+                    "weights are damaged: fetch them again."
+                )

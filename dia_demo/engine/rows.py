@@ -51,6 +51,7 @@ class Row:
         self.position = self.prompt_frames
         self.steps = 0
         self.finish_reason: str | None = None
+        self.failure: str | None = None
 
     @property
     def guidance(self) -> bool:
@@ -99,9 +100,15 @@ class Row:
         known = self._tokens[self.position]
         self._tokens[self.position] = np.where(known == UNKNOWN, codes, known)
 
+    def fail(self, why: str) -> None:
+        """End the row without a result; `failure` keeps why."""
+        self.finish_reason, self.failure = "failed", why
+
     @property
     def done(self) -> bool:
-        """Every channel of the last frame is known: nothing is left to say."""
+        """Every channel of the last frame is known, or the row failed: nothing is left to say."""
+        if self.failure is not None:
+            return True
         return self._end is not None and self.position - self._end >= self.config.max_delay - 1
 
     def codes(self, first: int = 0, last: int | None = None) -> np.ndarray:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dia_demo.kernels.jit import compiled
+from dia_demo.kernels.jit import ANY_ORDER, compiled
 from dia_demo.kernels.scalars import exp, like, to_float
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=ANY_ORDER)
 def attend(q, keys, values, scores, out):
     """out [K] = softmax(keys [S, K] @ q [K]) @ values [S, K]; Dia has no scale. scores [>= S]."""
     count, width = keys.shape
@@ -34,7 +34,7 @@ def attend(q, keys, values, scores, out):
             out[i] += share * to_float(values[s, i])
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=ANY_ORDER)
 def _rotate(x, cos, sin, out):
     """Rotary positions: a head's first half against its second; the sines carry the signs."""
     half = len(x) // 2

@@ -16,6 +16,9 @@ from pathlib import Path
 from dia_demo.machine import cache_folder
 
 FOLDER = Path(__file__).parent
+# For sums that may be taken in any order. Not "fast": that would let NaN and infinity vanish, and
+# the loop looks for them in every step's logits.
+ANY_ORDER = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def _keep_on_disk() -> bool:

@@ -18,9 +18,16 @@ EXP_TERMS = [1 / math.factorial(power) for power in range(6, -1, -1)]
 SPINS = 2000
 
 
+def _whole(builder, number):
+    """int32 of a float32 without a fraction; 0 of NaN, whose conversion LLVM leaves undefined."""
+    kind = ir.FunctionType(I32, [F32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.fptosi.sat.i32.f32")
+    return builder.call(function, [number])
+
+
 @intrinsic
 def exp(context, x):
-    """e to the float32 x, to 2e-7 of itself; 0 below -87, capped at e^88."""
+    """e to the float32 x, to 2e-7 of itself, of x held within -87.3 and 88; NaN of NaN."""
 
     def generate(context, builder, _signature, arguments):
         def call(name, *values):
@@ -28,7 +35,7 @@ def exp(context, x):
             function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.f32")
             return builder.call(function, values)
 
-        x = call("minnum", call("maxnum", arguments[0], F32(-87.3)), F32(88.0))
+        x = call("minimum", call("maximum", arguments[0], F32(-87.3)), F32(88.0))
         power = call("floor", call("fmuladd", x, F32(1 / math.log(2)), F32(0.5)))
         # ln(2) in two parts, so that the rest keeps all its bits.
         rest = call("fmuladd", power, F32(-0.693359375), x)
@@ -36,8 +43,9 @@ def exp(context, x):
         result = F32(EXP_TERMS[0])
         for term in EXP_TERMS[1:]:
             result = call("fmuladd", result, rest, F32(term))
-        exponent = builder.add(builder.fptosi(power, I32), I32(127))
+        exponent = builder.add(_whole(builder, power), I32(127))
         scale = builder.bitcast(builder.shl(exponent, I32(23)), F32)
+        # NaN comes through the polynomial; its exponent is any number.
         return builder.fmul(result, scale)
 
     return types.float32(types.float32), generate

@@ -13,7 +13,7 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels.attention import attend_self, attend_text
-from dia_demo.kernels.jit import compiled, inlined
+from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.linear import padded, project, shrink
 from dia_demo.kernels.scalars import exp, floats_at, halves_at, longs_at, meet, to_float
 from dia_demo.kernels.tiles import INT8
@@ -51,7 +51,7 @@ AS_IT_IS, NORMED, GATED = range(3)  # How a linear's input is prepared.
 CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "text_values")])
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=ANY_ORDER)
 def _norm(x, weight, eps, out):
     total = np.float32(0)
     for i in range(len(x)):
@@ -61,7 +61,7 @@ def _norm(x, weight, eps, out):
         out[i] = x[i] * scale * weight[i]
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=ANY_ORDER)
 def _gate(wide, out):
     """silu(gate) * up; wide holds gate, then up."""
     count = len(wide) // 2
@@ -69,7 +69,7 @@ def _gate(wide, out):
         out[i] = wide[i] / (np.float32(1) + exp(-wide[i])) * wide[count + i]
 
 
-@compiled(fastmath=True)
+@compiled(fastmath=ANY_ORDER)
 def _add(table, row, out):
     for i in range(len(out)):
         out[i] += to_float(table[row, i])

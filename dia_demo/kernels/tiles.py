@@ -274,18 +274,20 @@ def quantise(context, x, groups, out, scales, sums):
         with cgutils.for_range(builder, groups) as loop:
             here = emit.at(x, builder.mul(loop.index, I64(4 * GROUP)))
             values = [emit.floats_at(emit.at(here, 4 * emit.lanes * v)) for v in range(vectors)]
+            # "maximum" hands on NaN, where "maxnum" drops it: then the scale is NaN, and the sum.
             largest = emit.call(f"llvm.fabs.{kind}", emit.floats, values[0])
             for value in values[1:]:
                 size = emit.call(f"llvm.fabs.{kind}", emit.floats, value)
-                largest = emit.call(f"llvm.maxnum.{kind}", emit.floats, largest, size)
-            peak = emit.call(f"llvm.vector.reduce.fmax.{kind}", F32, largest)
+                largest = emit.call(f"llvm.maximum.{kind}", emit.floats, largest, size)
+            peak = emit.call(f"llvm.vector.reduce.fmaximum.{kind}", F32, largest)
             silent = builder.fcmp_ordered("<", peak, F32(1e-30))
             inverse = builder.select(silent, F32(0.0), builder.fdiv(F32(127.0), peak))
             total = emit.number(0)
             for v, value in enumerate(values):
                 scaled = builder.fmul(value, emit.splat(inverse))
                 nearest = emit.call(f"llvm.rint.{kind}", emit.floats, scaled)
-                whole = builder.fptosi(nearest, emit.ints)
+                name = f"llvm.fptosi.sat.v{emit.lanes}i32.{kind}"
+                whole = emit.call(name, emit.ints, nearest)
                 total = builder.add(total, whole)
                 small = builder.trunc(whole, ir.VectorType(BYTE, emit.lanes))
                 place = emit.at(out, builder.mul(loop.index, I64(GROUP)))

@@ -1,7 +1,7 @@
 """Making a plan's takes and clips: one stream with the progress of the whole.
 
-What is made stays on the disk batch by batch, so that a stopped or broken-off plan goes on where
-it was. Takes of one script and seed that share a runtime are the rows of one batch.
+What is made stays on the disk take by take, so that a stopped or broken-off plan goes on where it
+was. Takes that share a runtime are the rows of one batch, one joining where another ends.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
+from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import InputError, RunError
 from dia_demo.loudness import match_levels
 from dia_demo.script import expected_seconds
@@ -26,8 +27,8 @@ from dia_demo.services.plan import Plan, Secret, Slot, Trial
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
 
 CLIPS, TAKES = "clips", "takes"
-# A batch of more rows gains little and needs a cache for each.
-ROWS_TOGETHER = 4
+# A batch keeps its place in the queue, so that others wait for all of it.
+ROWS_TOGETHER = 2 * ROWS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,6 @@ class PlanRun:
                 break
             yield self._progress()
             yield from self._make(batch)
-            self._finish_trials()
         trials = self.plan.trials
         yield PlanEnded(
             stopped=self.cancel.is_set() and not all(trial.made for trial in trials),
@@ -111,12 +111,14 @@ class PlanRun:
         pending = [slot for slot in self.plan.slots if slot.state != "made"]
         runtimes = [setting.runtime for setting in self.plan.settings]
 
+        def runtime(slot: Slot) -> int:
+            return runtimes.index(runtimes[slot.setting])
+
         def place(slot: Slot):
-            runtime = runtimes.index(runtimes[slot.setting])
-            return runtime, slot.script, self.plan.seeds.index(slot.seed)
+            return runtime(slot), slot.script, self.plan.seeds.index(slot.seed)
 
         batches = []
-        for _, group in groupby(sorted(pending, key=place), key=place):
+        for _, group in groupby(sorted(pending, key=place), key=runtime):
             slots = list(group)
             batches += [
                 slots[at : at + ROWS_TOGETHER] for at in range(0, len(slots), ROWS_TOGETHER)
@@ -140,6 +142,7 @@ class PlanRun:
                     case Finished(result=result, row=row):
                         audio_of[row] = result.figures.audio_seconds
                         self._keep(slots[row], requests[row], result)
+                        self._finish_trials()
                     case Failed(message=message, row=row):
                         self._fail(slots[row], message)
                     case _:

@@ -25,7 +25,7 @@ GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 # turns in a script and how often
-TURNS = ((1, 0.44), (2, 0.25), (3, 0.12), (4, 0.07), (6, 0.08), (8, 0.04))
+TURNS = ((1, 0.33), (2, 0.20), (3, 0.13), (4, 0.12), (6, 0.15), (8, 0.07))
 SAME_SPEAKER = 0.15  # the next turn is the same speaker's (as after a voice prompt)
 BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
 LOWER, UNMARKED = 0.12, 0.06  # scripts all in lower case; without their last mark

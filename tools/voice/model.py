@@ -17,9 +17,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tools.voice import parallel
+from tools.voice import heldout, parallel
 from tools.voice.batches import IGNORE, Batch, Scripts, collate, load_turns
 from tools.voice.export import trained_weights
+from tools.voice.lexicon import Spellings, load_lexicon
 from tools.voice.nano import (
     BOS,
     CHANNELS,
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
 HELD_OUT = 100  # turns kept from training for the running check
 DROP_TEXT, WRONG_CODES = 0.1, 0.03
-GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.05  # steps, steps, weight
+GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.2  # steps, steps, weight
 GUIDED_HEADS = 2  # heads a layer that the guide pulls
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
@@ -52,6 +53,7 @@ class Plan:
     device: str
     seed: int
     out: str
+    lines: int
     start: Path | None = None
 
 
@@ -83,20 +85,19 @@ def phone_loss(logits, phones):
     return (which + 0.5 * rest) / counted
 
 
-def spelling_loss(logits, batch: Batch, keep):
+def spelling_loss(logits, mask, spelling, counts, keep=1):
     """CTC a phone: the encoder alone should know how the text is said."""
-    emitted = SPELLED * batch.mask.sum(1)
     chances = logits.float().log_softmax(-1).transpose(0, 1)
     each = F.ctc_loss(
         chances,
-        batch.spelling,
-        emitted,
-        batch.spelling_count,
+        spelling,
+        SPELLED * mask.sum(1),
+        counts,
         blank=len(PHONES),
         reduction="none",
         zero_infinity=True,
     )
-    return (each * keep).sum() / (batch.spelling_count * keep).sum().clamp(min=1)
+    return (each * keep).sum() / (counts * keep).sum().clamp(min=1)
 
 
 def guide_loss(attention, astray, keep):
@@ -125,19 +126,26 @@ def spoil(batch: Batch, generator: torch.Generator):
     return batch.text.masked_fill(~keep[:, None], 0), inputs, keep
 
 
-def training_loss(model, batch: Batch, step: int, generator):
-    """Total loss and the parts worth logging: codes, guide, phone, spelling, then every book."""
+def training_loss(model, batch: Batch, dictionary, step: int, generator):
+    """Total loss and the parts worth logging: codes, guide, phone, spelling, then every book.
+
+    dictionary: what Spellings.batch gives; words without speech, for the encoder alone.
+    """
+    words, mask, *said = dictionary
     text, inputs, keep = spoil(batch, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
         logits, attention, phone_logits, spelled = model(text, batch.mask, inputs)
+        dictionary_spelled = model.spell(model.encode(words, mask)[0])
     books, _ = code_losses(logits, batch.targets)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
     guide = guide_loss(attention, batch.astray, keep.float())
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
-    spelling = spelling_loss(spelled, batch, keep)
-    total = codes + guide_weight(step) * guide + 0.3 * phones + 0.2 * spelling
-    return total, [codes, guide, phones, spelling, *books]
+    spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
+    dictionary = spelling_loss(dictionary_spelled, mask, *said)
+    spelt = 0.2 * (spelling + dictionary)
+    total = codes + guide_weight(step) * guide + 0.3 * phones + spelt
+    return total, [codes, guide, phones, spelling, dictionary, *books]
 
 
 @torch.no_grad()
@@ -193,12 +201,12 @@ class Progress:
             self.history.clear()
             log.info(
                 "step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f spelling %.3f "
-                "books %s",
+                "dictionary %.3f books %s",
                 step,
                 elapsed,
                 self.frames / (now - self.begin),
-                *means[:4],
-                means[4:],
+                *means[:5],
+                means[5:],
             )
         if now - self.saved > SAVE_EVERY:
             self.keep(model, opts, step, elapsed)
@@ -236,18 +244,21 @@ def prepare(rank: int, plan: Plan):
     turns = load_turns(plan.work)
     held = Scripts(turns[:HELD_OUT], 3)
     checks = [collate([held.item() for _ in range(8)], plan.device) for _ in range(4)]
-    source = Scripts(turns[HELD_OUT:], plan.seed + 100 * rank + 7919 * step).batches(plan.frames)
+    seed = plan.seed + 100 * rank + 7919 * step
+    source = Scripts(turns[HELD_OUT:], seed).batches(plan.frames)
+    words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
     log.info(
         "%d parameters, %d turns, %.1f h",
         sum(p.numel() for p in model.parameters()),
         len(turns),
         sum(len(t.codes) for t in turns) * 0.024 / 3600,
     )
-    return model, opts, step, elapsed, source, Progress(path, checks) if rank == 0 else None
+    progress = Progress(path, checks) if rank == 0 else None
+    return model, opts, step, elapsed, (source, words), progress
 
 
 def train(rank: int, workers: int, plan: Plan) -> None:
-    model, opts, step, before, source, progress = prepare(rank, plan)
+    model, opts, step, before, (source, words), progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
     begin = time.time()
     while True:
@@ -259,7 +270,8 @@ def train(rank: int, workers: int, plan: Plan) -> None:
             for group in opt.param_groups:
                 group["lr"] = learning_rate(plan.lr, step, done)
         batch = collate(next(source), plan.device)
-        total, parts = training_loss(model, batch, step, generator)
+        dictionary = words.batch(plan.lines, plan.device)
+        total, parts = training_loss(model, batch, dictionary, step, generator)
         model.zero_grad()
         total.backward()
         parallel.average_gradients(model.parameters(), workers)
@@ -281,6 +293,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=45)
     parser.add_argument("--lr", type=float, default=2.5e-3)
     parser.add_argument("--frames", type=int, default=3000, help="frames a batch and process")
+    parser.add_argument("--lines", type=int, default=32, help="lines of words a batch, text alone")
     parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)

@@ -194,18 +194,25 @@ class Nano(nn.Module):
             layer.mlp.down_proj.weight.data *= 0.3
             layer.self_attention.o_proj.weight.data *= 0.3
 
-    def forward(self, text, mask, tokens):
-        """text [B, S], mask [B, S] bool, tokens [B, T, C].
-
-        Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
-        logits [B, 2 S, phones + 1].
-        """
+    def encode(self, text, mask):
+        """text [B, S], mask [B, S] bool -> states [B, S, D], bias [B, 1, 1, S] of the padding."""
         bias = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -1e9)[:, None, None]
         x = self.text_embedding(text)
         for layer in self.encoder:
             x = layer(x, bias)
-        encoded = self.encoder_norm(x)
-        spelling = self.spell_head(encoded).view(len(text), -1, len(PHONES) + 1)
+        return self.encoder_norm(x), bias
+
+    def spell(self, encoded):
+        """Spelling logits [B, 2 S, phones + 1]."""
+        return self.spell_head(encoded).view(len(encoded), -1, len(PHONES) + 1)
+
+    def forward(self, text, mask, tokens):
+        """text [B, S], mask [B, S] bool, tokens [B, T, C].
+
+        Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
+        logits.
+        """
+        encoded, bias = self.encode(text, mask)
         x = self.code_embedding(tokens + self.offsets).sum(2)
         attention, phone = [], None
         for n, layer in enumerate(self.decoder):
@@ -214,7 +221,12 @@ class Nano(nn.Module):
             if n == 1:
                 phone = self.phone_head(x)
         logits = self.logits_dense(self.decoder_norm(x))
-        return logits.view(*x.shape[:2], CHANNELS, VOCABULARY), attention, phone, spelling
+        return (
+            logits.view(*x.shape[:2], CHANNELS, VOCABULARY),
+            attention,
+            phone,
+            self.spell(encoded),
+        )
 
 
 def save_nano(path, model: Nano, **extra) -> None:

@@ -135,6 +135,16 @@ class Sentences:
         )
 
 
+def with_rarer(text: str, r: Random, banned: frozenset[str]) -> str:
+    """`text` with one of its longer words made a rarer one, as if somebody talked of it."""
+    places = [m for m in re.finditer(r"(?<=[ (])[a-z]{4,}", text)]
+    word = r.choice(ranked_words(RARE_TO)[RARE_FROM:])
+    if not places or word in banned:
+        return text
+    place = r.choice(places)
+    return text[: place.start()] + word + text[place.end() :]
+
+
 def rare_string(r: Random, banned: frozenset[str]) -> str:
     """One to six rarer words, at times with a small word between them."""
     ranks = ranked_words(RARE_TO)

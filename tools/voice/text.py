@@ -10,9 +10,10 @@ from random import Random
 
 from tools.voice import words
 from tools.voice.grammar import capital, reply, sentence
-from tools.voice.natural import Sentences, ranked_words, rare_string
+from tools.voice.natural import Sentences, ranked_words, rare_string, with_rarer
 
 COMMON = 2500  # words in strings of common ones
+RARER = 0.4  # of the drawn sentences, those that get a rarer word
 TURN_LIMIT, LONG_LIMIT = 110, 240  # characters
 LAUGH, LAUGH_SPOKEN = "(laughs)", "ha ha ha ha ha."
 FIGURES = (
@@ -70,15 +71,16 @@ class Writer:
 
     def _sentence(self, r: Random) -> str:
         k = r.random()
-        if k < 0.5:
-            return self.sentences.draw(r)
-        if k < 0.72:
+        if k < 0.45:
+            drawn = self.sentences.draw(r)
+            return with_rarer(drawn, r, self.banned_words) if r.random() < RARER else drawn
+        if k < 0.60:
             return sentence(r)
-        if k < 0.80:
+        if k < 0.66:
             return reply(r)
-        if k < 0.88:
+        if k < 0.73:
             return common_string(r)
-        return rare_string(r, self.banned_words) if k < 0.99 else figures(r)
+        return rare_string(r, self.banned_words) if k < 0.98 else figures(r)
 
     def turn(self, r: Random) -> str:
         """What one speaker says at a stretch: mostly a sentence, at times up to LONG_LIMIT."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dia_demo.engine.devices import SMALL_WEIGHTS, decoder_weights
 from dia_demo.engine.engine import Engine
-from dia_demo.engine.loop import run
+from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
@@ -121,8 +121,7 @@ def make_takes(engine: Engine) -> list[Forced]:
         _Recording(config, encode_script(script), replace(params, seed=seed))
         for seed, script in enumerate(scripts(FORCED_TAKES if small else LARGE_TAKES))
     ]
-    for _ in run(engine.model, rows):
-        pass
+    run_to_end(engine.model, rows)
     return [Forced(row, np.stack(row.read)) for row in rows]
 
 
@@ -195,7 +194,6 @@ def speak(engine: Engine, texts: Sequence[str]) -> Iterator[np.ndarray]:
             Row(engine.config, encode_script(text), replace(params, seed=start + number))
             for number, text in enumerate(texts[start : start + TOGETHER])
         ]
-        for _ in run(engine.model, rows):
-            pass
+        run_to_end(engine.model, rows)
         for row in rows:
             yield engine.codec.decode(row.codes())
