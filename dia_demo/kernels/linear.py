@@ -5,44 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
+from dia_demo.kernels import formats
 from dia_demo.kernels.emit import dot_lanes
+from dia_demo.kernels.formats import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
 from dia_demo.kernels.jit import compiled, inlined
 from dia_demo.kernels.scalars import floats_at
-from dia_demo.kernels.tiles import (
-    BFLOAT16,
-    BLOCK,
-    FLOAT32,
-    GROUP,
-    GROUP_BYTES,
-    INT4,
-    INT8,
-    dense_block,
-    dot_block,
-    float_block,
-    quantise,
-)
+from dia_demo.kernels.tiles import dense_block, dot_block, float_block, quantise
 
-INT8_GROUP, INT4_GROUP = GROUP_BYTES[INT8], GROUP_BYTES[INT4]
 # Inputs of a dense block that are read for all rows before the next, so that they stay in cache.
 STRETCH = 1024
 
 
-@compiled()
-def padded(count):
-    """`count` filled up to whole blocks or groups, which are equally long."""
-    return (count + GROUP - 1) // GROUP * GROUP
-
-
-@compiled()
-def block_bytes(kind, inputs):
-    """Bytes of one block of a linear."""
-    if kind == FLOAT32:
-        return 4 * BLOCK * inputs
-    if kind == BFLOAT16:
-        return 2 * BLOCK * inputs
-    if kind == INT8:
-        return padded(inputs) // GROUP * INT8_GROUP + 4 * BLOCK
-    return padded(inputs) // GROUP * INT4_GROUP
+padded = compiled()(formats.padded)
+block_bytes = compiled()(formats.block_bytes)
 
 
 @inlined

@@ -13,10 +13,10 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels.attention import attend_self, attend_text
+from dia_demo.kernels.formats import INT8
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.linear import padded, project, shrink
 from dia_demo.kernels.scalars import exp, floats_at, halves_at, longs_at, meet, to_float
-from dia_demo.kernels.tiles import INT8
 
 # Addresses and sizes of one step. Widths are in numbers, strides in bytes. Buffers of activations
 # are float32 [slots, stride], filled up with zeros to whole blocks.

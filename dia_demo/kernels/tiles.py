@@ -1,21 +1,9 @@
-"""Products of one block of weights with a few rows of activations.
+"""Products of one block of weights (formats.py) with a few rows of activations.
 
-A linear [N, K] is cut into blocks of BLOCK outputs, each read from front to back once a step. The
-outputs lie side by side, so that a vector's lanes are outputs and nothing is added across lanes.
-The order in memory is the same on every processor:
-
-    FLOAT32, BFLOAT16   [K][BLOCK]
-    INT8                [K / 4][BLOCK][4] bytes, each 128 more than the weight; BLOCK float32 scales
-    INT4                for every GROUP inputs: BLOCK bfloat16 scales, then [GROUP / 8][BLOCK][4]
-                        bytes: the low half is 8 more than a weight of the first four of eight
-                        inputs, the high half of the last four
-
-In the integer formats K is filled up to a multiple of GROUP with weights of zero.
-
-They have two routes. DOT multiplies bytes with bytes and adds them four at a time, where the
-processor can (emit.dot_lanes); it needs activations that `quantise` has turned to int8, with one
-scale for every GROUP of them, so that an outlier spoils its own group alone. FLOAT multiplies in
-float32 and runs everywhere.
+The integer formats have two routes. DOT multiplies bytes with bytes and adds them four at a time,
+where the processor can (emit.dot_lanes); it needs activations that `quantise` has turned to int8,
+with one scale for every GROUP of them, so that an outlier spoils its own group alone. FLOAT
+multiplies in float32 and runs everywhere.
 """
 
 from __future__ import annotations
@@ -28,13 +16,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dia_demo.kernels.emit import BYTE, F32, I32, I64, Emitter, dot_lanes
+from dia_demo.kernels.formats import BFLOAT16, BLOCK, GROUP, INT4, INT4_GROUP, INT8, INT8_GROUP
 
-BLOCK, GROUP = 64, 64
-FLOAT32, BFLOAT16, INT8, INT4 = range(4)
-FLOAT, DOT = range(2)
 ZERO_POINT = {INT8: 128, INT4: 8}
-# Bytes of one group of a block.
-GROUP_BYTES = {INT8: GROUP * BLOCK, INT4: 2 * BLOCK + GROUP * BLOCK // 2}
+GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
 # How far ahead weights are asked for: the processor's own guess comes too late where every line
 # meets several rows. Found by trial (Zen 5).
 AHEAD = 3072
@@ -42,17 +27,18 @@ AHEAD = 3072
 AT_ONCE = {INT8: 2, INT4: 4}
 
 
-def few_rows(emit: Emitter, rows: ir.Value) -> Iterator[tuple[int, ir.Value]]:
-    """(rows at once, first row): the body of a loop over four rows, over two, over one.
-
-    Four rows' sums are what the registers hold.
+def few_rows(emit: Emitter, rows: ir.Value, *lines: tuple[ir.Value, ir.Value]) -> Iterator[tuple]:
+    """(rows at once, address of the first in each of `lines`): the body of a loop over four rows,
+    over two, over one. lines: (address, bytes a row). Four rows' sums are what the registers hold.
     """
     builder = emit.builder
     left = rows
     for count in (4, 2, 1):
         times, begun = builder.udiv(left, I64(count)), builder.sub(rows, left)
         with cgutils.for_range(builder, times) as loop:
-            yield count, builder.add(begun, builder.mul(loop.index, I64(count)))
+            first = builder.add(begun, builder.mul(loop.index, I64(count)))
+            places = [emit.at(address, builder.mul(first, stride)) for address, stride in lines]
+            yield count, *places
         left = builder.urem(left, I64(count))
 
 
@@ -87,9 +73,7 @@ def dense_block(context, kind, weights, x, x_stride, inputs, rows, out, out_stri
     def generate(context, builder, _signature, arguments):
         _, weights, x, x_stride, inputs, rows, out, out_stride = arguments
         emit = Emitter(builder)
-        for count, first in few_rows(emit, rows):
-            here = emit.at(x, builder.mul(first, x_stride))
-            there = emit.at(out, builder.mul(first, out_stride))
+        for count, here, there in few_rows(emit, rows, (x, x_stride), (out, out_stride)):
             tile(emit, count, weights, here, x_stride, inputs, there, out_stride)
         return context.get_dummy_value()
 
@@ -147,10 +131,8 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
         _, weights, x, x_stride, scales, offsets, groups, rows, out, out_stride = arguments
         emit = Emitter(builder, dot_lanes())
         small_stride = builder.mul(groups, I64(4))
-        for count, first in few_rows(emit, rows):
-            here = emit.at(x, builder.mul(first, x_stride))
-            small = [emit.at(one, builder.mul(first, small_stride)) for one in (scales, offsets)]
-            there = emit.at(out, builder.mul(first, out_stride))
+        lines = (x, x_stride), (out, out_stride), (scales, small_stride), (offsets, small_stride)
+        for count, here, there, *small in few_rows(emit, rows, *lines):
             tile(emit, count, weights, here, x_stride, *small, groups, there, out_stride)
         return context.get_dummy_value()
 
@@ -235,9 +217,7 @@ def float_block(context, kind, weights, x, x_stride, groups, rows, out, out_stri
     def generate(context, builder, _signature, arguments):
         _, weights, x, x_stride, groups, rows, out, out_stride = arguments
         emit = Emitter(builder)
-        for count, first in few_rows(emit, rows):
-            here = emit.at(x, builder.mul(first, x_stride))
-            there = emit.at(out, builder.mul(first, out_stride))
+        for count, here, there in few_rows(emit, rows, (x, x_stride), (out, out_stride)):
             tile(emit, count, weights, here, x_stride, groups, there, out_stride)
         return context.get_dummy_value()
 

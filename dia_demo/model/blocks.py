@@ -1,7 +1,7 @@
 """Linears as blocks of weights in four precisions: the order that the compiled step reads.
 
-The order (kernels/tiles.py tells it in full) is the same on every processor, so that what was made
-here can be stored. int8 has one scale for every output; int4 one for every GROUP inputs of an
+The order (kernels/formats.py tells it in full) is the same on every processor, so that what was
+made here can be stored. int8 has one scale for every output; int4 one for every GROUP inputs of an
 output, found by trying which scale errs least.
 """
 
@@ -10,9 +10,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-BLOCK, GROUP = 64, 64
-KINDS = {"float32": 0, "bfloat16": 1, "int8": 2, "int4": 3}
-DENSE = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+from dia_demo.kernels.formats import (
+    BFLOAT16,
+    BLOCK,
+    FLOAT32,
+    GROUP,
+    INT4,
+    INT8,
+    block_bytes,
+    padded,
+)
+
+KINDS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
 # Scales tried for a group of int4 weights, relative to the one that represents its largest weight.
 SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
 # Outputs that are packed, and unpacked, at once: what is made on the way stays small.
@@ -35,11 +44,11 @@ class BlockLinear(nn.Module):
     def of(cls, weight_NK: Tensor, precision: str) -> BlockLinear:
         """Blocks of a weight [outputs, inputs] of any floating-point type."""
         outputs, inputs = weight_NK.shape
-        whole = -(-outputs // BLOCK) * BLOCK
-        blocks = torch.empty((whole // BLOCK, block_bytes(precision, inputs)), dtype=torch.uint8)
+        whole, size = padded(outputs), block_bytes(KINDS[precision], inputs)
+        blocks = torch.empty((whole // BLOCK, size), dtype=torch.uint8)
         for first in range(0, whole, PACKED_AT_ONCE):
             part = weight_NK[first : first + PACKED_AT_ONCE]
-            missing = -(-len(part) // BLOCK) * BLOCK - len(part)
+            missing = padded(len(part)) - len(part)
             part = nn.functional.pad(part, (0, 0, 0, missing)).contiguous()
             made = _PACK[precision](part)
             blocks[first // BLOCK : first // BLOCK + len(made)] = made
@@ -47,7 +56,7 @@ class BlockLinear(nn.Module):
 
     @property
     def kind(self) -> int:
-        """The number of its format in kernels/tiles.py."""
+        """The number of its format in kernels/formats.py."""
         return KINDS[self.precision]
 
     @property
@@ -67,16 +76,6 @@ class BlockLinear(nn.Module):
             torch.matmul(flat, weights, out=out[first : first + step])
         joined = out.transpose(0, 1).reshape(len(flat), -1)[:, : self.outputs]
         return joined.reshape(*x.shape[:-1], self.outputs)
-
-
-def block_bytes(precision: str, inputs: int) -> int:
-    """Bytes of one block of BLOCK outputs."""
-    if precision in DENSE:
-        return BLOCK * inputs * DENSE[precision].itemsize
-    groups = -(-inputs // GROUP)
-    if precision == "int8":
-        return BLOCK * (GROUP * groups + 4)
-    return BLOCK * groups * (GROUP // 2 + 2)
 
 
 def _pack_dense(dtype: torch.dtype):

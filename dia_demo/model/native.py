@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.kernels.formats import padded
 from dia_demo.kernels.step import (
     AS_IT_IS,
     CACHE,
@@ -23,7 +24,7 @@ from dia_demo.kernels.step import (
     run_parts,
 )
 from dia_demo.kernels.team import let_others, team_of
-from dia_demo.model.blocks import BLOCK, BlockLinear
+from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.cache import RowCache
 from dia_demo.model.dia import Decoder, Dia
 from dia_demo.model.layers import RMSNorm, Rotary
@@ -107,14 +108,14 @@ class NativeStep:
             config.num_heads * config.head_dim, config.cross_num_heads * config.cross_head_dim
         )
         codes = config.num_channels * config.vocab_size
-        widest = _whole(max(config.hidden_size, mixed, config.intermediate_size))
+        widest = padded(max(config.hidden_size, mixed, config.intermediate_size))
         longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         # A member's scratch: its copy of a linear's input, the same in int8 with scales and sums;
         # or one head and its scores.
         scratch = max(count * (5 * widest + widest // 8), 4 * (config.head_dim + longest))
         scratch = (scratch + 4095) // 4096 * 4096
         self._buffers = {
-            name: torch.zeros(count, _whole(width))
+            name: torch.zeros(count, padded(width))
             for name, width in (
                 ("x", config.hidden_size),
                 ("wide", wide),
@@ -203,9 +204,9 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
     """
     rows, inputs = x.shape
     team, frame = team_of(threads), np.zeros(1, FRAME)
-    given = torch.zeros(rows, _whole(inputs))
+    given = torch.zeros(rows, padded(inputs))
     given[:, :inputs] = x
-    out = torch.empty(rows, _whole(linear.outputs))
+    out = torch.empty(rows, padded(linear.outputs))
     scratch = torch.empty(threads, rows * (5 * given.shape[1] + given.shape[1] // 8))
     for name, value in {
         "team": threads,
@@ -220,7 +221,3 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
     parts = np.array([tuple(_linear(linear, given, out))] * times, PART)
     team.run(run_parts, frame, parts, np.zeros((1, rows), CACHE))
     return out[:, : linear.outputs]
-
-
-def _whole(count: int) -> int:
-    return -(-count // BLOCK) * BLOCK

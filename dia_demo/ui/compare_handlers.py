@@ -246,11 +246,13 @@ def status_of(event: PlanEvent) -> Status:
 
 def _ended(event: PlanEnded) -> Status:
     made = f"{event.pairs_made} of {markup.plural(event.pairs, 'pair')}"
+    reached = event.pairs_made / event.pairs
     if event.failures:
         reason = f"{made} made. A take failed: {event.failures[0]} Go on retries it."
-        return Status("failed", "Not all pairs", reason, 1.0, "Some takes failed")
+        return Status("failed", "Not all pairs", reason, reached, "Some takes failed")
     if event.stopped:
-        return Status("stopped", "Stopped", f"{made} made and kept. Go on makes the rest.", 1.0)
+        told = f"{made} made and kept. Go on makes the rest."
+        return Status("stopped", "Stopped", told, reached, f"Stopped, {told}")
     return Status("done", "Done", f"{made} ready to be heard.", 1.0, "All pairs are made")
 
 
@@ -269,7 +271,8 @@ def _status_of(comparison: Comparison) -> Status:
     failed = comparison.failed()
     reason = f" A take failed: {failed[0].message}" if failed else ""
     told = f"{made} of {markup.plural(len(plan.trials), 'pair')} made.{reason}"
-    return Status("stopped", "Not complete", f"{told} Go on makes the rest.", 0.0)
+    told += " Go on makes the rest."
+    return Status("stopped", "Not complete", told, made / len(plan.trials))
 
 
 def _title(comparison: Comparison) -> str:

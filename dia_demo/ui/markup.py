@@ -19,6 +19,7 @@ from dia_demo.text import Finding, ScriptReport
 from dia_demo.ui.present import Status
 
 SPECTROGRAM_SIZE = (880, 160)
+_ENDED = ("done", "cut", "stopped", "failed")
 
 
 def status_card(status: Status) -> str:
@@ -26,13 +27,15 @@ def status_card(status: Status) -> str:
     percent = None if status.fraction is None else round(100 * status.fraction)
     now = "" if percent is None else f' aria-valuenow="{percent}"'
     width = 100 if percent is None else percent
+    # A bar that still moves beside "Done" looks as if it had stopped short of its end.
+    at_once = "; transition: none" if status.state in _ENDED else ""
     return (
         f'<div class="status" data-state="{escape(status.state)}">'
         f'<p class="status-line"><strong>{escape(status.headline)}</strong> '
         f'<span class="status-detail">{escape(status.detail)}</span></p>'
         f'<div class="bar" role="progressbar" aria-label="Progress" aria-valuemin="0" '
         f'aria-valuemax="100"{now} aria-valuetext="{escape(status.detail)}">'
-        f'<div class="bar-fill" style="width: {width}%"></div></div>'
+        f'<div class="bar-fill" style="width: {width}%{at_once}"></div></div>'
         f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in status.notes)}</ul>'
         f'<p class="sr-only" role="status" aria-live="polite">{escape(status.announcement)}</p>'
         "</div>"

@@ -75,7 +75,7 @@ def _status_of(event: Event, previous: Status) -> Status:
         case Finished(result=result):
             return _finished(result.figures)
         case Cancelled(result=result):
-            return _stopped(result)
+            return _stopped(result, previous.fraction)
         case Failed(message=message):
             return failed(message)
     raise AssertionError(f"no such event: {event!r}")
@@ -130,12 +130,13 @@ def _finished(figures: Figures) -> Status:
     return Status("done", "Done", f"{made}.", 1.0, f"Done, {made}")
 
 
-def _stopped(result: Result | None) -> Status:
+def _stopped(result: Result | None, reached: float | None) -> Status:
     if result is None or result.samples is None or not len(result.samples):
         detail = "Nothing was made yet; the earlier take, if there is one, is still here."
         return Status("stopped", "Stopped", detail, 0.0, "Stopped, nothing was made")
     kept = f"{result.figures.audio_seconds:.1f} s of audio kept"
-    return Status("stopped", "Stopped", f"{kept}.", 1.0, f"Stopped, {kept}")
+    # The bar stays where the run was stopped: only a whole take fills it.
+    return Status("stopped", "Stopped", f"{kept}.", reached or 0.0, f"Stopped, {kept}")
 
 
 _ENDINGS = {
