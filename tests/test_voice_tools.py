@@ -1,6 +1,7 @@
 """The embedded voice's training tools, as far as they run on the app's own packages."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ import torch
 from checkpoints import load
 from safetensors.torch import save_file
 
-from tools.voice import export, nano, teacher, trials
-from tools.voice.asr import edit_distance, normalise
+from tools.voice import export, heldout, nano, teacher, trials
 from tools.voice.batches import Item as TrainingItem
 from tools.voice.batches import collate, delayed
+from tools.voice.lexicon import Spellings
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
 
@@ -91,9 +92,30 @@ def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
     assert teacher.PAUSE_STOP > teacher.PAUSE_COMMA > teacher.PAUSE_EDGE
 
 
-def test_word_errors_are_counted_without_tags_and_marks():
-    assert normalise("[S1] Don't go, Tom!") == ["don't", "go", "tom"]
-    assert edit_distance("a b c".split(), "a x c d".split()) == 2
+def test_a_word_never_trained_on_is_measured_in_its_sentence(monkeypatch):
+    wanted = ("zebra", "quartz", "ibex", "fjord")
+    heldout.carried.cache_clear()
+    monkeypatch.setattr(heldout, "rare_words", lambda: wanted)
+    said = [s.lower().strip(".?") for s in heldout.carried()]
+    assert [w in s for w, s in zip(wanted, said, strict=True)] == [True] * 4
+    heard = trials.Heard(
+        list(heldout.carried()), said, said, [said[0], "", said[2], "i wrote it"], 1
+    )
+    monkeypatch.setattr(trials, "listen", lambda *_: heard)
+    sentences, alone = trials.other_words(None, 4, 0.5)
+    assert alone.value == 0.5 and alone.met and alone.teacher == 0
+    assert 0 < sentences.value < 0.6
+    heldout.carried.cache_clear()
+
+
+def test_lines_of_words_spell_what_their_text_says():
+    lexicon = {"the": ["dh", "ax"], "cat": ["k", "ae", "t"], "sea": ["s", "iy"]}
+    text, mask, spelling, counts = Spellings(lexicon, seed=1).batch(6)
+    for row in range(6):
+        line = bytes(text[row][mask[row]].tolist())
+        said = [lexicon[word] for word in re.findall("[a-z]+", line.decode().lower())]
+        phones = [teacher.PHONES[k] for k in spelling[row, : counts[row]].tolist()]
+        assert line[0] in (1, 2) and phones == sum(said, [])
 
 
 def test_a_take_that_was_cut_is_not_the_right_length():

@@ -12,6 +12,7 @@ import numpy as np
 
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine.events import Failed, Finished
+from dia_demo.services.bench.words import word_error
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
 from tools.voice import asr, heldout, measures, teacher
@@ -56,7 +57,7 @@ def prompts(app: App) -> Iterator[Line]:
             kept += measures.pitch_is(take.samples, voice.f0)
             texts.append(script)
             waves.append(take.samples)
-        notes = {"word error after the prompt": asr.word_errors(texts, waves)[0]}
+        notes = {"word error after the prompt": word_error(texts, asr.recognise_all(waves))}
         share = kept / PROMPTS
         yield Line(
             "voice prompt: the new take within 10% of its pitch",

@@ -8,7 +8,6 @@ model valid.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import math
 import time
@@ -209,16 +208,9 @@ def train(rank: int, workers: int, plan: Plan) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=50)
-    parser.add_argument("--lr", type=float, default=8e-4)
+    parser = parallel.arguments(__doc__, minutes=50, lr=8e-4, out="codec.pt")
     parser.add_argument("--batch", type=int, default=4, help="crops a process")
-    parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--decoder-only", action="store_true")
-    parser.add_argument("--out", default="codec.pt")
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, train, plan)
 

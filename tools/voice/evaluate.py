@@ -21,7 +21,7 @@ from dia_demo.engine.engine import Engine
 from tools.voice import app_trials, heldout, teacher, trials
 from tools.voice.trials import Line, Studio
 
-NATURAL, RARE = "sentences of common words", "2,000 other words, unseen in training"
+NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
 TRIALS = ("natural", "template", "rare", "dialogue", "stops", "prompt", "settings", "speed", "size")
 SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("top_k", int))
 
@@ -48,12 +48,11 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
                     yield trials.words(studio, NATURAL, tag, sentences, 0.25, 0.12)
             case "template":
                 sentences = heldout.template()[: args.count]
-                yield trials.words(
-                    studio, "the training's own grammar", "both", sentences, 0.5, None
-                )
+                yield trials.words(studio, "the training's own grammar", "both", sentences, 0.5)
             case "rare":
-                sentences = heldout.rare()[: round(400 * share)]
-                yield trials.words(studio, RARE, "both", sentences, 0.5, None)
+                yield from trials.other_words(studio, round(400 * share), 0.5)
+                sentences = heldout.rare()[: round(100 * share)]
+                yield trials.words(studio, RARE, "both", sentences, 0.5)
             case "dialogue":
                 yield from trials.dialogues(studio, round(50 * share))
             case "stops":

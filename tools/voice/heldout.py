@@ -109,6 +109,17 @@ Don't be afraid, the dog is very friendly.
 Thanks for coming, and have a good trip.
 """.strip().splitlines()
 
+CARRIERS = """
+The word {} is on the list.
+She said {} and smiled.
+I wrote {} on the board.
+Can you spell {} for me?
+He asked what {} means.
+We read about {} last night.
+Do you remember the word {}?
+They talked about {} all day.
+""".strip().splitlines()
+
 TEMPLATE_SEED, RARE_SEED, DIALOGUE_SEED, LENGTH_SEED = 4242, 2026, 6, 40
 
 
@@ -144,6 +155,12 @@ def rare(words: int = 5) -> tuple[str, ...]:
     return tuple(
         " ".join(found[k : k + words]).capitalize() + "." for k in range(0, len(found), words)
     )
+
+
+@lru_cache
+def carried() -> tuple[str, ...]:
+    """Every rare word in an everyday sentence, in the order of `rare_words`."""
+    return tuple(CARRIERS[k % len(CARRIERS)].format(w) for k, w in enumerate(rare_words()))
 
 
 @lru_cache

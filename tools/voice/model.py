@@ -1,4 +1,4 @@
-"""Stage 4: train the small Dia. `python -m tools.voice.model --work DIR --minutes 45`.
+"""Stage 4: train the small Dia. `python -m tools.voice.model --work DIR --minutes 60`.
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference; 3% of the input codes are random against
@@ -7,7 +7,6 @@ exposure bias.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import time
 from dataclasses import dataclass
@@ -288,16 +287,9 @@ def train(rank: int, workers: int, plan: Plan) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=45)
-    parser.add_argument("--lr", type=float, default=2.5e-3)
+    parser = parallel.arguments(__doc__, minutes=60, lr=4.5e-3, out="nano.pt")
     parser.add_argument("--frames", type=int, default=3000, help="frames a batch and process")
     parser.add_argument("--lines", type=int, default=32, help="lines of words a batch, text alone")
-    parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", default="nano.pt")
     parser.add_argument("--start", type=Path, help="an exported folder whose weights to go on from")
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, train, plan)

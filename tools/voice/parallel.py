@@ -1,4 +1,4 @@
-"""Data-parallel training with one thread a process.
+"""Data-parallel training with one thread a process, and what its stages are told.
 
 Two processes of one thread beat one process of two threads on a machine that others use: OpenMP
 waits at every one of a step's thousand barriers for whichever thread was descheduled (ten times
@@ -7,14 +7,29 @@ slower, measured), processes wait once a step.
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 PATIENCE = timedelta(minutes=30)  # a process may be paused while others measure
+
+
+def arguments(description: str, minutes: float, lr: float, out: str) -> argparse.ArgumentParser:
+    """What every training stage is told, with its defaults."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--work", type=Path, required=True, help="data, checkpoints, logs")
+    parser.add_argument("--minutes", type=float, default=minutes, help="those before a stop count")
+    parser.add_argument("--lr", type=float, default=lr)
+    parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", default=out, help="the checkpoint's name in the work folder")
+    return parser
 
 
 def launch(workers: int, run: Callable, *args) -> None:

@@ -11,6 +11,7 @@ import itertools
 import time
 from pathlib import Path
 
+from dia_demo.services.bench.words import word_error
 from tools.voice import evaluate, heldout
 from tools.voice.trials import Studio
 
@@ -31,7 +32,7 @@ def main() -> None:
     for cfg, temperature in itertools.product(args.cfg_scales, args.temperatures):
         start = time.time()
         takes = studio.say(scripts, temperature=temperature, cfg_scale=cfg)
-        error = studio.word_error(scripts, [take.wave for take in takes])
+        error = word_error(scripts, studio.heard(scripts, [take.wave for take in takes]))
         ended = sum(take.ended for take in takes)
         print(
             f"CFG {cfg} temperature {temperature}: {error:.1%}, {ended} of {len(takes)} ended, "
