@@ -13,6 +13,7 @@ from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.engine.memory import check_granted, decoder_weights, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.machine import granted_cores, has_intel_graphics
+from dia_demo.model.codec_forms import has_fast_bfloat16
 from dia_demo.model.linear import FLOATS, INTEGERS
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
@@ -128,12 +129,6 @@ def place(
             precision, reason = _within_memory(precision, reason, config)
         check_granted(config, precision)
     return Placement(runtime.device, precision, threads, reason)
-
-
-def has_fast_bfloat16() -> bool:
-    """Whether the CPU multiplies bfloat16 itself (AVX512_BF16, AMX, Arm bf16)."""
-    supported = torch.cpu.get_capabilities()
-    return any(supported.get(key) for key in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def has_byte_products() -> bool:
