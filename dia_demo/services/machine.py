@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from dia_demo import machine
-from dia_demo.model.codec_forms import has_fast_bfloat16
 from dia_demo.machine import granted_cores
+from dia_demo.model.codec_forms import has_fast_bfloat16
 
 
 @dataclass(frozen=True)
