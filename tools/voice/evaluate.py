@@ -22,7 +22,10 @@ from tools.voice import app_trials, heldout, teacher, trials
 from tools.voice.trials import Line, Studio
 
 NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
-TRIALS = ("natural", "template", "rare", "dialogue", "stops", "prompt", "settings", "speed", "size")
+TRIALS = (
+    "natural", "template", "rare", "examples", "dialogue", "stops", "prompt", "settings", "speed",
+    "size",
+)  # fmt: skip
 SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("top_k", int))
 
 
@@ -53,6 +56,8 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
                 yield from trials.other_words(studio, round(400 * share), 0.5)
                 sentences = heldout.rare()[: round(100 * share)]
                 yield trials.words(studio, RARE, "both", sentences, 0.5)
+            case "examples":
+                yield from trials.examples(studio, max(1, round(5 * share)))
             case "dialogue":
                 yield from trials.dialogues(studio, round(50 * share))
             case "stops":

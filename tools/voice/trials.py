@@ -23,6 +23,7 @@ from dia_demo.services.bench.words import distance, word_error
 from dia_demo.services.bench.words import words as words_of
 from tools.voice import asr, corpus, heldout, measures, teacher
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
 LENGTHS = (0.8, 1.25)  # of the teacher's
 TURN_SLACK = 0.1, 0.25  # a dialogue's turn may differ by this share, and by this many seconds
 TURN_WORDS = 0.5  # and at most this share of its words may be misheard
@@ -156,10 +157,14 @@ class Heard:
         return Line(name, tag, len(self.scripts), error, bar, met, taught, coded, notes)
 
 
-def listen(studio: Studio, tag: str, sentences) -> Heard:
-    """Sentences spoken and recognised; tag "both" alternates."""
+def tagged(tag: str, sentences) -> list[str]:
+    """Sentences as scripts; tag "both" alternates."""
     tags = list(teacher.VOICES) if tag == "both" else [tag]
-    scripts = [f"[{tags[k % len(tags)]}] {s}" for k, s in enumerate(sentences)]
+    return [f"[{tags[k % len(tags)]}] {s}" for k, s in enumerate(sentences)]
+
+
+def listen(studio: Studio, scripts: list[str]) -> Heard:
+    """Scripts spoken and recognised."""
     reference = studio.teach(scripts)
     taught = studio.heard(scripts, reference, "heard-teacher")
     coded = studio.heard(scripts, studio.recode(reference), "heard-codec")
@@ -170,14 +175,14 @@ def listen(studio: Studio, tag: str, sentences) -> Heard:
 
 def words(studio: Studio, name: str, tag: str, sentences, limit: float, near=None) -> Line:
     """Word error on sentences, beside the teacher's and the codec's."""
-    heard = listen(studio, tag, sentences)
+    heard = listen(studio, tagged(tag, sentences))
     return heard.line(f"word error, {name}", tag, word_error, limit, near)
 
 
 def other_words(studio: Studio, count: int, limit: float) -> Iterator[Line]:
     """Words never trained on, each in an everyday sentence: of all words, and of those alone."""
     wanted = heldout.rare_words()[:count]
-    heard = listen(studio, "both", heldout.carried()[:count])
+    heard = listen(studio, tagged("both", heldout.carried()[:count]))
 
     def missed(_scripts, texts: list[str]) -> float:
         found = (w in words_of(t) for w, t in zip(wanted, texts, strict=True))
@@ -186,6 +191,18 @@ def other_words(studio: Studio, count: int, limit: float) -> Iterator[Line]:
     name = "sentences with a word unseen in training"
     yield heard.line(f"word error, {name}", "both", word_error, limit)
     yield heard.line("those words alone: not recognised", "both", missed, limit)
+
+
+def examples(studio: Studio, takes: int) -> Iterator[Line]:
+    """The page's examples, so many takes of each; those for Dia-1.6B left out."""
+    scripts = [
+        one["script"] for one in json.loads(EXAMPLES.read_text()) if "Dia-1.6B" not in one["label"]
+    ]
+    heard = listen(studio, scripts * takes)
+    yield heard.line("word error, the page's examples", "both", word_error, 0.25, 0.12)
+    right, count = heard.lengths_right, len(heard.scripts)
+    name = "the page's examples end by themselves at the right length"
+    yield Line(name, "both", count, right, "≥ 98%", right >= 0.98)
 
 
 def stops(studio: Studio, count: int) -> Line:
