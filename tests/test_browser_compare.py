@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 
+import numpy as np
 import pytest
+import soundfile
 from browser import DESKTOP, PHONE, ROOT, press, wait_state, write_script
 from lab_page import WAIT, compare_tab, hear, open_zip, ready, zipped
 
@@ -132,6 +134,48 @@ def test_earlier_takes_come_back(visit, tmp_path):
     page.get_by_role("tab", name="Generate").click()
     page.locator(".earlier-buttons").get_by_role("button", name="Delete").click()
     page.get_by_text("Takes you make are kept here.").wait_for()
+
+
+# What every player of the page was given to play: {samples, rate} of its file, decoded.
+NOTE_PLAYED = """() => {
+  window.played = [];
+  const play = HTMLMediaElement.prototype.play;
+  HTMLMediaElement.prototype.play = async function () {
+    const bytes = await (await fetch(this.src)).arrayBuffer();
+    const rate = new DataView(bytes).getUint32(24, true);
+    const sound = await new OfflineAudioContext(1, 1, rate).decodeAudioData(bytes);
+    window.played.push(Array.from(sound.getChannelData(0)));
+    this.addEventListener("timeupdate", () => { window.heardTo = this.currentTime; });
+    return play.call(this);
+  };
+}"""
+
+
+def test_hear_plays_the_take_that_was_chosen(visit, tmp_path):
+    """Not the one in the player: the earlier one, sample for sample."""
+    page = visit(DESKTOP).open()
+    page.set_default_timeout(WAIT)
+    page.get_by_role("button", name="Earlier takes").click()
+    takes = {}
+    for words, tokens in (("Hello there.", 60), ("Something else.", 120)):
+        write_script(page, f"[S1] {words} [S2] Hi. [S1]", max_tokens=tokens)
+        press(page, "Generate")
+        page.locator("#earlier li", has_text=words).wait_for()
+        with page.expect_download() as waiting:
+            press(page, "Download WAV")
+        waiting.value.save_as(tmp_path / "take.wav")
+        takes[words], _ = soundfile.read(tmp_path / "take.wav", dtype="float32")
+    lengths = [len(samples) for samples in takes.values()]
+    assert lengths[0] != lengths[1], lengths
+    page.evaluate(NOTE_PLAYED)
+    for number, (words, samples) in enumerate(takes.items(), start=1):
+        row = page.locator("#earlier li", has_text=words)
+        row.get_by_role("button", name="Hear").click()
+        page.wait_for_function("(count) => window.played.length === count", arg=number)
+        played = np.array(page.evaluate("window.played.at(-1)"), np.float32)
+        assert len(played) == len(samples) and np.abs(played - samples).max() < 1e-4
+    page.wait_for_function("window.heardTo > 0")
+    page.wait_for_function("!document.querySelector('#earlier').innerText.includes('Stop')")
 
 
 @pytest.mark.skipif(not os.environ.get("DIA_SCREENSHOTS"), reason="pictures on request")

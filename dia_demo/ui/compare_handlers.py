@@ -200,6 +200,8 @@ class CompareHandlers:
         }
         try:
             opened = self._opened(key, identity)
+            # What the run said of its end stays.
+            del opened[parts.status]
             yield opened | enabled | ending
         except DiaDemoError:
             yield enabled | ending
@@ -268,11 +270,12 @@ def _status_of(comparison: Comparison) -> Status:
         return Status("done", "Ready", f"All {markup.plural(made, 'pair')} are made.", 1.0)
     if plan.sound_removed:
         return Status("stopped", "Sound removed", SOUND_REMOVED, 0.0)
-    failed = comparison.failed()
-    reason = f" A take failed: {failed[0].message}" if failed else ""
-    told = f"{made} of {markup.plural(len(plan.trials), 'pair')} made.{reason}"
-    told += " Go on makes the rest."
-    return Status("stopped", "Not complete", told, made / len(plan.trials))
+    told = f"{made} of {markup.plural(len(plan.trials), 'pair')} made."
+    reached = made / len(plan.trials)
+    if failed := comparison.failed():
+        told += f" A take failed: {failed[0].message} Go on retries it."
+        return Status("failed", "Not all pairs", told, reached)
+    return Status("stopped", "Not complete", f"{told} Go on makes the rest.", reached)
 
 
 def _title(comparison: Comparison) -> str:
