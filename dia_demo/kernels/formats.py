@@ -1,0 +1,37 @@
+"""The four formats of a linear's blocks: what packing (model/blocks.py) and kernels agree on.
+
+A linear [N, K] is cut into blocks of BLOCK outputs, each read from front to back once a step. The
+outputs lie side by side, so that a vector's lanes are outputs and nothing is added across lanes.
+The order in memory is the same on every processor:
+
+    FLOAT32, BFLOAT16   [K][BLOCK]
+    INT8                [K / 4][BLOCK][4] bytes, each 128 more than the weight; BLOCK float32 scales
+    INT4                for every GROUP inputs: BLOCK bfloat16 scales, then [GROUP / 8][BLOCK][4]
+                        bytes: the low half is 8 more than a weight of the first four of eight
+                        inputs, the high half of the last four
+
+In the integer formats K is filled up to a multiple of GROUP with weights of zero. Needs no numba.
+"""
+
+from __future__ import annotations
+
+BLOCK, GROUP = 64, 64
+FLOAT32, BFLOAT16, INT8, INT4 = range(4)
+# Bytes of one group of inputs of a block.
+INT8_GROUP = GROUP * BLOCK
+INT4_GROUP = 2 * BLOCK + GROUP * BLOCK // 2
+
+
+def padded(count: int) -> int:
+    """`count` filled up to whole blocks or groups, which are equally long."""
+    return (count + GROUP - 1) // GROUP * GROUP
+
+
+def block_bytes(kind: int, inputs: int) -> int:
+    """Bytes of one block of a linear."""
+    if kind == FLOAT32:
+        return 4 * BLOCK * inputs
+    if kind == BFLOAT16:
+        return 2 * BLOCK * inputs
+    groups = (inputs + GROUP - 1) // GROUP
+    return groups * INT8_GROUP + 4 * BLOCK if kind == INT8 else groups * INT4_GROUP
