@@ -264,6 +264,13 @@ def test_xpu_is_refused_with_its_reason():
         place(RuntimeConfig(device="xpu"), SMALL)
 
 
+def test_a_small_model_takes_one_thread_and_leaves_the_rest_to_others(monkeypatch):
+    monkeypatch.setattr(devices, "granted_cores", lambda: 4)
+    assert place(RuntimeConfig(), SMALL).threads == 1
+    assert place(RuntimeConfig(threads=3), SMALL).threads == 3
+    assert place(RuntimeConfig(precision="int4"), ModelConfig()).threads == 4
+
+
 def test_more_threads_than_granted_are_refused():
     with pytest.raises(InputError, match="threads.*1024"):
         place(RuntimeConfig(threads=1024), SMALL)

@@ -10,7 +10,14 @@ import torch
 from dia_demo import machine
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.backend import Backend, Card, explain
-from dia_demo.engine.memory import check_granted, decoder_weights, fitting, gb, needed_bytes
+from dia_demo.engine.memory import (
+    STEP_BYTES,
+    check_granted,
+    decoder_weights,
+    fitting,
+    gb,
+    needed_bytes,
+)
 from dia_demo.errors import InputError
 from dia_demo.machine import granted_cores, has_intel_graphics
 from dia_demo.model.codec_forms import has_fast_bfloat16
@@ -18,6 +25,9 @@ from dia_demo.model.linear import FLOATS, INTEGERS
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 SMALL_WEIGHTS = 30_000_000
+# Weights of fewer bytes stay in a processor's cache. A second thread then gains little, and where
+# other programs want its core, waiting for it makes a take ten times slower.
+CACHED_BYTES = 32 * 2**20
 # What an accelerator may run: float32, and bfloat16 after a check of its own.
 ACCELERATOR_PRECISIONS = ("float32", "bfloat16")
 
@@ -33,12 +43,14 @@ class XpuStatus:
 
 @dataclass(frozen=True)
 class Placement:
-    """How a model runs here. `reason` tells the person why this precision."""
+    """How a model runs here. `reason` tells the person why this precision, `why_threads` why so
+    many."""
 
     device: str
     precision: str
     threads: int
     reason: str
+    why_threads: str = ""
 
 
 def xpu_status() -> XpuStatus:
@@ -119,16 +131,30 @@ def place(
             name = runtime.device.upper()
             raise InputError(f"The {name} cannot be used: {status.reason} Use --device cpu.")
     cores = granted_cores()
-    threads = runtime.threads or cores
-    if threads > cores:
-        raise InputError(f"threads must be from 1 to {cores}, the cores granted here: {threads}.")
+    if (runtime.threads or 1) > cores:
+        raise InputError(
+            f"threads must be from 1 to {cores}, the cores granted here: {runtime.threads}."
+        )
     choose = _precision if runtime.device == "cpu" else _accelerator_precision
     precision, reason = choose(runtime.precision, config)
     if runtime.device == "cpu":
         if runtime.precision == "auto":
             precision, reason = _within_memory(precision, reason, config)
         check_granted(config, precision)
-    return Placement(runtime.device, precision, threads, reason)
+    threads, why = _threads(runtime, precision, config, cores)
+    return Placement(runtime.device, precision, threads, reason, why)
+
+
+def _threads(
+    runtime: RuntimeConfig, precision: str, config: ModelConfig, cores: int
+) -> tuple[int, str]:
+    """How many threads, and why."""
+    if runtime.threads is not None:
+        return runtime.threads, "as asked"
+    small = decoder_weights(config) * STEP_BYTES[precision] < CACHED_BYTES
+    if small and runtime.device == "cpu" and cores > 1:
+        return 1, "a model this small gains little from a second, and loses much where it waits"
+    return cores, "the cores granted here"
 
 
 def has_byte_products() -> bool:

@@ -1,8 +1,12 @@
 """The linears that every decoder step reads: their kernels, and which one is fastest here.
 
-Which kernel is fastest depends on the processor, the precision and the rows of a step, so it is
-found by a short timed trial on the machine at hand, among those whose error passes, and remembered
-in the cache folder. A further kernel is one more entry in KERNELS.
+Which kernel is fastest depends on the processor and the precision, so it is found by a short timed
+trial on the machine at hand, among those whose error passes, and remembered in the cache folder. A
+further kernel is one more entry in KERNELS.
+
+A kernel fixes the order of the weights in memory, so that one serves every number of rows. The
+trial asks for one utterance's; the compiled kernels have a tile for one, two and four rows, and
+were the fastest at 1 to 16 where they were measured (README).
 """
 
 from __future__ import annotations
@@ -37,10 +41,6 @@ TRIAL_REPEATS, TRIAL_TIMES = 5, 8
 SLOWER_BY = 1.3
 # Relative L2 error against float64 that a kernel may add to what its precision loses anyway.
 LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
-BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.53}
-# Weights of fewer bytes stay in a processor's cache: a second thread then gains less than it costs
-# to wait for it, above all where other programs want its core.
-CACHED_BYTES = 32 * 2**20
 # What the logits keep where the rest has fewer bits.
 WIDEST = {"int4": "int8"}
 
@@ -199,11 +199,6 @@ def decoder_weights(config: ModelConfig) -> int:
     mlp = 3 * d.hidden_size * d.intermediate_size
     head = d.num_channels * d.vocab_size * d.hidden_size
     return d.num_layers * (self_attention + cross_attention + mlp) + head
-
-
-def step_threads(config: ModelConfig, precision: str, threads: int) -> int:
-    """Threads that run a step together, of those granted."""
-    return 1 if decoder_weights(config) * BYTES[precision] < CACHED_BYTES else threads
 
 
 def choose(config: ModelConfig, precision: str, threads: int) -> Choice:

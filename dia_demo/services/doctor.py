@@ -120,7 +120,7 @@ def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Findin
     else:
         chosen = "chosen" if runtime.precision == "auto" else "asked for"
         yield Finding("precision", None, f"{placement.precision} is {chosen}: {placement.reason}")
-        yield Finding("threads", None, f"{placement.threads}")
+        yield Finding("threads", None, f"{placement.threads}: {placement.why_threads}")
         yield _room(config, placement, machine)
     yield from _choices(runtime, config, placement, machine)
 

@@ -101,8 +101,10 @@ def prepare(plan: Plan) -> tuple[Report, list[Part]]:
     if refused is not None and not runs:
         raise refused
     threads = placed.threads if runs else plan.threads
-    hardware = {"kind": "hardware", "threads": threads, "available": available_bytes()}
-    parts = [Part("The machine", hardware), Part("The codec", {"kind": "codec"} | shared), *runs]
+    # What the machine has in all, however few of its cores a small model takes.
+    hardware = {"kind": "hardware", "threads": plan.threads, "available": available_bytes()}
+    codec = {"kind": "codec"} | shared | {"threads": threads}
+    parts = [Part("The machine", hardware), Part("The codec", codec), *runs]
     if plan.quality:
         asked = {"kind": "quality", "precisions": plan.precisions, "sentences": plan.sentences}
         parts.append(Part("Quality", asked | shared, 4.0))
