@@ -1,4 +1,4 @@
-"""Stage 5: write assets/nano. `python -m tools.voice.export --work DIR --out assets/nano`.
+"""Stage 6: write assets/nano. `python -m tools.voice.export --work DIR --out assets/nano`.
 
 The language model goes out under transformers' names and without attention scale (Dia has none:
 1/sqrt(head_dim) is folded into the query weights), the codec as the state of `dac.DAC(**config)`.
