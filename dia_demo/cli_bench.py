@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from dia_demo.cli_parts import Status, stop_on_interrupt
+from dia_demo.cli_parts import follow
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.bench import measure
@@ -99,18 +99,12 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _run(plan: Plan) -> Report:
-    show, cancel = Status(), threading.Event()
+    cancel = threading.Event()
     measuring = measure(plan, cancel)
-    with stop_on_interrupt(cancel):
-        while True:
-            try:
-                event = next(measuring)
-            except StopIteration as stop:
-                show("")
-                return stop.value
-            except Stopped as stop:
-                raise RunError("The benchmark was stopped: nothing is reported.") from stop
-            show(f"{event.fraction:4.0%}  {event.doing}")
+    try:
+        return follow(measuring, cancel, lambda event: f"{event.fraction:4.0%}  {event.doing}")
+    except Stopped as stop:
+        raise RunError("The benchmark was stopped: nothing is reported.") from stop
 
 
 def as_text(report: Report) -> Iterator[str]:

@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 
-from dia_demo.cli_parts import Status, runtime_of, stop_on_interrupt
+from dia_demo.cli_parts import follow, runtime_of
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.process import Stopped
 from dia_demo.engine.selfcheck.child import Checking
@@ -43,22 +43,18 @@ def check(options: argparse.Namespace, synthesis: Synthesis | None = None) -> in
 
 
 def _run(synthesis: Synthesis, runtime, quiet: bool) -> Report:
-    show = Status()
+    def words_of(event: Waiting | Loading | Checking) -> str | None:
+        match event:
+            case Waiting():
+                return "waiting for a running take"
+            case Loading():
+                return f"{event.what}: {event.fraction:.0%}"
+            case Checking() if not quiet:
+                return f"{event.fraction:4.0%}  {event.doing}"
+        return None
+
     cancel = threading.Event()
-    checking = check_device(synthesis, runtime, cancel)
-    with stop_on_interrupt(cancel):
-        while True:
-            try:
-                event = next(checking)
-            except StopIteration as stop:
-                show("")
-                return stop.value
-            except Stopped as stop:
-                raise RunError("The self-check was stopped: nothing was found out.") from stop
-            match event:
-                case Waiting():
-                    show("waiting for a running take")
-                case Loading():
-                    show(f"{event.what}: {event.fraction:.0%}")
-                case Checking() if not quiet:
-                    show(f"{event.fraction:4.0%}  {event.doing}")
+    try:
+        return follow(check_device(synthesis, runtime, cancel), cancel, words_of)
+    except Stopped as stop:
+        raise RunError("The self-check was stopped: nothing was found out.") from stop

@@ -6,10 +6,11 @@ import argparse
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import VoicePrompt
+
+Event = TypeVar("Event")
+Result = TypeVar("Result")
 
 
 class Parser(argparse.ArgumentParser):
@@ -113,3 +117,21 @@ def stop_on_interrupt(cancel: threading.Event) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def follow(
+    work: Generator[Event, None, Result],
+    cancel: threading.Event,
+    words_of: Callable[[Event], str | None],
+) -> Result:
+    """What `work` returns; each event's words stand on the status line, None leaves it as it is."""
+    show = Status()
+    with stop_on_interrupt(cancel):
+        while True:
+            try:
+                event = next(work)
+            except StopIteration as stop:
+                show("")
+                return stop.value
+            if (words := words_of(event)) is not None:
+                show(words)

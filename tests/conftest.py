@@ -1,6 +1,11 @@
-"""What tests share: a browser on the real app, and care for a torchaudio that does not load."""
+"""What tests share: a tiny service and comparisons made by it, a browser on the real app.
+
+And care for a torchaudio that does not load: what imports the package is imported in fixtures.
+"""
 
 import os
+import shutil
+from dataclasses import replace
 
 import browser
 import pytest
@@ -11,6 +16,81 @@ from tools.torchaudio_guard import hide_broken_torchaudio
 hide_broken_torchaudio()
 # Small models on shared cores: a second thread waits more than it helps.
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A tiny checkpoint with a codec, to be read alone."""
+    from checkpoints import write_small
+
+    return write_small(tmp_path_factory.mktemp("checkpoint") / "small", codec=True)
+
+
+@pytest.fixture(scope="session")
+def synthesis(folder, tmp_path_factory):
+    """One service for all tests: whatever a test does to it, the next one finds it working."""
+    from synthesis_requests import runtime
+
+    from dia_demo.services.settings import Settings
+    from dia_demo.services.synthesis import Synthesis
+
+    return Synthesis(Settings(runtime(folder), takes_folder=tmp_path_factory.mktemp("takes")))
+
+
+@pytest.fixture
+def talkative(monkeypatch):
+    """A report after every step, instead of a few a second."""
+    monkeypatch.setattr("dia_demo.engine.events.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("dia_demo.services.queue.SAY_AGAIN_SECONDS", 0.001)
+
+
+@pytest.fixture
+def in_threads(monkeypatch):
+    """A device's process is a thread, and reports after every step."""
+    from faults import ThreadProcess
+
+    for module in ("selfcheck.child", "remote"):
+        monkeypatch.setattr(f"dia_demo.engine.{module}.DeviceProcess", ThreadProcess)
+    monkeypatch.setattr("dia_demo.engine.events.REPORT_SECONDS", 0.0)
+
+
+@pytest.fixture(scope="session")
+def base(folder, synthesis):
+    """The settings that comparisons start from: takes of 60 tokens, about a second."""
+    from dia_demo.config import RuntimeConfig
+    from dia_demo.services.plan import Setting
+
+    params = replace(synthesis.info(str(folder)).config.defaults, max_tokens=60)
+    return Setting(params, RuntimeConfig(model=str(folder)))
+
+
+@pytest.fixture(scope="session")
+def sides(base):
+    """Two settings that differ in what one hears."""
+    return [base.changed({"temperature": 0.7}), base.changed({"temperature": 1.9})]
+
+
+@pytest.fixture(scope="session")
+def finished(sides, synthesis, tmp_path_factory):
+    """Four finished pairs nobody has voted on; tests must not vote on them."""
+    from comparisons import SCRIPTS, make
+
+    from dia_demo.services.compare import Comparison
+    from dia_demo.services.plan import make_plan
+
+    plan = make_plan("preference", sides, SCRIPTS, (5, 6))
+    comparison = Comparison.create(tmp_path_factory.mktemp("finished") / "dir", plan, synthesis)
+    comparison.events = make(comparison, synthesis)
+    return comparison
+
+
+@pytest.fixture
+def voting(finished, tmp_path):
+    """A copy of the finished pairs to vote on."""
+    from dia_demo.services.compare import Comparison
+
+    shutil.copytree(finished.folder, tmp_path / "voting")
+    return Comparison.open(tmp_path / "voting")
 
 
 @pytest.fixture(scope="session")

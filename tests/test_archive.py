@@ -7,40 +7,23 @@ import shutil
 import stat
 import threading
 import zipfile
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import soundfile
-from checkpoints import write_small
 
 from dia_demo import audio
-from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services import archive, history, people
 from dia_demo.services.archive import import_zip
 from dia_demo.services.compare import Comparison
 from dia_demo.services.history import History, read_take
 from dia_demo.services.people import Comparisons, is_key, new_key
-from dia_demo.services.plan import Setting, make_plan
-from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.services.plan import make_plan
+from dia_demo.services.synthesis import Request
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 HEARD = {"A": 9.0, "B": 9.0}
-
-
-@pytest.fixture(scope="module")
-def synthesis(tmp_path_factory):
-    model = str(write_small(tmp_path_factory.mktemp("archive") / "small", codec=True))
-    return Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
-
-
-@pytest.fixture(scope="module")
-def base(synthesis):
-    model = synthesis.settings.runtime.model
-    params = replace(synthesis.info(model).config.defaults, max_tokens=60)
-    return Setting(params, RuntimeConfig(model=model))
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,13 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
-from checkpoints import write_small
 
-from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.history import History
 from dia_demo.services.people import Comparisons, new_key
 from dia_demo.services.plan import make_plan
 from dia_demo.services.plan_run import PlanEnded, PlanProgress
-from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.services.synthesis import Request
 from dia_demo.ui import compare_form, compare_markup, history_panel
 from dia_demo.ui.compare_form import FIELDS, HEAD, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare_handlers import CompareHandlers, status_of
@@ -27,12 +24,6 @@ from dia_demo.ui.lab import Lab
 
 SCRIPT = "[S1] Hello there. <b>[S2] Yes."
 HEARD = {"A": 9.0, "B": 9.0, "X": 9.0}
-
-
-@pytest.fixture(scope="module")
-def synthesis(tmp_path_factory):
-    model = str(write_small(tmp_path_factory.mktemp("lab") / "small", codec=True))
-    return Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +239,8 @@ def kept(synthesis, base, tmp_path):
     *_, finished = synthesis.stream(request, threading.Event())
     take = synthesis.take(request, finished.result)
     history, key = History(tmp_path / "kept"), new_key()
-    wav = take.save(tmp_path / "cache" / "take.wav") if (tmp_path / "cache").mkdir() is None else 0
+    (tmp_path / "cache").mkdir()
+    wav = take.save(tmp_path / "cache" / "take.wav")
     return SimpleNamespace(history=history, key=key, wav=wav, take=take)
 
 

@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import os
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from checkpoints import write_small
 
 from dia_demo import audio
-from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services import history, people
 from dia_demo.services.archive import export_zip, unpacked_bytes
 from dia_demo.services.compare import Comparison
 from dia_demo.services.history import History
 from dia_demo.services.people import Comparisons, new_key
-from dia_demo.services.plan import Setting, make_plan
+from dia_demo.services.plan import make_plan
 from dia_demo.services.room import IN_USE_SECONDS
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.compare_handlers import _status_of, _title
 from dia_demo.ui.compare_markup import result
 
@@ -31,18 +27,9 @@ HEARD = {"A": 9.0, "B": 9.0}
 
 
 @pytest.fixture(scope="module")
-def synthesis(tmp_path_factory):
-    model = str(write_small(tmp_path_factory.mktemp("room") / "small", codec=True))
-    return Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
-
-
-@pytest.fixture(scope="module")
-def packed(synthesis, tmp_path_factory):
+def packed(sides, synthesis, tmp_path_factory):
     """A finished comparison as a zip, nobody has voted on."""
-    model = synthesis.settings.runtime.model
-    params = replace(synthesis.info(model).config.defaults, max_tokens=60)
-    base = Setting(params, RuntimeConfig(model=model))
-    plan = make_plan("preference", [base, base.changed({"temperature": 1.9})], (SCRIPT,), (1,))
+    plan = make_plan("preference", sides, (SCRIPT,), (1,))
     folder = tmp_path_factory.mktemp("packed")
     comparison = Comparison.create(folder / "dir", plan, synthesis)
     list(comparison.run(synthesis, threading.Event()))
