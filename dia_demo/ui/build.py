@@ -27,7 +27,7 @@ from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu_panel import XpuHandlers
 
 HOUR, DAY = 3600, 86400
-STYLES = [ASSETS / f"{name}.css" for name in ("style", "earlier", "machine")]
+STYLES = [ASSETS / f"{name}.css" for name in ("style", "status", "earlier", "machine")]
 
 
 def build_ui(synthesis: Synthesis) -> gr.Blocks:
