@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
+import tempfile
 import threading
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from checkpoints import write_small
@@ -22,10 +25,19 @@ WAIT = 60_000  # a shared machine may be slow
 COLD, HOT = {"temperature": 0.7131}, {"temperature": 1.9177}
 
 
+@cache
+def small_voice() -> Synthesis:
+    """A tiny model, loaded once for all tests: to open a codec means to try its forms."""
+    folder = Path(tempfile.mkdtemp(prefix="dia-small-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    model = str(write_small(folder / "small", codec=True))
+    return Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
+
+
 def make_pairs(folder: Path, kind="preference", sides=(COLD, HOT), seeds=(41, 42), **common):
     """A comparison of a tiny model's takes, made without the page. A take has 60 tokens, 0.9 s."""
-    model = str(write_small(folder / "small", codec=True))
-    synthesis = Synthesis(Settings(RuntimeConfig(model=model, threads=1)))
+    synthesis = small_voice()
+    model = synthesis.settings.runtime.model
     params = replace(synthesis.info(model).config.defaults, **({"max_tokens": 60} | common))
     base = Setting(params, RuntimeConfig(model=model))
     plan = make_plan(kind, [base.changed(side) for side in sides], (SCRIPT,), seeds)
