@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.kernels.emit import dot_lanes
 from dia_demo.kernels.formats import padded
 from dia_demo.kernels.step import (
     AS_IT_IS,
@@ -33,10 +34,13 @@ from dia_demo.model.layers import RMSNorm, Rotary
 class NativeStep:
     """Steps of a decoder whose linears are BlockLinear.
 
-    use_dot: the integer formats by the processor's byte dot product, where it has one.
+    use_dot: the integer formats by the processor's byte dot product; NotImplementedError where it
+    has none.
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
+        if use_dot and not dot_lanes():
+            raise NotImplementedError("this processor multiplies no bytes")
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
         self._team = team_of(threads)
