@@ -9,7 +9,6 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import torch
 
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import events
@@ -132,7 +131,6 @@ class Engine:
         expected_seconds: an estimate of each row's audio. Without audio no codec is loaded and
         results hold codes alone. Closing the iterator stops the rows.
         """
-        torch.set_num_threads(self.placement.threads)
         codec = self.codec if with_audio else None
         tracks = {
             row: Track(self, index, row, seconds, codec)

@@ -19,6 +19,7 @@ from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import RunError
 from dia_demo.model.cache import RowCache
 from dia_demo.model.dia import Dia
+from dia_demo.model.threads import torch_threads
 
 # Weights are read once for all rows: more of them cost little until arithmetic is the limit.
 ROWS_AT_ONCE = 8
@@ -137,6 +138,10 @@ class Batch:
         inputs = [row.next_input for row in self._rows for _ in range(row.cache.halves)]
         codes_B1C = torch.from_numpy(np.stack(inputs)).unsqueeze(1)
         logits_BCV = self._model(codes_B1C, self._caches)[:, 0]
+        with torch_threads(1):
+            self._sample(logits_BCV)
+
+    def _sample(self, logits_BCV: Tensor) -> None:
         cond, uncond = logits_BCV[self._cond], logits_BCV[self._uncond]
         self._fail_where_not_finite(cond, uncond)
         uniforms = torch.stack([row.uniforms() for row in self._rows])

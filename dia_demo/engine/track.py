@@ -23,6 +23,7 @@ from dia_demo.engine.events import (
 from dia_demo.engine.rows import Row
 from dia_demo.machine import peak_rss_bytes
 from dia_demo.model.codec import Codec
+from dia_demo.model.threads import torch_threads
 
 if TYPE_CHECKING:
     from dia_demo.engine.engine import Engine
@@ -94,10 +95,11 @@ class Track:
         if self.decoding is None:
             return
         began = perf_counter()
-        samples = self.decoding.push(self.row.codes(self.frames_decoded))
-        self.frames_decoded = self.row.known_frames
-        if finish:
-            samples = np.concatenate([samples, self.decoding.finish()])
+        with torch_threads(self.engine.placement.threads):
+            samples = self.decoding.push(self.row.codes(self.frames_decoded))
+            self.frames_decoded = self.row.known_frames
+            if finish:
+                samples = np.concatenate([samples, self.decoding.finish()])
         self.codec_seconds += perf_counter() - began
         rate = self.engine.format.sample_rate
         start = sum(len(chunk) for chunk in self.chunks) / rate

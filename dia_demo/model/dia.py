@@ -23,6 +23,7 @@ from dia_demo.model.layers import (
     SelfAttention,
     attend,
 )
+from dia_demo.model.threads import torch_threads
 
 
 class EncoderLayer(nn.Module):
@@ -154,8 +155,8 @@ class Dia(nn.Module):
         self.config = config
         self.encoder = Encoder(config.encoder)
         self.decoder = Decoder(config.decoder, config.encoder.hidden_size)
-        # Which kernels its steps run with (model/linear.py).
-        self.kernels = "plain"
+        # Of torch's operations; None: as many as the caller has.
+        self.threads: int | None = None
         self._rotaries: tuple[Rotary, Rotary] | None = None
 
     @property
@@ -187,16 +188,18 @@ class Dia(nn.Module):
         """
         texts = [list(text), [0]] if guidance else [list(text)]
         cross = []
-        for numbers in texts:
-            states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
-            layers = self.decoder.layers
-            cross.append([layer.cross_attention.keys_values(states) for layer in layers])
+        with torch_threads(self.threads):
+            for numbers in texts:
+                states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
+                layers = self.decoder.layers
+                cross.append([layer.cross_attention.keys_values(states) for layer in layers])
         return RowCache(self.config.decoder, cross, max_positions)
 
     @torch.inference_mode()
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
         """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T."""
-        return self.decoder(codes_BTC, caches, self.rotaries[1])
+        with torch_threads(self.threads):
+            return self.decoder(codes_BTC, caches, self.rotaries[1])
 
 
 def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:

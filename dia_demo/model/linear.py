@@ -130,7 +130,7 @@ class Kernel:
 
     def arm(self, model: Dia, threads: int) -> None:
         """Have `model`, whose linears this kernel built, run its steps; compiles where needed."""
-        model.kernels = self.name
+        model.threads = threads
         if self.compiled:
             from dia_demo.model.native import NativeStep
 

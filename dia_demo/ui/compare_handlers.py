@@ -207,7 +207,7 @@ class CompareHandlers:
             yield enabled | ending
 
     def _run(self, key: str, identity: str, cancel) -> Iterator[Updates]:
-        shown_at, pairs_made = 0.0, -1
+        shown_at, pairs_made, room = 0.0, -1, {}
         with closing(self.comparisons.run(key, identity, cancel)) as events:
             for event in events:
                 more = isinstance(event, PlanProgress) and event.pairs_made != pairs_made
@@ -215,11 +215,13 @@ class CompareHandlers:
                 if soon and not more and not isinstance(event, PlanEnded):
                     continue
                 shown_at = time.monotonic()
-                update = {self.parts.status: markup.status_card(status_of(event))}
                 if more:
-                    pairs_made = event.pairs_made
-                    update[self.parts.lab] = self._room(key, identity)
-                yield update
+                    pairs_made, room = event.pairs_made, self._room(key, identity)
+                # The room in every update: without it gradio's page would empty the one it has.
+                yield {
+                    self.parts.status: markup.status_card(status_of(event)),
+                    self.parts.lab: room,
+                }
 
     def stop(self, request: gr.Request):
         """Ask this page's run to stop; finished pairs are kept."""

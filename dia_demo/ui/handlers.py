@@ -42,10 +42,11 @@ class Handlers:
     def generate(self, request: gr.Request, *values) -> Iterator[Updates]:
         """One run from the page's fields: updates until it has ended, in whatever way.
 
+        The last update brings all that must arrive. gradio's page changes the objects of a message
+        when the next one comes, read or not: a take with another update behind it may get lost.
         A page that goes away closes this generator, which stops the run.
         """
-        parts = self.parts
-        live = self.live.begin()
+        parts, live = self.parts, self.live.begin()
         with self.sessions.run(request.session_hash) as cancel:
             yield {
                 parts.generate: gr.update(interactive=False),
@@ -58,13 +59,18 @@ class Handlers:
                 with self.scratch() as folder:
                     yield from self._run(form.Form(*values), cancel, live, folder)
             except Exception as error:
-                yield {parts.status: markup.status_card(present.failed(present.explain(error)))}
+                failed = present.failed(present.explain(error))
+                yield {parts.status: markup.status_card(failed)} | self._over(live)
             finally:
                 live.done = True
-        yield {
-            parts.generate: gr.update(interactive=True),
-            parts.stop: gr.update(interactive=False),
-            parts.live: live.state(),
+
+    def _over(self, live: LiveRun) -> Updates:
+        """The page is free for the next run."""
+        live.done = True
+        return {
+            self.parts.generate: gr.update(interactive=True),
+            self.parts.stop: gr.update(interactive=False),
+            self.parts.live: live.state(),
         }
 
     def _run(
@@ -87,10 +93,13 @@ class Handlers:
                     take = self.synthesis.take(asked, result)
                     status = present.with_remarks(status, take.health)
                     update = self._show(take, folder)
-                yield update | {
+                update |= {
                     self.parts.status: markup.status_card(status),
                     self.parts.live: live.state(),
                 }
+                if isinstance(event, Finished | Cancelled | Failed):
+                    update |= self._over(live)
+                yield update
 
     def _offer_cpu(self, seed: int) -> Updates:
         """An accelerator failed: it is off now, and one press makes the same take on the CPU."""

@@ -151,7 +151,7 @@ class XpuHandlers:
         with self.sessions.run(request.session_hash) as cancel:
             try:
                 report = yield from self._checked(model, precision, cancel)
-                yield self._saved(report)
+                update = self._saved(report)
                 able, info = toggle_state(status, report)
                 update[panel.report] = stages_html(report, report.headline())
                 update[panel.toggle] = gr.update(interactive=able, info=info)
