@@ -12,6 +12,7 @@ from dia_demo.cli import main
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
+from dia_demo.services import machine as machine_service
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
 
@@ -96,6 +97,15 @@ def test_what_cannot_run_is_said(folder):
     assert "XPU" in findings(folder, device="xpu")["model"].text
     assert "threads" in findings(folder, threads=1024)["model"].text
     assert not findings("no such model")["ready"]
+
+
+def test_a_processor_of_64_bit_arm_has_its_vectors(monkeypatch):
+    monkeypatch.setattr(machine_service.torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
+    told = {}
+    for processor in ("aarch64", "arm64", "x86_64"):
+        monkeypatch.setattr(machine_service.platform, "machine", lambda name=processor: name)
+        told[processor] = machine_service.describe_machine().simd
+    assert told == {"aarch64": "NEON", "arm64": "NEON", "x86_64": "no wide vectors"}
 
 
 def test_the_command_prints_the_report_and_exits_by_it(folder, capsys):

@@ -29,13 +29,19 @@ class Machine:
 
 
 def describe_machine() -> Machine:
-    simd = torch.backends.cpu.get_cpu_capability()
     return Machine(
         cpu=str(torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "CPU"),
         cores=granted_cores(),
-        simd={"AVX512": "AVX-512", "DEFAULT": "no wide vectors"}.get(simd, simd),
+        simd=_simd(torch.backends.cpu.get_cpu_capability(), platform.machine()),
         fast_bfloat16=has_fast_bfloat16(),
         memory_bytes=machine.memory_bytes(),
         free_bytes=machine.available_bytes(),
         system=f"{platform.system()} {platform.machine()}",
     )
+
+
+def _simd(capability: str, processor: str) -> str:
+    """torch's name for its code, which may be "DEFAULT" for any 64-bit ARM, as a person has it."""
+    if capability == "DEFAULT" and processor.lower() in ("aarch64", "arm64"):
+        return "NEON"
+    return {"AVX512": "AVX-512", "DEFAULT": "no wide vectors"}.get(capability, capability)
