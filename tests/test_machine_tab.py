@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from test_bench import CODEC, HARDWARE, RAW, fake_child
+from bench_stubs import CODEC, HARDWARE, RAW, fake_child
 
 from dia_demo import machine
 from dia_demo.engine.events import Waiting

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
+from page_stubs import result
 
-from dia_demo.engine.events import Cancelled, Failed, Figures, Finished, Loading, Progress, Result
+from dia_demo.engine.events import Cancelled, Failed, Finished, Loading, Progress
 from dia_demo.services.plan_run import PlanEnded
 from dia_demo.ui import markup, present
 from dia_demo.ui.compare_handlers import status_of as plan_status
@@ -25,26 +25,6 @@ SPEAKING = present.status_of(
     ),
     present.PREPARING,
 )
-
-
-def result(reason: str, samples: int = 160) -> Result:
-    figures = Figures(
-        audio_seconds=24.5,
-        wall_seconds=61.0,
-        realtime_factor=0.4,
-        token_seconds=50.0,
-        codec_seconds=10.0,
-        first_audio_seconds=1.0,
-        steps=1020,
-        finish_reason=reason,
-        seed=7,
-        model="nano",
-        precision="float32",
-        device="cpu",
-        sample_rate=16000,
-        peak_rss_bytes=1,
-    )
-    return Result(np.zeros((3, 5), np.int16), np.zeros(samples, np.float32), figures)
 
 
 def bar(status: present.Status) -> tuple[int, int, bool]:

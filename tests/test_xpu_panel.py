@@ -10,16 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from checkpoints import write_small
-from faults import ThreadProcess
-from test_hybrid import FASTER, stand_in, trusted
-from test_ui import values
+from accelerators import FASTER, stand_in, trusted
+from page_stubs import values
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine import events, remote
 from dia_demo.engine.devices import XpuStatus, _why_no_xpu, xpu_status
 from dia_demo.engine.events import Finished
-from dia_demo.engine.selfcheck import child
 from dia_demo.engine.selfcheck.report import STAGES, Race, Report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -28,19 +24,8 @@ from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.live import LiveAudio
 from dia_demo.ui.xpu_panel import Panel, XpuHandlers, readme_section, toggle_state
 
+pytestmark = pytest.mark.usefixtures("in_threads")
 PAGE = SimpleNamespace(session_hash="page")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_small(tmp_path_factory.mktemp("panel") / "small", codec=True)
-
-
-@pytest.fixture(autouse=True)
-def in_threads(monkeypatch):
-    for module in (child, remote):
-        monkeypatch.setattr(module, "DeviceProcess", ThreadProcess)
-    monkeypatch.setattr(events, "REPORT_SECONDS", 0.0)
 
 
 def service(accelerator, folder, tmp_path) -> Synthesis:

@@ -29,6 +29,7 @@ from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
 from dia_demo.model.ready import Ready, Stages, load_ready
+from dia_demo.model.threads import torch_threads
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,9 @@ class Engine:
     def open_codec(self) -> Iterator[Loading]:
         """Fetch the checkpoint's codec where needed, and load it; once is enough."""
         if self._codec is None:
-            self._codec = yield from _as_loading("Loading the codec", open_codec(self.folder))
+            loading = open_codec(self.folder)
+            threads = self.placement.threads
+            self._codec = yield from _as_loading("Loading the codec", loading, threads)
 
     def load_codec(self) -> None:
         """`open_codec`, waiting for it."""
@@ -117,7 +120,8 @@ class Engine:
 
     def warm_up(self) -> None:
         """Run everything once on next to nothing: what is built at first use is then there."""
-        self.codec.decode(np.zeros((1, self.codec.num_codebooks), np.int64))
+        with torch_threads(self.placement.threads):
+            self.codec.decode(np.zeros((1, self.codec.num_codebooks), np.int64))
         params = replace(self.config.defaults, max_tokens=self.config.shortest_max_tokens)
         run_to_end(self.model, [Row(self.config, b"\x01 Hello.", params)])
 
@@ -195,13 +199,16 @@ class Engine:
             self.model.close()
 
 
-def _as_loading(what: str, work: Generator[float, None, object]) -> Generator:
+def _as_loading(
+    what: str, work: Generator[float, None, object], threads: int | None = None
+) -> Generator:
     """Fractions as Loading events, at most one every REPORT_SECONDS; returns the work's result."""
     yield Loading(what, 0.0)
     said = perf_counter()
     while True:
         try:
-            fraction = next(work)
+            with torch_threads(threads):
+                fraction = next(work)
         except StopIteration as stop:
             return stop.value
         if perf_counter() - said >= events.REPORT_SECONDS:

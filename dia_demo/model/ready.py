@@ -6,13 +6,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from dia_demo.config import ModelConfig
 from dia_demo.machine import give_back_memory
 from dia_demo.model import checkpoint, prepared
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Choice, choose
+from dia_demo.model.threads import torch_threads
 
 # Work to tell of: what is being done, and the fraction of it that is done.
 Stages = Generator[tuple[str, float], None, "Ready"]
@@ -60,9 +59,9 @@ def random_ready(config: ModelConfig, precision: str, threads: int, seed: int = 
 
 
 def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
-    torch.set_num_threads(threads)
     yield "Choosing the fastest kernels for this processor", 0.0
-    return choose(config, precision, threads)
+    with torch_threads(threads):
+        return choose(config, precision, threads)
 
 
 def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:

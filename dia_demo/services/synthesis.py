@@ -34,6 +34,7 @@ from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.hub import cached_config
+from dia_demo.model.threads import torch_threads
 from dia_demo.script import encode_script, expected_seconds
 from dia_demo.services import catalogue
 from dia_demo.services.catalogue import ModelInfo
@@ -320,4 +321,5 @@ def _prompt_codes(engine: Engine, request: Request) -> tuple[np.ndarray, tuple[s
     room = engine.config.frames_within(params.max_tokens) - 1
     longest = max(0, room) / engine.format.frames_per_second
     prompt = audio.read_prompt(voice.audio, engine.format.sample_rate, longest)
-    return engine.codec.encode(prompt.samples), prompt.notes + notes
+    with torch_threads(engine.placement.threads):
+        return engine.codec.encode(prompt.samples), prompt.notes + notes
