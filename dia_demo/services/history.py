@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import re
 import secrets
 import shutil
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +50,7 @@ class History:
     def __init__(self, home: Path, limit: int = MAX_BYTES) -> None:
         self.home = home
         self.limit = limit
+        self._copying = threading.Lock()
 
     def add(self, key: str, take: Take) -> str:
         """Keep a take; the oldest beyond the bounds go. Raises RunError where it cannot be kept."""
@@ -57,15 +60,22 @@ class History:
         return path.stem
 
     def copy(self, key: str, wav: Path) -> str:
-        """Keep a WAV that `Take.save` wrote. InputError where it says nothing of itself."""
+        """Keep a WAV that `Take.save` wrote, once however often it comes in a row.
+
+        InputError where it says nothing of itself.
+        """
         if read_take(wav) is None:
             raise InputError("This file carries no settings, so it was not kept.")
-        path = self._new_path(key)
-        try:
-            shutil.copyfile(wav, path)
-        except OSError as error:
-            reason = error.strerror or error
-            raise RunError(f"{path} could not be written: {reason}. Free some space.") from error
+        with self._copying:
+            latest = self._paths(key)[:1]
+            if latest and filecmp.cmp(latest[0], wav, shallow=False):
+                return latest[0].stem
+            path = self._new_path(key)
+            try:
+                shutil.copyfile(wav, path)
+            except OSError as error:
+                said = f"{path} could not be written: {error.strerror or error}. Free some space."
+                raise RunError(said) from error
         self._drop_oldest(key)
         return path.stem
 

@@ -186,7 +186,7 @@ def wire_history(
     """Connect the list; `person` holds the key of this browser."""
     person.change(handlers.enter, person, parts.earlier, **_QUIET)
     page.load(handlers.enter, person, parts.earlier, **_QUIET)
-    # The player changes with every finished take, and with nothing else.
+    # The player changes with every finished take and with nothing else; gradio says it twice.
     made = [person, generate.take]
     generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **_QUIET)
     fields = [generate.fields[name] for name in form.REMEMBERED]
