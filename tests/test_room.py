@@ -132,20 +132,19 @@ def test_the_number_each_person_may_keep_is_bounded_too(world, packed, monkeypat
 
 
 def test_everybodys_earlier_takes_have_one_bound(tmp_path, monkeypatch):
-    def write(path):
-        audio.write_audio(
-            path, np.zeros(4000, np.float32), 16000, {"script": "x", "settings": {}, "figures": {}}
-        )
+    def take(number):
+        path, told = tmp_path / f"{number}.wav", {"settings": {}, "figures": {}}
+        silence = np.zeros(4000, np.float32)
+        audio.write_audio(path, silence, 16000, {"script": str(number)} | told)
         return path
 
-    wav = write(tmp_path / "take.wav")
-    kept = History(tmp_path / "kept", limit=int(3.5 * wav.stat().st_size))
+    kept = History(tmp_path / "kept", limit=int(3.5 * take(0).stat().st_size))
     ann, bob = new_key(), new_key()
-    names = [kept.copy(key, wav) for key in (ann, bob, ann, bob, ann)]
+    names = [kept.copy(key, take(n)) for n, key in enumerate((ann, bob, ann, bob, ann))]
     assert [one.id for one in kept.list(ann)] == [names[4], names[2]]
     assert [one.id for one in kept.list(bob)] == [names[3]]
     monkeypatch.setattr(kept, "limit", 1)
-    last = kept.copy(bob, wav)
+    last = kept.copy(bob, take(5))
     assert [one.id for one in kept.list(bob)] == [last], "the one just made stays"
     assert history.MAX_TAKES == 30
 
