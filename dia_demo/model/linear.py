@@ -4,9 +4,10 @@ Which kernel is fastest depends on the processor and the precision, so it is fou
 trial on the machine at hand, among those whose error passes, and remembered in the cache folder. A
 further kernel is one more entry in KERNELS.
 
-A kernel fixes the order of the weights in memory, so that one serves every number of rows. The
-trial asks for one utterance's; the compiled kernels have a tile for one, two and four rows, and
-were the fastest at 1 to 16 where they were measured (README).
+One kernel serves every number of rows: it fixes the order of the weights in memory, and two would
+round differently, so that a seed's take would depend on what is made beside it. The trial asks for
+one utterance's rows; the compiled kernels have a tile for one, two and four of them, and were the
+fastest at 1 to 16 where they were measured.
 """
 
 from __future__ import annotations
