@@ -1,5 +1,7 @@
 """Voice prompts: sound or codes before the script, what is noted, what is refused."""
 
+import threading
+
 import numpy as np
 import pytest
 import soundfile
@@ -36,6 +38,22 @@ def test_a_prompt_as_sound_is_its_codes_as_prompt(synthesis, tmp_path):
     assert len(codes) == 25 and len(expected.codes) == SMALL.frames_within(60, 25)
     without = say(synthesis, make_request(synthesis))[-1].result.codes
     assert (expected.codes != without[: len(expected.codes)]).any()
+
+
+def test_one_voice_for_several_takes_is_encoded_once(synthesis, tmp_path, monkeypatch):
+    voice = VoicePrompt(write_wav(tmp_path / "voice.wav", 0.4), transcript="[S1] Before.")
+    requests = [make_request(synthesis, voice=voice, seed=seed) for seed in (1, 2, 3)]
+    alone = [say(synthesis, request)[-1].result.codes for request in requests]
+    codec, heard = synthesis._engine.codec, []
+    encode = codec.encode
+    monkeypatch.setattr(codec, "encode", lambda wave: heard.append(len(wave)) or encode(wave))
+    found = {}
+    for event in synthesis.stream_together(requests, threading.Event()):
+        if isinstance(event, Finished):
+            found[event.row] = event.result.codes
+    assert len(heard) == 1
+    for row, codes in enumerate(alone):
+        np.testing.assert_array_equal(found[row], codes)
 
 
 def test_the_transcript_is_read_before_the_script(synthesis):

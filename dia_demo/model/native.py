@@ -39,8 +39,7 @@ class NativeStep:
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
-        if use_dot and not dot_lanes():
-            raise NotImplementedError("this processor multiplies no bytes")
+        _check_route(use_dot)
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
         self._team = team_of(threads)
@@ -204,8 +203,9 @@ def _linear(
 def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
     """x [rows, inputs] through one linear as a step runs it; float32 [rows, outputs].
 
-    times: how often it is done, for measuring.
+    times: how often it is done, for measuring. NotImplementedError as NativeStep.
     """
+    _check_route(use_dot)
     rows, inputs = x.shape
     team, frame = team_of(threads), np.zeros(1, FRAME)
     given = torch.zeros(rows, padded(inputs))
@@ -225,3 +225,8 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
     parts = np.array([tuple(_linear(linear, given, out))] * times, PART)
     team.run(run_parts, frame, parts, np.zeros((1, rows), CACHE))
     return out[:, : linear.outputs]
+
+
+def _check_route(use_dot: bool) -> None:
+    if use_dot and not dot_lanes():
+        raise NotImplementedError("this processor multiplies no bytes")

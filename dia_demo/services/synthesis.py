@@ -271,13 +271,18 @@ class Synthesis:
         ticket: Ticket,
     ) -> Iterator[Event]:
         rows, notes, expected = [], [], []
+        # One voice for many takes is encoded once, unless they leave it different room.
+        prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...]]] = {}
         for index, request in enumerate(requests):
             info = self.info(request.runtime.model)
             prompt, told = None, ()
             if request.voice is not None:
-                if request.voice.codes is None:
-                    yield Loading("Reading the voice prompt", 0.0, index)
-                prompt, told = _prompt_codes(engine, request)
+                key = id(request.voice), request.params.max_tokens
+                if key not in prompts:
+                    if request.voice.codes is None:
+                        yield Loading("Reading the voice prompt", 0.0, index)
+                    prompts[key] = _prompt_codes(engine, request)
+                prompt, told = prompts[key]
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
             notes.append(told)
