@@ -81,7 +81,7 @@ class Spy:
         def name(found: re.Match) -> str:
             return found[0] if found[0] in self._known else "<random>"
 
-        return re.sub(r"\b(?=\w*\d)[\w-]{20,}\b", name, ANEW.sub("<anew>", text))
+        return re.sub(r"(?<![\w-])(?=[\w-]*\d)[\w-]{20,}(?![\w-])", name, ANEW.sub("<anew>", text))
 
 
 def look_around(watch, comparison: Comparison, path) -> dict:
