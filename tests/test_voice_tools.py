@@ -9,7 +9,7 @@ import torch
 from checkpoints import load
 from safetensors.torch import save_file
 
-from tools.voice import export, heldout, nano, teacher, trials
+from tools.voice import export, heldout, nano, prosody, teacher, trials
 from tools.voice.batches import Item as TrainingItem
 from tools.voice.batches import collate, delayed
 from tools.voice.lexicon import Spellings
@@ -87,9 +87,32 @@ def test_a_batch_holds_items_of_unequal_length():
     ],
 )
 def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
-    length = {",": teacher.PAUSE_COMMA}
-    assert teacher.inner_pauses(text) == [length.get(m, teacher.PAUSE_STOP) for m in marks]
-    assert teacher.PAUSE_STOP > teacher.PAUSE_COMMA > teacher.PAUSE_EDGE
+    assert [m[0] for _, m in prosody.clauses(text)[:-1]] == list(marks)
+    phones = ["pau"] + ["ah", "pau"] * (len(marks) + 1)
+    spoken = prosody.frames(phones, [4.0] * len(phones), {"ah": 4}, text)
+    length = {",": prosody.PAUSE_COMMA}
+    assert spoken[2:-1:2] == [length.get(m, prosody.PAUSE_STOP) for m in marks]
+    assert prosody.PAUSE_STOP > prosody.PAUSE_COMMA > spoken[0] == spoken[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "phones", "expected"),
+    [
+        ("I am happy.", "pau ay ae m hh ae p iy pau", [0, 0, 0, 0, 0, -1, -1, -1, 0]),
+        ("The keys?", "pau dh ax k iy z pau", [0, 0, 0, 0, 1, 1, 0]),
+        ("Where?", "pau w eh r pau", [0, 0, -1, -1, 0]),
+        ("No, yes", "pau n ow pau y eh s pau", [0, 0, 0, 0, 0, -1, -1, 0]),
+        ("Ha ha.", "pau hh aa hh aa pau", [0, 1, 1, 1, 1, 0]),
+    ],
+)
+def test_pitch_falls_at_the_end_and_rises_in_a_question(text, phones, expected):
+    assert prosody.steps(phones.split(), text) == expected
+
+
+def test_lengths_follow_flite_in_three_levels():
+    phones, table = ["aa"] * 3, {"aa": 5}
+    assert prosody.frames(phones, [3.0, 5.0, 8.0], table, "a") == [4, 5, 7]
+    assert prosody.frames(["t"], [1.0], {"t": 3}, "t") == [3], "never too short to be heard"
 
 
 def test_a_word_never_trained_on_is_measured_in_its_sentence(monkeypatch):

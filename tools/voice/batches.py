@@ -18,6 +18,7 @@ import torch
 from tools.voice import corpus
 from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
 from tools.voice.natural import pronunciations_file
+from tools.voice.prosody import stretches
 from tools.voice.teacher import PHONES
 
 MAX_FRAMES = 960  # 23 s, the longest script trained on
@@ -65,17 +66,6 @@ def _phone_counts() -> dict[str, int]:
     return counts
 
 
-def _stretches(phones: list[str]) -> list[list[int]]:
-    """Indices of phones between pauses."""
-    out: list[list[int]] = [[]]
-    for i, phone in enumerate(phones):
-        if phone == "pau":
-            out.append([])
-        else:
-            out[-1].append(i)
-    return [s for s in out if s]
-
-
 def _clauses(text: str) -> list[list[tuple[int, int]]]:
     """(start, end) of the words between marks where the teacher pauses."""
     out = []
@@ -93,13 +83,13 @@ def letters_read(text: str, phones: list[str], frames: list[int]) -> np.ndarray:
     Words take their share of the phones between two pauses, by their dictionary lengths; inside a
     word the position moves evenly.
     """
-    clauses, stretches = _clauses(text), _stretches(phones)
-    if len(clauses) != len(stretches):  # a mark without pause: align the whole line at once
+    clauses, spoken = _clauses(text), stretches(phones)
+    if len(clauses) != len(spoken):  # a mark without pause: align the whole line at once
         clauses = [[w for c in clauses for w in c]]
-        stretches = [[i for s in stretches for i in s]]
+        spoken = [[i for s in spoken for i in s]]
     ends = np.cumsum([0, *frames])
     times, places = [0.0], [0.0]
-    for words, stretch in zip(clauses, stretches, strict=True):
+    for words, stretch in zip(clauses, spoken, strict=True):
         counts = [
             _phone_counts().get(text[a:b].lower(), max(1, round((b - a) * 0.8))) for a, b in words
         ]

@@ -38,6 +38,7 @@ class Plan:
     seed: int
     decoder_only: bool
     out: str
+    start: Path | None = None
 
 
 def load_samples(work: Path) -> np.ndarray:
@@ -142,6 +143,8 @@ def prepare(plan: Plan):
         if start_from == path:
             optimiser.load_state_dict(saved["optimiser"])
             step, elapsed = saved["step"], saved["elapsed"]
+    elif plan.start:
+        codec.load_state_dict(codec_net.load_exported(plan.start).state_dict())
     if plan.decoder_only:
         codec.encoder.requires_grad_(False).eval()
         codec.quantizer.requires_grad_(False).eval()
@@ -211,6 +214,7 @@ def main() -> None:
     parser = parallel.arguments(__doc__, minutes=50, lr=8e-4, out="codec.pt")
     parser.add_argument("--batch", type=int, default=4, help="crops a process")
     parser.add_argument("--decoder-only", action="store_true")
+    parser.add_argument("--start", type=Path, help="an exported codec whose weights to go on from")
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, train, plan)
 

@@ -1,9 +1,11 @@
 """The teacher: flite's phones and spectra, re-spoken phase-locked to the codec's frames.
 
 A small codec turns ordinary speech into codes that depend on where pitch pulses happen to fall
-in a frame; a small language model then learns that accident instead of speech. Here the pitch is
-a whole number of pulses per frame, noise is one fixed frame repeated, and every phone lasts a
-fixed whole number of frames, so that codes are nearly a function of the phones around them.
+in a frame; a small language model then learns that accident instead of speech. Here every frame
+holds a whole number of pitch pulses, the first at its start, noise is one fixed frame repeated, and
+every phone lasts a whole number of frames, one of three that belong to it, so that codes are nearly
+a function of the phones around them. Pitch falls at the end of what is said and rises in a question
+(prosody.py).
 
 Not here: sentences (text.py), running it over a corpus (corpus.py).
 """
@@ -11,7 +13,6 @@ Not here: sentences (text.py), running it over a corpus (corpus.py).
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tools.voice import prosody
+
 SAMPLE_RATE = 16000
 HOP = 384  # samples per codec frame: 24 ms, 41.67 frames/s
 FFT_SIZE = 1024
 FREQUENCIES = np.arange(FFT_SIZE // 2 + 1) * SAMPLE_RATE / FFT_SIZE
-PAUSE_EDGE = 2  # frames of silence at both ends
-PAUSE_COMMA, PAUSE_STOP = 5, 9  # inside: after a comma (and the like), after a sentence
 
 PHONES = (
     "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th "
@@ -130,24 +131,6 @@ def minimum_phase(power: np.ndarray) -> np.ndarray:
     return np.exp(np.fft.rfft(cepstrum, axis=-1))
 
 
-def inner_pauses(text: str) -> list[int]:
-    """Frames of every pause inside `text`: after commas and the like short, after stops long."""
-    marks = re.findall(r"[^,.?!;:]+([,.?!;:]+)(?=.*[A-Za-z0-9])", text)
-    return [PAUSE_STOP if set(m) & set(".?!") else PAUSE_COMMA for m in marks]
-
-
-def _frames_per_phone(phones, table: dict[str, int], pauses: list[int]) -> list[int]:
-    last = len(phones) - 1
-    inside = [i for i, (p, _, _) in enumerate(phones) if p == "pau" and 0 < i < last]
-    if len(inside) != len(pauses):
-        pauses = [PAUSE_COMMA] * len(inside)
-    length = dict(zip(inside, pauses, strict=True))
-    return [
-        length.get(i, PAUSE_EDGE) if p == "pau" else table.get(p, 4)
-        for i, (p, _, _) in enumerate(phones)
-    ]
-
-
 def _envelopes(wave, times, kinds, warp: float) -> np.ndarray:
     """cheaptrick power spectra at `times`, formants moved by `warp`."""
     pw = pyworld()
@@ -170,21 +153,24 @@ def _envelopes(wave, times, kinds, warp: float) -> np.ndarray:
     return np.exp(np.stack([np.interp(source, FREQUENCIES, row) for row in np.log(power + 1e-16)]))
 
 
-def _overlap_add(spectra: np.ndarray, kinds, pulses: int, amplitude: np.ndarray) -> np.ndarray:
-    """Excite every spectrum by a pulse and its share of the fixed noise, at period HOP / pulses."""
-    count = len(spectra)
-    period = HOP / pulses
-    starts = np.arange(count) * period
+def _grid(pulses: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pulses a frame -> start of every pulse in samples, its period, its place in the frame."""
+    counts = np.array(pulses)
+    frame = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(frame)) - np.repeat(np.cumsum(counts) - counts, counts)
+    period = HOP / counts[frame]
+    return frame * HOP + place * period, period, place
+
+
+def _overlap_add(spectra: np.ndarray, kinds, pulses: list[int], amplitude: np.ndarray):
+    """Excite every spectrum by a pulse and its share of the fixed noise, `pulses` in each frame."""
+    starts, period, place = _grid(pulses)
     whole = np.floor(starts + 1e-6).astype(int)
     delay = np.exp(-2j * np.pi * FREQUENCIES / SAMPLE_RATE * (starts - whole)[:, None])
-    noise, pieces = noise_frame(), np.zeros((pulses, FFT_SIZE))
-    for j in range(pulses):
-        a, b = whole[j], int(np.floor((j + 1) * period + 1e-6))
-        pieces[j, : b - a] = noise[a:b]
-    noise_spectra = np.fft.rfft(pieces, axis=-1)[np.arange(count) % pulses]
     share = np.stack([APERIODICITY[k] for k in kinds])
     mixed = spectra * (
-        np.sqrt(np.maximum(1 - share, 0)) * np.sqrt(period) * delay + np.sqrt(share) * noise_spectra
+        np.sqrt(np.maximum(1 - share, 0)) * np.sqrt(period)[:, None] * delay
+        + np.sqrt(share) * _noise_spectra(period, place)
     )
     fade = np.ones(FFT_SIZE)
     fade[-128:] = np.linspace(1, 0, 128)
@@ -195,21 +181,34 @@ def _overlap_add(spectra: np.ndarray, kinds, pulses: int, amplitude: np.ndarray)
     return out
 
 
+def _noise_spectra(period: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The piece of the fixed noise frame that falls to every pulse, as a spectrum [K, bins]."""
+    noise, pieces = noise_frame(), np.zeros((len(period), FFT_SIZE))
+    for row, long, k in zip(pieces, period, place, strict=True):
+        a, b = (int(np.floor(x * long + 1e-6)) for x in (k, k + 1))
+        row[: b - a] = noise[a:b]
+    return np.fft.rfft(pieces, axis=-1)
+
+
 def speak(text: str, voice: Voice, table: dict[str, int]):
     """Speak `text` phase-locked: (waveform float32 in -1..1, phones, frames per phone)."""
-    wave, phones = speak_flite(text, voice.flite)
-    frames = _frames_per_phone(phones, table, inner_pauses(text))
-    times, kinds, silent = [], [], []
-    for (phone, start, end), n in zip(phones, frames, strict=True):
-        count = n * voice.pulses
+    wave, timed = speak_flite(text, voice.flite)
+    phones = [p for p, _, _ in timed]
+    seconds = [end - start for _, start, end in timed]
+    frames = prosody.frames(phones, [s * SAMPLE_RATE / HOP for s in seconds], table, text)
+    steps = prosody.steps(phones, text)
+    times, kinds, silent, pulses = [], [], [], []
+    for (phone, start, end), n, step in zip(timed, frames, steps, strict=True):
+        count = n * (voice.pulses + step)
+        pulses += [voice.pulses + step] * n
         times.append(start + (np.arange(count) + 0.5) / count * (end - start))
         kinds += [phone_kind(phone)] * count
         silent += [phone == "pau"] * count
     spectra = minimum_phase(_envelopes(wave, np.concatenate(times), kinds, voice.warp))
     loud = 1 - np.array(silent, float)
     loud = np.convolve(np.pad(loud, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
-    out = _overlap_add(spectra, kinds, voice.pulses, loud)[: sum(frames) * HOP] * voice.gain
-    return np.clip(out, -1, 1).astype(np.float32), [p for p, _, _ in phones], frames
+    out = _overlap_add(spectra, kinds, pulses, loud)[: sum(frames) * HOP] * voice.gain
+    return np.clip(out, -1, 1).astype(np.float32), phones, frames
 
 
 def duration_table(sentences: list[str], flite_voice: str) -> dict[str, int]:

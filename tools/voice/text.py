@@ -14,6 +14,7 @@ from tools.voice.natural import Sentences, ranked_words, rare_string, with_rarer
 
 COMMON = 2500  # words in strings of common ones
 RARER = 0.4  # of the drawn sentences, those that get a rarer word
+ASKED = 0.12  # of statements, those that become questions by their mark alone
 TURN_LIMIT, LONG_LIMIT = 110, 240  # characters
 LAUGH, LAUGH_SPOKEN = "(laughs)", "ha ha ha ha ha."
 FIGURES = (
@@ -70,6 +71,10 @@ class Writer:
         self.sentences = Sentences(banned_words)
 
     def _sentence(self, r: Random) -> str:
+        said = self._statement(r)
+        return said[:-1] + "?" if said.endswith(".") and r.random() < ASKED else said
+
+    def _statement(self, r: Random) -> str:
         k = r.random()
         if k < 0.45:
             drawn = self.sentences.draw(r)
