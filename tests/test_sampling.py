@@ -1,6 +1,7 @@
 """Sampling: the distribution of transformers' own logits processors, drawn by a row's uniforms."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,14 +15,7 @@ from transformers.generation.logits_process import (
 )
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.sampling import (
-    Sampler,
-    apply_eos_rule,
-    draw,
-    forbid_specials,
-    keep_guided,
-    nucleus,
-)
+from dia_demo.engine.sampling import Sampler, draw
 
 JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
 
@@ -48,16 +42,21 @@ def _guidance(cfg_scale, top_k) -> DiaClassifierFreeGuidanceLogitsProcessor:
     return guide
 
 
+def sampler_of(params, eos, channels, vocab) -> Sampler:
+    sizes = SimpleNamespace(eos=eos, num_channels=channels, vocab_size=vocab)
+    return Sampler.of(params, sizes)
+
+
 def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
-    sampler = Sampler.of([params], eos, cond_CV.shape[-1])
-    shared = (sampler.cfg_scale, sampler.top_k, sampler.candidates)
-    allowed = keep_guided(cond_CV[None].clone(), uncond_CV[None].clone(), *shared)
-    allowed = apply_eos_rule(forbid_specials(allowed, eos), eos)
-    codes, probabilities = nucleus(
-        allowed, sampler.temperature, sampler.top_k, sampler.top_p, sampler.candidates
-    )
+    """Probabilities [C, V]: those that are drawn from, and 1 where there is no choice."""
+    sampler = sampler_of([params], eos, *cond_CV.shape)
+    codes, logits = sampler.candidates_of(cond_CV[None], uncond_CV[None])
+    chances = sampler.probabilities(codes, logits)
+    chances = chances / chances.sum(dim=-1, keepdim=True)
+    no_choice = (codes[0, :, 0] == eos) & logits[0, :, 0].isfinite()
+    chances[0, no_choice] = torch.eye(chances.shape[-1])[0]
     spread = torch.zeros_like(cond_CV)[None]
-    return spread.scatter_add_(-1, codes, probabilities)[0]
+    return spread.scatter_add_(-1, codes, chances)[0]
 
 
 def random_case(seed: int):
@@ -118,7 +117,7 @@ def test_no_row_ever_says_what_is_no_audio():
             cond[:, eos + 1 :] += 100
         if seed % 5 == 0:
             params = replace(params, temperature=0.0)
-        sampler = Sampler.of([params], eos, cond.shape[-1])
+        sampler = sampler_of([params], eos, *cond.shape)
         for uniform in (0.0, 0.5, JUST_BELOW_ONE):
             uniforms = torch.full((1, len(cond)), uniform)
             codes = sampler(cond[None].clone(), uncond[None].clone(), uniforms)[0]
@@ -133,7 +132,8 @@ def test_where_only_forbidden_codes_are_left_code_0_is_said():
     cond[..., 11:] = 9.0
     for temperature in (0.0, 1.0):
         params = GenerationParams(temperature=temperature, cfg_scale=3.0, top_k=3)
-        codes = Sampler.of([params], 10, 14)(cond.clone(), uncond.clone(), torch.full((1, 2), 0.9))
+        sampler = sampler_of([params], 10, 2, 14)
+        codes = sampler(cond.clone(), uncond.clone(), torch.full((1, 2), 0.9))
         assert codes.tolist() == [[0, 0]]
 
 
@@ -148,7 +148,7 @@ def test_the_draw_follows_the_distribution():
     expected = our_distribution(cond[0], uncond[0], params, 12)[0].double()
     assert (expected > 0).sum() == 11
     rows = 60_000
-    sampler = Sampler.of([params], 12, 16)
+    sampler = sampler_of([params], 12, 1, 16)
     uniforms = torch.rand(rows, 1, generator=torch.Generator().manual_seed(5))
     drawn = sampler(cond.expand(rows, 1, 16), uncond.expand(rows, 1, 16), uniforms)
     counts = torch.bincount(drawn.view(-1), minlength=16).double()
@@ -183,10 +183,11 @@ def test_temperature_0_takes_the_likeliest_whatever_the_uniforms():
     for seed in range(50):
         cond, uncond, params, eos = random_case(seed)
         params = replace(params, temperature=0.0, cfg_scale=0.0)
-        allowed = apply_eos_rule(forbid_specials(cond[None].clone(), eos), eos)
+        sayable = [cond[0, : eos + 1], *cond[1:, :eos]]
+        expected = [channel.argmax().item() for channel in sayable]
         for uniforms in (torch.zeros(1, len(cond)), torch.full((1, len(cond)), JUST_BELOW_ONE)):
-            codes = Sampler.of([params], eos, cond.shape[-1])(cond[None], uncond[None], uniforms)
-            assert torch.equal(codes, allowed.argmax(dim=-1))
+            codes = sampler_of([params], eos, *cond.shape)(cond[None], uncond[None], uniforms)
+            assert codes[0].tolist() == expected
 
 
 # Rows
@@ -209,10 +210,11 @@ def test_rows_of_one_sampler_are_each_as_alone():
             )
             for _ in range(rows)
         ]
-        together = Sampler.of(params, codes, codes + 4)(cond.clone(), uncond.clone(), uniforms)
+        sizes = codes, channels, codes + 4
+        together = sampler_of(params, *sizes)(cond.clone(), uncond.clone(), uniforms)
         for row, one in enumerate(params):
             part = slice(row, row + 1)
-            alone = Sampler.of([one], codes, codes + 4)(
+            alone = sampler_of([one], *sizes)(
                 cond[part].clone(), uncond[part].clone(), uniforms[part]
             )
             assert torch.equal(together[part], alone), (seed, row, params)
@@ -223,6 +225,6 @@ def test_sampling_leaves_the_logits_as_they_were():
     cond, uncond, params, eos = random_case(3)
     before = cond.clone(), uncond.clone()
     for cfg_scale in (0.0, 3.0):
-        sampler = Sampler.of([replace(params, cfg_scale=cfg_scale)], eos, cond.shape[-1])
+        sampler = sampler_of([replace(params, cfg_scale=cfg_scale)], eos, *cond.shape)
         sampler(cond[None], uncond[None], torch.rand(1, len(cond)))
         assert torch.equal(cond, before[0]) and torch.equal(uncond, before[1])

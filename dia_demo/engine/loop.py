@@ -122,11 +122,10 @@ class Batch:
     """Rows that go forward together. Made anew when one joins or leaves: all else is done here."""
 
     def __init__(self, model: Dia, rows: Sequence[Row]) -> None:
-        decoder = model.config.decoder
         self._model = model
         self._rows = list(rows)
         self._caches = [row.cache for row in rows]
-        self._sampler = Sampler.of([row.params for row in rows], decoder.eos, decoder.vocab_size)
+        self._sampler = Sampler.of([row.params for row in rows], model.config.decoder)
         halves = torch.tensor([cache.halves for cache in self._caches])
         # Rows without guidance have one half, which then stands for both.
         self._uncond = halves.cumsum(0) - 1

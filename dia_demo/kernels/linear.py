@@ -9,11 +9,13 @@ from dia_demo.kernels import formats
 from dia_demo.kernels.emit import dot_lanes
 from dia_demo.kernels.formats import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
 from dia_demo.kernels.jit import compiled, inlined
-from dia_demo.kernels.scalars import floats_at
+from dia_demo.kernels.scalars import claim, floats_at
 from dia_demo.kernels.tiles import dense_block, dot_block, float_block, quantise
 
 # Inputs of a dense block that are read for all rows before the next, so that they stay in cache.
 STRETCH = 1024
+# One in so many blocks is nobody's: members that are done sooner take them.
+CLAIMED = 4
 
 
 padded = compiled()(formats.padded)
@@ -60,32 +62,50 @@ else:
 @inlined
 def project(
     kind, use_dot, weights, outputs, inputs, x, x_stride, small, rows, out, out_stride, fresh, me,
-    team,
+    team, claims,
 ):  # fmt: skip
     """out [rows, outputs] += x [rows, inputs] @ the linear, for member `me`'s share of the blocks.
 
+    Most blocks are shared out beforehand, the last of them go to whoever comes for them: cores are
+    not equally fast. claims: address of an int64 that is 0 before the first member is here.
     fresh: out holds nothing yet and begins at zero. x float32, its inputs filled up with zeros to
     whole groups; with use_dot, `small` holds what `shrink` made of x. out has room for whole
     blocks. Addresses and strides in bytes.
     """
     blocks = padded(outputs) // BLOCK
+    shared = blocks - blocks // CLAIMED if team > 1 else blocks
+    block, end = shared * me // team, shared * (me + 1) // team
+    while True:
+        if block >= end:
+            block = shared + claim(claims)
+        if block >= blocks:
+            break
+        _project_block(
+            kind, use_dot, weights + block * block_bytes(kind, inputs), inputs, x, x_stride,
+            small, rows, out + 4 * BLOCK * block, out_stride, fresh,
+        )  # fmt: skip
+        block += 1
+
+
+@inlined
+def _project_block(
+    kind, use_dot, weights, inputs, x, x_stride, small, rows, out, out_stride, fresh
+):
+    """One block; `weights` and `out` are where it begins."""
     groups = padded(inputs) // GROUP
-    size = block_bytes(kind, inputs)
-    for block in range(blocks * me // team, blocks * (me + 1) // team):
-        here, there = weights + block * size, out + 4 * BLOCK * block
-        if fresh:
-            for row in range(rows):
-                line = carray(floats_at(there + row * out_stride), BLOCK)
-                for i in range(BLOCK):
-                    line[i] = np.float32(0)
-        if kind == FLOAT32 or kind == BFLOAT16:
-            _dense(kind, here, x, x_stride, inputs, rows, there, out_stride)
-        elif use_dot:
-            scales = small + rows * groups * GROUP
-            sums = scales + 4 * rows * groups
-            _by_dot(kind, here, small, scales, sums, groups, rows, there, out_stride)
-        else:
-            _by_float(kind, here, x, x_stride, groups, rows, there, out_stride)
+    if fresh:
+        for row in range(rows):
+            line = carray(floats_at(out + row * out_stride), BLOCK)
+            for i in range(BLOCK):
+                line[i] = np.float32(0)
+    if kind == FLOAT32 or kind == BFLOAT16:
+        _dense(kind, weights, x, x_stride, inputs, rows, out, out_stride)
+    elif use_dot:
+        scales = small + rows * groups * GROUP
+        sums = scales + 4 * rows * groups
+        _by_dot(kind, weights, small, scales, sums, groups, rows, out, out_stride)
+    else:
+        _by_float(kind, weights, x, x_stride, groups, rows, out, out_stride)
 
 
 @inlined

@@ -112,6 +112,17 @@ longs_at = _pointer(types.int64)
 
 
 @intrinsic
+def claim(context, counter):
+    """The int64 at an address, which grows by one: no two members are given the same."""
+
+    def generate(context, builder, _signature, arguments):
+        place = builder.inttoptr(arguments[0], I64.as_pointer())
+        return builder.atomic_rmw("add", place, I64(1), "monotonic")
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def meet(context, barrier, team, let_others):
     """Wait until all of `team` members are here.
 

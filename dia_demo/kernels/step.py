@@ -30,7 +30,8 @@ FRAME = np.dtype(
             "embeddings cos sin "  # tables
             "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
             "x x_stride wide wide_stride mixed mixed_stride "
-            "scratch scratch_size"  # of each member: bytes
+            "scratch scratch_size "  # of each member: bytes
+            "claims"  # int64 [parts], all 0: blocks of each part that were given away
         ).split()
     ]
     + [("eps", np.float32), ("", np.float32)]
@@ -114,7 +115,7 @@ def _prepare(frame, part, own):
 
 
 @inlined
-def _linear(frame, me, part):
+def _linear(frame, me, part, claims):
     """This member's blocks of one linear."""
     own, stride = frame.scratch + me * frame.scratch_size, 4 * padded(part.inputs)
     _prepare(frame, part, own)
@@ -124,7 +125,7 @@ def _linear(frame, me, part):
         shrink(own, stride, part.inputs, frame.slots, small)
     project(
         part.kind, use_dot, part.weights, part.outputs, part.inputs, own, stride, small,
-        frame.slots, part.out, part.out_stride, part.fresh, me, frame.team,
+        frame.slots, part.out, part.out_stride, part.fresh, me, frame.team, claims,
     )  # fmt: skip
 
 
@@ -183,8 +184,8 @@ def _text_attention(frame, me, caches):
 def run_parts(me, frames, parts, caches):
     """Member `me`'s share of a step's parts, one after another; all meet after each.
 
-    frames: one FRAME; parts: PART [parts]; caches: CACHE [layers, slots]. Every slot's keys and
-    values grow by one position.
+    frames: one FRAME, its claims all 0; parts: PART [parts]; caches: CACHE [layers, slots]. Every
+    slot's keys and values grow by one position.
     """
     frame = frames[0]
     for index in range(len(parts)):
@@ -192,7 +193,7 @@ def run_parts(me, frames, parts, caches):
         if part.what == EMBED:
             _embed(frame, me)
         elif part.what == LINEAR:
-            _linear(frame, me, part)
+            _linear(frame, me, part, frame.claims + 8 * index)
         elif part.what == SELF_ATTENTION:
             _attention(frame, me, caches[part.layer])
         else:

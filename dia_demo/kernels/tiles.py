@@ -20,6 +20,7 @@ from dia_demo.kernels.formats import BFLOAT16, BLOCK, GROUP, INT4, INT4_GROUP, I
 
 ZERO_POINT = {INT8: 128, INT4: 8}
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
+HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
 # How far ahead weights are asked for: the processor's own guess comes too late where every line
 # meets several rows. Found by trial (Zen 5).
 AHEAD = 3072
@@ -103,6 +104,8 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
                 for row in range(count)
             ]
             small = builder.mul(loop.index, I64(4))
+            for line in range(0, HEAD_BYTES[kind_is], 64):
+                emit.prefetch(emit.at(place, AHEAD + line))
             for first in range(0, vectors, at_once):
                 for row in range(count):
                     where = emit.at(emit.row(offsets, small_stride, row), small)
@@ -149,10 +152,8 @@ def _dot_group(emit: Emitter, kind: int, place, first: int, lines, whole) -> Non
         given = [emit.broadcast(emit.at(line, 4 * step), I32) for line in lines]
         for v in range(len(whole[0])):
             lane = 4 * emit.lanes * (first + v)
-            if kind == INT8:
-                where = emit.at(place, 4 * BLOCK * step + lane)
-            else:
-                where = emit.at(place, 2 * BLOCK + 4 * BLOCK * (step // 2) + lane)
+            row = step if kind == INT8 else step // 2
+            where = emit.at(place, HEAD_BYTES[kind] + 4 * BLOCK * row + lane)
             if kind == INT8 or step % 2 == 0:
                 emit.prefetch(emit.at(where, AHEAD))
             weight = emit.load(where, emit.ints)
@@ -182,7 +183,7 @@ def float_block(context, kind, weights, x, x_stride, groups, rows, out, out_stri
     """
     kind_is = kind.literal_value
     per_byte = 1 if kind_is == INT8 else 2
-    head = 0 if kind_is == INT8 else 2 * BLOCK
+    head = HEAD_BYTES[kind_is]
 
     def tile(emit, count, weights, x, x_stride, groups, out, out_stride):
         builder = emit.builder

@@ -83,6 +83,7 @@ class NativeStep:
         self._bind(caches)
         self._codes[:] = codes_BC.numpy()
         self._positions[:] = [cache.length for cache in caches for _ in range(cache.halves)]
+        self._claims.fill(0)
         self._team.run(run_parts, self._frame, self._parts, self._pointers)
         for cache in caches:
             cache.advance(1)
@@ -101,7 +102,30 @@ class NativeStep:
             return
         self._bound = bound
         slots = [(cache, half) for cache in caches for half in range(cache.halves)]
-        config, count = self._decoder.config, len(slots)
+        longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
+        self._make_buffers(len(slots), longest)
+        self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
+        self._lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
+        self._parts = np.array([tuple(part) for part in self._program()], PART)
+        self._claims = np.zeros(len(self._parts), np.int64)
+        self._set(
+            slots=len(slots),
+            half_cache=caches[0].dtype == torch.bfloat16,
+            capacities=self._capacities.ctypes.data,
+            text_lengths=self._lengths.ctypes.data,
+            claims=self._claims.ctypes.data,
+        )
+        self._pointers = np.array(
+            [
+                [cache.addresses(layer, half) for cache, half in slots]
+                for layer in range(self._decoder.config.num_layers)
+            ],
+            CACHE,
+        )
+
+    def _make_buffers(self, count: int, longest: int) -> None:
+        """Room for a step's numbers, of `count` slots that attend to up to `longest` positions."""
+        config = self._decoder.config
         wide = max(
             (config.num_heads + 2 * config.num_kv_heads) * config.head_dim,
             config.cross_num_heads * config.cross_head_dim,
@@ -112,7 +136,6 @@ class NativeStep:
         )
         codes = config.num_channels * config.vocab_size
         widest = padded(max(config.hidden_size, mixed, config.intermediate_size))
-        longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         # A member's scratch: its copy of a linear's input, the same in int8 with scales and sums;
         # or one head and its scores.
         scratch = max(count * (5 * widest + widest // 8), 4 * (config.head_dim + longest))
@@ -129,28 +152,14 @@ class NativeStep:
         self._scratch = torch.zeros(self._team.size, scratch, dtype=torch.uint8)
         self._codes = np.zeros((count, config.num_channels), np.int64)
         self._positions = np.zeros(count, np.int64)
-        self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
-        self._lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
         for name in ("x", "wide", "mixed"):
             buffer = self._buffers[name]
             self._set(**{name: buffer.data_ptr(), f"{name}_stride": 4 * buffer.shape[1]})
-        self._parts = np.array([tuple(part) for part in self._program()], PART)
         self._set(
-            slots=count,
-            half_cache=caches[0].dtype == torch.bfloat16,
             codes=self._codes.ctypes.data,
             positions=self._positions.ctypes.data,
-            capacities=self._capacities.ctypes.data,
-            text_lengths=self._lengths.ctypes.data,
             scratch=self._scratch.data_ptr(),
             scratch_size=scratch,
-        )
-        self._pointers = np.array(
-            [
-                [cache.addresses(layer, half) for cache, half in slots]
-                for layer in range(config.num_layers)
-            ],
-            CACHE,
         )
         logits = self._buffers["logits"][:, :codes]
         self._logits = logits.unflatten(1, (config.num_channels, config.vocab_size))
@@ -212,6 +221,7 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
     given[:, :inputs] = x
     out = torch.empty(rows, padded(linear.outputs))
     scratch = torch.empty(threads, rows * (5 * given.shape[1] + given.shape[1] // 8))
+    claims = np.zeros(times, np.int64)
     for name, value in {
         "team": threads,
         "barrier": team.barrier,
@@ -220,6 +230,7 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
         "slots": rows,
         "scratch": scratch.data_ptr(),
         "scratch_size": 4 * scratch.shape[1],
+        "claims": claims.ctypes.data,
     }.items():
         frame[name] = value
     parts = np.array([tuple(_linear(linear, given, out))] * times, PART)
