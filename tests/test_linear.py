@@ -118,6 +118,32 @@ def test_a_kernel_that_errs_or_fails_is_never_chosen(monkeypatch):
     assert set(choice.milliseconds) == {"plain"}
 
 
+def test_a_kernel_must_be_right_for_every_number_of_rows(monkeypatch):
+    """Blocks of four rows, say, whose last is lost: right for one utterance, wrong for eight."""
+
+    class WrongWithMany(linear.PlainLinear):
+        def forward(self, x):
+            return super().forward(x) * (torch.nan if len(x) > 2 else 1)
+
+    plain = Kernel("plain", linear.PlainLinear, ("float32",))
+    few = Kernel("few", WrongWithMany, ("float32",))
+    monkeypatch.setattr(linear, "KERNELS", (few, plain))
+    assert set(linear.choose(SMALL, "float32", threads=1).milliseconds) == {"plain"}
+
+
+@pytest.mark.parametrize(
+    ("took", "chosen"),
+    [
+        ({"first": [1.0, 1.2], "other": [0.9, 1.0]}, "first"),
+        ({"first": [1.0, 5.0], "other": [1.2, 1.0]}, "other"),
+        ({"first": [1.0, 5.0], "other": [3.0, 1.0]}, "other"),
+        ({"first": [1.0, 3.0], "other": [5.0, 1.0]}, "first"),
+    ],
+)
+def test_the_kernel_chosen_serves_one_utterance_and_eight(took, chosen):
+    assert linear._serves_all(took) == chosen
+
+
 def test_a_trial_is_remembered_for_its_precision_and_threads(monkeypatch):
     first = linear.choose(SMALL, "float32", threads=1)
     monkeypatch.setattr(linear, "_try_all", lambda *_: pytest.fail("it was tried again"))
