@@ -198,7 +198,7 @@ def _explained(runs: Sequence[dict]) -> Iterator[str]:
         yield (
             "A step must read its weights once: GB/step over the machine's best GB/s is the limit, "
             "achieved the share of it that was reached; then counts by the bandwidth that was "
-            "usual right after the run's own steps."
+            "measured between the run's own steps."
         )
     else:
         yield (

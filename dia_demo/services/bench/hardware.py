@@ -5,7 +5,6 @@ numba's kernels are used where it is installed, torch's otherwise.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -71,26 +70,25 @@ def read_bandwidth(
     return rates[fastest], fastest
 
 
-def usual_bandwidth(threads: int, size: int, seconds: float = 1.0) -> float:
-    """GB/s of the median sum over a buffer of `size` bytes during so many seconds.
+@contextmanager
+def bandwidth_probe(threads: int, size: int) -> Iterator[Callable[[], float]]:
+    """A function that reads a buffer of `size` bytes and returns GB/s.
 
-    What to hold a median step against: others may share the machine's memory.
+    What to hold steps against that are taken between its calls: others share the machine's memory.
+    It reads twice, for the first time its threads and addresses are cold; by numba where it can,
+    for torch's threads go on waiting on the cores that the next step needs.
     """
     with _sums(threads, size) as (nbytes, sums):
-        rates = []
-        for run in sums.values():
-            times, until = [], perf_counter() + seconds / len(sums)
-            while not times or perf_counter() < until:
-                times.append(_seconds(run))
-            rates.append(nbytes / statistics.median(times) / 1e9)
-    return max(rates)
+        run = sums.get("numba", sums["torch"])
+        yield lambda: nbytes / min(_seconds(run), _seconds(run)) / 1e9
 
 
 @contextmanager
 def _sums(threads: int, size: int) -> Iterator[tuple[int, dict[str, Callable[[], object]]]]:
     """The bytes of a buffer, and the ways to sum it, each warmed up."""
     torch.set_num_threads(threads)
-    buffer = torch.ones(size // 4)
+    # numpy asks for large pages, which are read faster; so do weights that come from a file.
+    buffer = torch.from_numpy(np.ones(size // 4, np.float32))
     sums: dict[str, Callable[[], object]] = {"torch": buffer.sum}
     total = _numba_sum()
     with ThreadPoolExecutor(threads) as pool:

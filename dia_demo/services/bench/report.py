@@ -77,8 +77,8 @@ class Report:
 def finish_run(run: dict, read_gb_s: float | None) -> dict:
     """A raw run with the figures that follow: limit, share of it, realtime factors, a take.
 
-    achieved is the share of the limit by `read_gb_s`, achieved_then by the bandwidth that was usual
-    right after the run's own steps: neighbours may share the machine's memory.
+    achieved is the share of the limit by `read_gb_s`, achieved_then by the bandwidth measured
+    between the run's own steps: neighbours may share the machine's memory.
     """
     done = dict.fromkeys(RUN_KEYS) | run
     if "error" in run:

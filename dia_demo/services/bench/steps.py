@@ -21,8 +21,8 @@ from dia_demo.services.bench.subject import load_engine, make_rows, step_bytes
 # Enough frames for the codec's first block on its way through delays and context.
 FIRST_AUDIO_TOKENS = 300
 CODEC_SECONDS = 5.0
-# Beyond the cache, yet little beside a model: the bandwidth at the time of the run.
-BANDWIDTH_BYTES = 2**28
+# Beyond the cache, yet read in less than a step: memory's bandwidth after every so many steps.
+PROBE_BYTES, PROBE_EVERY = 2**27, 4
 
 
 def job(job: dict, say: Say) -> dict:
@@ -47,11 +47,9 @@ def job(job: dict, say: Say) -> dict:
     first = first_audio(engine, job["rows"], job["text_bytes"])
     say("Decoding", 0.7)
     realtime_codec = decode_rate(engine, job.get("codec_seconds", CODEC_SECONDS))
-    say("Timing steps", 0.8)
-    seconds = time_steps(engine, job["rows"], job["text_bytes"], job["steps"])
     peak = generating()
-    # At once, while the machine's neighbours are as they were during the steps.
-    bandwidth = hardware.usual_bandwidth(engine.placement.threads, BANDWIDTH_BYTES)
+    say("Timing steps", 0.8)
+    seconds, bandwidth = time_steps(engine, job["rows"], job["text_bytes"], job["steps"])
     position = WARM_STEPS + job["steps"] // 2
     return {
         "precision": engine.placement.precision,
@@ -98,18 +96,26 @@ def first_audio(engine: Engine, rows: int, text_bytes: int) -> float:
     raise RunError("The take ended before its first sound.")
 
 
-def time_steps(engine: Engine, rows: int, text_bytes: int, steps: int) -> list[float]:
-    """Seconds of each of `steps` decoder steps of all rows together, sampling included."""
+def time_steps(engine: Engine, rows: int, text_bytes: int, steps: int) -> tuple[list[float], float]:
+    """Seconds of each of `steps` decoder steps of all rows together, sampling included; and GB/s
+    that memory gave between them, the median."""
     tokens = steps + WARM_STEPS + engine.config.max_delay + 2
     together = make_rows(engine.config, rows, text_bytes, tokens)
-    stamps: list[float] = []
-    with closing(run(engine.model, together)) as stepping:
+    seconds: list[float] = []
+    bandwidths: list[float] = []
+    probing = hardware.bandwidth_probe(engine.placement.threads, PROBE_BYTES)
+    with probing as probe, closing(run(engine.model, together)) as stepping:
+        began = perf_counter()
         for row in stepping:
-            if row is together[0]:
-                stamps.append(perf_counter())
-                if len(stamps) == WARM_STEPS + steps + 1:
-                    break
-    return np.diff(stamps)[WARM_STEPS:].tolist()
+            if row is not together[0]:
+                continue
+            seconds.append(perf_counter() - began)
+            if len(seconds) == WARM_STEPS + steps + 1:
+                break
+            if len(seconds) % PROBE_EVERY == 0:
+                bandwidths.append(probe())
+            began = perf_counter()
+    return seconds[WARM_STEPS + 1 :], statistics.median(bandwidths)
 
 
 def decode_rate(engine: Engine, seconds: float) -> float:
