@@ -33,7 +33,7 @@ from tools.torchaudio_guard import hide_broken_torchaudio
 
 THEIRS = "transformers, bfloat16"
 TEXT_BYTES = 80
-WARM_STEPS = 4
+TURN = 5  # steps that count before another side goes on
 CODEC_SECONDS = 6.0
 
 Step = Callable[[], None]
@@ -106,15 +106,24 @@ def transformers_model(folder: Path | None):
 
 
 def take_turns(sides: dict[str, Step], steps: int) -> dict[str, list[float]]:
-    """Seconds of each side's steps, the first few left out: they fill caches and pick kernels."""
+    """Seconds of each side's steps, TURN at a time, at least `steps` of them.
+
+    The first of a turn is left out: threads of the side before still wait by spinning.
+    """
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(steps + WARM_STEPS):
+    for _ in range(turns(steps)):
         for name, step in sides.items():
-            began = time.perf_counter()
             step()
-            if number >= WARM_STEPS:
+            for _ in range(TURN):
+                began = time.perf_counter()
+                step()
                 times[name].append(time.perf_counter() - began)
     return times
+
+
+def turns(steps: int) -> int:
+    """How many turns of a side hold so many steps that count."""
+    return -(-steps // TURN)
 
 
 def row_name(precision: str, rows: int) -> str:
@@ -166,7 +175,7 @@ def main() -> None:
         for rows in options.rows:
             name = row_name(precision, rows)
             engines[name] = engine
-            sides[name] = ours(engine.model, rows, options.steps + WARM_STEPS + 40)
+            sides[name] = ours(engine.model, rows, turns(options.steps) * (TURN + 1) + 40)
     if not options.no_transformers:
         sides[THEIRS] = transformers(options.folder)
     print(f"all loaded; timing {options.steps} steps of each", flush=True)

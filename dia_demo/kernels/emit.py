@@ -7,6 +7,8 @@ from llvmlite import ir
 from numba.core import cgutils, config
 
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
+# 1.5 * 2^23: a float32 added to it, rounded to nearest even, is what its lowest bits have grown by.
+WHOLE_BITS, WHOLE_BITS_AS_INT = 12582912.0, 0x4B400000
 
 
 def dot_lanes() -> int:
@@ -95,6 +97,16 @@ class Emitter:
 
     def to_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.sitofp(ints, self.floats)
+
+    def size_bits(self, floats: ir.Value) -> ir.Value:
+        """The bits of their absolute values."""
+        return self.builder.and_(self.builder.bitcast(floats, self.ints), self.number(0x7FFFFFFF))
+
+    def nearest(self, floats: ir.Value) -> ir.Value:
+        """int32 of floats within 2^22, nearest even; any number of what is not finite."""
+        lifted = self.builder.fadd(floats, self.splat(F32(WHOLE_BITS)))
+        bits = self.builder.bitcast(lifted, self.ints)
+        return self.builder.sub(bits, self.number(WHOLE_BITS_AS_INT))
 
     def dot(self, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
         """sums + the products of four unsigned with four signed bytes, in every int32 lane."""

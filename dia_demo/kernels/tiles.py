@@ -251,31 +251,29 @@ def quantise(context, x, groups, out, scales, sums):
         x, groups, out, scales, sums = arguments
         emit = Emitter(builder)
         vectors = GROUP // emit.lanes
-        kind = f"v{emit.lanes}f32"
+        ints = f"v{emit.lanes}i32"
         with cgutils.for_range(builder, groups) as loop:
             here = emit.at(x, builder.mul(loop.index, I64(4 * GROUP)))
             values = [emit.floats_at(emit.at(here, 4 * emit.lanes * v)) for v in range(vectors)]
-            # "maximum" hands on NaN, where "maxnum" drops it: then the scale is NaN, and the sum.
-            largest = emit.call(f"llvm.fabs.{kind}", emit.floats, values[0])
+            # Sizes compare like the integers of their bits, and NaN is above all of them: then the
+            # scale is NaN, and the sum.
+            largest = emit.size_bits(values[0])
             for value in values[1:]:
-                size = emit.call(f"llvm.fabs.{kind}", emit.floats, value)
-                largest = emit.call(f"llvm.maximum.{kind}", emit.floats, largest, size)
-            peak = emit.call(f"llvm.vector.reduce.fmaximum.{kind}", F32, largest)
+                size = emit.size_bits(value)
+                largest = emit.call(f"llvm.umax.{ints}", emit.ints, largest, size)
+            peak = builder.bitcast(emit.call(f"llvm.vector.reduce.umax.{ints}", I32, largest), F32)
             silent = builder.fcmp_ordered("<", peak, F32(1e-30))
             inverse = builder.select(silent, F32(0.0), builder.fdiv(F32(127.0), peak))
             total = emit.number(0)
             for v, value in enumerate(values):
-                scaled = builder.fmul(value, emit.splat(inverse))
-                nearest = emit.call(f"llvm.rint.{kind}", emit.floats, scaled)
-                name = f"llvm.fptosi.sat.v{emit.lanes}i32.{kind}"
-                whole = emit.call(name, emit.ints, nearest)
+                whole = emit.nearest(builder.fmul(value, emit.splat(inverse)))
                 total = builder.add(total, whole)
                 small = builder.trunc(whole, ir.VectorType(BYTE, emit.lanes))
                 place = emit.at(out, builder.mul(loop.index, I64(GROUP)))
                 emit.store(small, emit.at(place, emit.lanes * v), align=1)
             offset = builder.mul(loop.index, I64(4))
             emit.store(builder.fdiv(peak, F32(127.0)), emit.at(scales, offset))
-            added = emit.call(f"llvm.vector.reduce.add.v{emit.lanes}i32", I32, total)
+            added = emit.call(f"llvm.vector.reduce.add.{ints}", I32, total)
             emit.store(added, emit.at(sums, offset))
         return context.get_dummy_value()
 
