@@ -87,7 +87,9 @@ class NativeStep:
         self._team.run(run_parts, self._frame, self._parts, self._pointers)
         for cache in caches:
             cache.advance(1)
-        return self._logits.clone()
+        # Not torch's copy: from some size on it starts a second thread, which then waits by spinning
+        # on the core of a member of the next step's team.
+        return torch.from_numpy(self._logits.numpy().copy())
 
     def compile(self, model: Dia) -> None:
         """Run one step on nothing: what is compiled at the first call is then there."""
