@@ -87,8 +87,8 @@ class NativeStep:
         self._team.run(run_parts, self._frame, self._parts, self._pointers)
         for cache in caches:
             cache.advance(1)
-        # Not torch's copy: from some size on it starts a second thread, which then waits by spinning
-        # on the core of a member of the next step's team.
+        # Not torch's copy: from some size on it takes a second thread, which then waits by spinning
+        # on a core that the team needs for the next step.
         return torch.from_numpy(self._logits.numpy().copy())
 
     def compile(self, model: Dia) -> None:
