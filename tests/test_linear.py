@@ -57,6 +57,20 @@ def test_kernel_equals_the_product(kernel, precision, slots, outputs, inputs):
     assert (found.double() - expected).norm() <= LARGEST_ERROR[precision] * expected.norm()
 
 
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("precision", FLOATS + INTEGERS)
+def test_every_block_is_done_once_whoever_comes_for_it(precision, threads):
+    """The last of 14 blocks are nobody's beforehand; the same linear again and again."""
+    if not linear.can_compile():
+        pytest.skip("needs numba")
+    torch.manual_seed(0)
+    made, x = BlockLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
+    compiled = next(kernel for kernel in KERNELS if kernel.name == "compiled")
+    alone = compiled.run(made, x, threads=1)
+    for _ in range(20):
+        assert torch.equal(compiled.run(made, x, threads, times=5), alone)
+
+
 @pytest.mark.parametrize("precision", INTEGERS)
 def test_an_outlier_among_the_activations_spoils_its_own_group_alone(precision):
     """Bytes with one scale for a whole row would round everything beside an outlier to nothing."""
