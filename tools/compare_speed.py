@@ -4,7 +4,7 @@
     python -m tools.compare_speed FOLDER --precision bfloat16 --steps 40
     python -m tools.compare_speed --precision int8 --rows 1 2 8 --codec
 
-All sides lie in memory together and take their steps in turn, so that a noisy neighbour disturbs
+All sides lie in memory together and take five steps in turn, so that a noisy neighbour disturbs
 all of them alike; the median counts. Each utterance has guidance (two halves). FOLDER holds a
 checkpoint (tools/make_random_dia.py writes one); without it weights are drawn at random, since
 speed does not depend on the values. transformers is a development dependency.

@@ -21,7 +21,7 @@ from dia_demo.services.bench.subject import load_engine, make_rows, step_bytes
 # Enough frames for the codec's first block on its way through delays and context.
 FIRST_AUDIO_TOKENS = 300
 CODEC_SECONDS = 5.0
-# Beyond the cache, yet read in less than a step: memory's bandwidth after every so many steps.
+# Beyond most caches, yet read in less than a step: memory's bandwidth after every so many steps.
 PROBE_BYTES, PROBE_EVERY = 2**27, 4
 
 
