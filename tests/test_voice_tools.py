@@ -9,7 +9,7 @@ import torch
 from checkpoints import load
 from safetensors.torch import save_file
 
-from tools.voice import export, heldout, nano, prosody, teacher, trials
+from tools.voice import export, heldout, measures, nano, prosody, teacher, trials
 from tools.voice.batches import Item as TrainingItem
 from tools.voice.batches import collate, delayed
 from tools.voice.lexicon import Spellings
@@ -145,3 +145,23 @@ def test_a_take_that_was_cut_is_not_the_right_length():
     reference = [np.zeros(100)] * 3
     takes = [trials.Spoken(np.zeros(n), e) for n, e in ((100, True), (100, False), (60, True))]
     assert trials.lengths_right(takes, reference) == pytest.approx(1 / 3)
+
+
+def test_turns_are_cut_where_those_of_the_reference_end():
+    generator = np.random.default_rng(5)
+    moments = np.arange(teacher.SAMPLE_RATE // 8) / teacher.SAMPLE_RATE
+
+    def spoken(syllables: int) -> np.ndarray:
+        tones = generator.uniform(200, 4000, (syllables, 3, 1))
+        return np.sin(2 * np.pi * tones * moments).sum(1).ravel().astype(np.float32)
+
+    reference = [spoken(8), spoken(5), spoken(9)]
+    noise = generator.normal(0, 0.01, 22 * len(moments)).astype(np.float32)
+    again = [*reference[:2], reference[1], reference[2]]
+    for take, expected, tolerance in (
+        (np.concatenate(reference) + noise, [8, 5, 9], 0.1),
+        (np.concatenate(again), [8, 10, 9], 0.25),
+        (np.concatenate([reference[0], reference[2]]), [8, 0, 9], 1.5),  # some moment stands for it
+    ):
+        lengths = [len(turn) / len(moments) for turn in measures.turns(take, reference)]
+        assert np.allclose(lengths, expected, atol=tolerance)
