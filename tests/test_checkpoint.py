@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import weakref
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from references import make_reference
 from safetensors.torch import load_file, save_file
 
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint
+from dia_demo.model import checkpoint, weights
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.weights import INDEX, SAFETENSORS, weight_files
 
@@ -208,6 +209,19 @@ def test_whole_numbers_are_no_weights(folder, dtype):
 
 
 # Files
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Cannot allocate memory (os error 12)"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes"),
+    ],
+)
+def test_a_lack_of_memory_is_not_taken_for_damage(folder, monkeypatch, error):
+    monkeypatch.setattr(weights, "_read_safetensors", Mock(side_effect=error))
+    said = refusal(folder)
+    assert "no more memory" in said and "damaged" not in said
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "dia-v1.pth", "an unzipped pickle"])

@@ -30,6 +30,8 @@ SHARD = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
 MAPPED_BYTES = 512 * 2**20
 # Read from both ends of each weight file: rewriting it changes its size, time or these.
 ENDS = 65536
+# What safetensors and torch say where a file cannot be mapped or copied for want of memory.
+NO_MEMORY = re.compile(r"allocate memory|not enough memory", re.I)
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,15 @@ def read_tensors(files: list[Path]) -> Iterator[tuple[str, Tensor]]:
 def _readable(file: Path) -> Iterator[None]:
     try:
         yield
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, OSError, EOFError) as error:
+    except (
+        SafetensorError, pickle.UnpicklingError, RuntimeError, OSError, EOFError, MemoryError
+    ) as error:  # fmt: skip
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        if isinstance(error, MemoryError) or NO_MEMORY.search(reason):
+            raise InputError(
+                f"{file} cannot be read: this process may have no more memory ({reason}). Close "
+                "other programs, raise the limit, or use a smaller model."
+            ) from error
         raise InputError(
             f"{file} is damaged or not a weight file ({reason}). Fetch it again."
         ) from error
