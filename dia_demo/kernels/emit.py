@@ -9,6 +9,7 @@ from numba.core import cgutils, config
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
 # 1.5 * 2^23: a float32 added to it, rounded to nearest even, is what its lowest bits have grown by.
 WHOLE_BITS, WHOLE_BITS_AS_INT = 12582912.0, 0x4B400000
+NEAREST_CACHE, NEXT_CACHE = 3, 2  # LLVM's localities of a prefetch
 
 
 def dot_lanes() -> int:
@@ -61,10 +62,10 @@ class Emitter:
         pointer = self.builder.inttoptr(address, value.type.as_pointer())
         self.builder.store(value, pointer, align=align)
 
-    def prefetch(self, address: ir.Value) -> None:
+    def prefetch(self, address: ir.Value, cache: int = NEAREST_CACHE) -> None:
         """Ask for the cache line at an address that will be read soon; it need not exist."""
         pointer = self.builder.inttoptr(address, BYTE.as_pointer())
-        self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(3), I32(1))
+        self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(cache), I32(1))
 
     def splat(self, scalar: ir.Value) -> ir.Value:
         kind = ir.VectorType(scalar.type, self.lanes)

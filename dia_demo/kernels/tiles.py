@@ -15,15 +15,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dia_demo.kernels.emit import BYTE, F32, I32, I64, Emitter, dot_lanes
+from dia_demo.kernels.emit import BYTE, F32, I32, I64, NEXT_CACHE, Emitter, dot_lanes
 from dia_demo.kernels.formats import BFLOAT16, BLOCK, GROUP, INT4, INT4_GROUP, INT8, INT8_GROUP
 
 ZERO_POINT = {INT8: 128, INT4: 8}
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
 HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
 # How far ahead weights are asked for: the processor's own guess comes too late where every line
-# meets several rows. Found by trial (Zen 5).
-AHEAD = 3072
+# meets several rows. INT4, which computes longest on a line, asks for them once before, into the
+# cache behind the nearest. Found by trial (Zen 5).
+AHEAD, FAR_AHEAD = 3072, {INT8: 0, INT4: 8192}
 # Vectors of a block that are summed at once: with those of four rows they fit the registers.
 AT_ONCE = {INT8: 2, INT4: 4}
 
@@ -105,7 +106,7 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
             ]
             small = builder.mul(loop.index, I64(4))
             for line in range(0, HEAD_BYTES[kind_is], 64):
-                emit.prefetch(emit.at(place, AHEAD + line))
+                _ask_ahead(emit, kind_is, emit.at(place, line))
             for first in range(0, vectors, at_once):
                 for row in range(count):
                     where = emit.at(emit.row(offsets, small_stride, row), small)
@@ -144,6 +145,12 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
     return types.void(kind, *[types.int64] * 9), generate
 
 
+def _ask_ahead(emit: Emitter, kind: int, place: ir.Value) -> None:
+    emit.prefetch(emit.at(place, AHEAD))
+    if FAR_AHEAD[kind]:
+        emit.prefetch(emit.at(place, FAR_AHEAD[kind]), NEXT_CACHE)
+
+
 def _dot_group(emit: Emitter, kind: int, place, first: int, lines, whole) -> None:
     """Sum one group of inputs into `whole`, for the vectors of the block from `first` on."""
     builder = emit.builder
@@ -155,7 +162,7 @@ def _dot_group(emit: Emitter, kind: int, place, first: int, lines, whole) -> Non
             row = step if kind == INT8 else step // 2
             where = emit.at(place, HEAD_BYTES[kind] + 4 * BLOCK * row + lane)
             if kind == INT8 or step % 2 == 0:
-                emit.prefetch(emit.at(where, AHEAD))
+                _ask_ahead(emit, kind, where)
             weight = emit.load(where, emit.ints)
             if kind == INT4:
                 weight = builder.lshr(weight, four) if step % 2 else weight
