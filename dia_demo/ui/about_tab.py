@@ -17,13 +17,14 @@ that comes along, without a connection.
 
 The **nano voice** is a small synthetic voice, trained for this program so that everything can be
 tried at once. It is built like Dia and runs through the same code, but it is a few megabytes
-where Dia is six gigabytes: two plain, monotone, robot-like voices that say common English words,
-with some of them hard to make out. It does not laugh, reads no digits, and cannot take on the
-voice of a prompt; its model card in `assets/nano` has the measured figures. **How it sounds says
+where Dia is six gigabytes: two plain, robot-like voices that say common English words, and rarer
+ones less clearly. Its laugh is a "ha", it reads no digits, and of voice prompts it takes on its own
+two voices alone; its model card in `assets/nano` has the measured figures. **How it sounds says
 nothing about how Dia sounds.**
 
-**Dia-1.6B** is the real one. It needs about 5 GB of memory in bfloat16 and 8 GB in float32, and
-on two cores ten seconds of work or more for a second of speech. To load it:
+**Dia-1.6B** is the real one. It needs 2.5 GB of memory in int8, 4 GB in bfloat16 and 8 GB in
+float32. Two cores of the server it was measured on worked two seconds (int8) or four to seven
+(bfloat16) for a second of speech; the Machine tab tells what yours do. To load it:
 
 - choose it under *Model*: the first run fetches about 7 GB from the Hugging Face hub and keeps
   them for the next time; or
