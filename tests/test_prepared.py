@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import errno
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from checkpoints import drain, say, write_small
+from synthesis_requests import make_request, runtime
+from synthesis_requests import say as take
 
 from dia_demo.config import ModelConfig
+from dia_demo.engine.events import Started
 from dia_demo.model import checkpoint, linear, prepared, ready
 from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.linear import KERNELS
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
 
 COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
 
@@ -124,6 +130,20 @@ def test_a_full_disk_is_told_once_and_the_model_speaks(folder, own_cache, monkey
     model, _, note = load(folder)
     assert "No space left on device" in note and str(own_cache) in note and "DIA_CACHE" in note
     assert len(codes_of(model)) and not list(own_cache.rglob("*.part"))
+
+
+def test_a_take_tells_once_that_nothing_was_kept(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(prepared, "save_file", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    synthesis = Synthesis(Settings(runtime(folder, precision="int8"), 2, tmp_path / "takes"))
+    first, second = (
+        [
+            e
+            for e in take(synthesis, make_request(synthesis, with_audio=False))
+            if type(e) is Started
+        ]
+        for _ in range(2)
+    )
+    assert "could not be kept" in first[0].notes[0] and second[0].notes == ()
 
 
 def test_a_folder_that_cannot_be_made_is_told_too(folder, tmp_path, monkeypatch):

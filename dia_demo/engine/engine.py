@@ -60,6 +60,7 @@ class Engine:
         self.placement = placement
         self.accelerator = accelerator
         self.ready = ready
+        self._untold = (ready.note,) if ready and ready.note else ()
         self.closed = False
         self.format = codec_format(folder)
         self._codec: Codec | None = None
@@ -94,12 +95,16 @@ class Engine:
         log.info("%s", ready.choice.reason)
         if ready.note:
             log.warning("%s", ready.note)
-            yield Loading(ready.note, 1.0)
         return cls(runtime.model, folder, ready.model, placement, ready=ready)
 
     @property
     def config(self) -> ModelConfig:
         return self.model.config
+
+    def untold(self) -> tuple[str, ...]:
+        """What a person should know about the loading, once."""
+        told, self._untold = self._untold, ()
+        return told
 
     def open_codec(self) -> Iterator[Loading]:
         """Fetch the checkpoint's codec where needed, and load it; once is enough."""

@@ -285,7 +285,7 @@ class Synthesis:
                 prompt, told = prompts[key]
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
-            notes.append(told)
+            notes.append(engine.untold() + told)
             expected.append(expected_seconds(request.script, info.seconds_per_character))
         events = engine.stream(rows, expected, requests[0].with_audio)
         left: dict[int, float] = {}
