@@ -159,9 +159,13 @@ class XpuHandlers:
                 update[panel.report] = _sentence("The self-check was stopped: nothing is known.")
             except Exception as error:
                 update[panel.report] = _sentence(present.explain(error))
-        yield update | {
-            panel.check: gr.update(interactive=True),
-            panel.stop: gr.update(interactive=False),
+        yield update
+
+    def ready(self) -> dict:
+        """The check may be run again."""
+        return {
+            self.panel.check: gr.update(interactive=True),
+            self.panel.stop: gr.update(interactive=False),
         }
 
     def _saved(self, report: Report) -> dict:
@@ -211,7 +215,9 @@ def wire(
     outputs = [panel.toggle, panel.check, panel.stop, panel.save, panel.report]
     page.unload(handlers.closed)
     private = {"api_visibility": "private", "show_progress": "hidden"}
-    panel.check.click(handlers.check, chosen, outputs, **private)
+    checked = panel.check.click(handlers.check, chosen, outputs, **private)
+    # Only then: the page lets go of a click that comes before the run it follows is over.
+    checked.then(handlers.ready, None, [panel.check, panel.stop], queue=False, **private)
     panel.stop.click(handlers.stop, None, panel.stop, queue=False, **private)
     # The failure has turned the toggle off and kept the seed, so Generate makes the same take.
     on_cpu.click(lambda: gr.update(visible=False), None, on_cpu, queue=False, **private).then(
