@@ -1,6 +1,6 @@
 """What a waveform tells without a recogniser: pitch, who speaks, and where turns meet.
 
-Everything here is numpy on 16 kHz mono; nothing knows scripts or models.
+Everything here is for waveforms of 16 kHz, mono; nothing knows scripts or models.
 """
 
 from __future__ import annotations
