@@ -151,7 +151,7 @@ def test_refusals_are_messages_and_lose_no_take(visit, tmp_path):
     write_script(page, SHORT)
     page.get_by_role("button", name="Voice prompt").click()
     page.locator("#voice-prompt input[type=file]").set_input_files(garbage)
-    page.get_by_text("voice.wav").first.wait_for()
+    page.locator("#voice-prompt").get_by_label("Clear").wait_for()
     press(page, "Generate")
     wait_refusal(page, "voice prompt")
 
