@@ -148,7 +148,7 @@ def test_the_draw_follows_the_distribution():
     expected = our_distribution(cond[0], uncond[0], params, 12)[0].double()
     assert (expected > 0).sum() == 11
     rows = 60_000
-    sampler = sampler_of([params], 12, 1, 16)
+    sampler = sampler_of([params] * rows, 12, 1, 16)
     uniforms = torch.rand(rows, 1, generator=torch.Generator().manual_seed(5))
     drawn = sampler(cond.expand(rows, 1, 16), uncond.expand(rows, 1, 16), uniforms)
     counts = torch.bincount(drawn.view(-1), minlength=16).double()

@@ -128,8 +128,11 @@ class Batch:
         self._sampler = Sampler.of([row.params for row in rows], model.config.decoder)
         halves = torch.tensor([cache.halves for cache in self._caches])
         # Rows without guidance have one half, which then stands for both.
-        self._uncond = halves.cumsum(0) - 1
-        self._cond = self._uncond - halves + 1
+        self._uncond: Tensor | slice = halves.cumsum(0) - 1
+        self._cond: Tensor | slice = self._uncond - halves + 1
+        if (halves == halves[0]).all():  # Evenly spaced: nothing needs to be copied out.
+            self._cond = slice(0, None, int(halves[0]))
+            self._uncond = slice(int(halves[0]) - 1, None, int(halves[0]))
 
     @torch.inference_mode()
     def step(self) -> None:
@@ -141,20 +144,21 @@ class Batch:
             self._sample(logits_BCV)
 
     def _sample(self, logits_BCV: Tensor) -> None:
+        self._fail_where_not_finite(logits_BCV)
         cond, uncond = logits_BCV[self._cond], logits_BCV[self._uncond]
-        self._fail_where_not_finite(cond, uncond)
         uniforms = torch.stack([row.uniforms() for row in self._rows])
         drawn = self._sampler(cond, uncond, uniforms).numpy()
         for row, codes in zip(self._rows, drawn, strict=True):
             if row.failure is None:
                 row.accept(codes)
 
-    def _fail_where_not_finite(self, cond: Tensor, uncond: Tensor) -> None:
+    def _fail_where_not_finite(self, logits_BCV: Tensor) -> None:
         # A sum is finite unless an element is not.
-        sums = (cond + uncond).sum((1, 2))
+        sums = logits_BCV.sum((1, 2))
         if math.isfinite(sums.sum().item()):
             return
-        for row, total in zip(self._rows, sums.tolist(), strict=True):
+        totals = (sums[self._cond] + sums[self._uncond]).tolist()
+        for row, total in zip(self._rows, totals, strict=True):
             if not math.isfinite(total):
                 row.fail(
                     f"The decoder gave a non-finite number at step {row.steps + 1}. The take is "

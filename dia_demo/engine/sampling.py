@@ -32,6 +32,7 @@ class Sampler:
     greedy: Tensor  # [R, 1]
     limits: Tensor  # [1, C, 1]: codes from here on are no audio
     too_many: Tensor | None  # [R, 1, N]: candidates beyond a row's top k; None: none are
+    guided: Tensor  # [R, C, V]: room for what guidance makes of the logits
     eos: int
     candidates: int
     all_greedy: bool
@@ -55,6 +56,7 @@ class Sampler:
             greedy=greedy.view(-1, 1),
             limits=torch.tensor([eos + 1] + [eos] * (channels - 1)).view(1, -1, 1),
             too_many=too_many if too_many.any() else None,
+            guided=torch.empty(len(params), channels, decoder.vocab_size),
             eos=eos,
             candidates=candidates,
             all_greedy=bool(greedy.all()),
@@ -84,7 +86,8 @@ class Sampler:
         Candidates are the top k of guided = cond + cfg_scale * (cond - uncond); without guidance,
         of what may be said at all. What is no audio, or beyond a row's top k, has -inf.
         """
-        guided = torch.addcmul(cond_RCV, cond_RCV - uncond_RCV, self.cfg_scale)
+        guided = torch.sub(cond_RCV, uncond_RCV, out=self.guided)
+        torch.addcmul(cond_RCV, guided, self.cfg_scale, out=guided)
         if self.any_unguided:
             sayable = without_lesser_eos(cond_RCV, self.limits, self.eos)
             guided = torch.where(self.cfg_scale == 0, sayable, guided)
