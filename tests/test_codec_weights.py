@@ -1,5 +1,7 @@
 """A codec's weights: one network from any of its three layouts; what is no codec is refused."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -122,4 +124,12 @@ def test_incomplete_and_damaged_folders_are_refused(tmp_path):
         load_codec(tmp_path)
     weights.unlink()
     with pytest.raises(InputError, match="model.safetensors is missing"):
+        load_codec(tmp_path)
+
+
+def test_a_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch):
+    write_codec(tmp_path / "codec", NATIVE, dac_model().state_dict())
+    error = MemoryError("Cannot allocate memory (os error 12)")
+    monkeypatch.setattr("dia_demo.model.codec_weights._open", Mock(side_effect=error))
+    with pytest.raises(InputError, match="model.safetensors cannot be read: .* no more memory"):
         load_codec(tmp_path)

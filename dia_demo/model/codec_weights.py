@@ -26,6 +26,7 @@ from dia_demo.model.codec_names import (
     from_transformers,
     is_transformers,
 )
+from dia_demo.model.weights import unreadable
 
 _NAMES_SHOWN = 10
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
@@ -69,7 +70,7 @@ def open_dac(source: CodecSource) -> StoredDac:
     except InputError:
         raise
     except Exception as error:  # torch and safetensors raise a dozen kinds for a damaged file.
-        raise _damaged(source, error) from error
+        raise _unreadable(source, error) from error
     shapes = {name: shapes[stored] for name, stored in renamed.items()}
     sources = fold_names(shapes)
     net = build_dac(kwargs, source.label)
@@ -78,7 +79,7 @@ def open_dac(source: CodecSource) -> StoredDac:
         try:
             return fold([get(renamed[one]) for one in sources[name]])
         except Exception as error:
-            raise _damaged(source, error) from error
+            raise _unreadable(source, error) from error
 
     stored = StoredDac(source.label, net, read)
     # Folding gives the direction's shape.
@@ -166,11 +167,9 @@ def _load_pickle(file: Path) -> dict:
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
-def _damaged(source: CodecSource, error: Exception) -> InputError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return InputError(
-        f"{source.weights} is damaged or not a codec: delete it and fetch it again ({reason})."
-    )
+def _unreadable(source: CodecSource, error: Exception) -> InputError:
+    remedy = "Delete it and fetch it again."
+    return unreadable(source.weights, error, "damaged or not a codec", remedy)
 
 
 def _check_shapes(wanted: Shapes, given: Shapes, stored: StoredDac) -> None:

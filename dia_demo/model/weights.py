@@ -156,15 +156,18 @@ def _readable(file: Path) -> Iterator[None]:
     except (
         SafetensorError, pickle.UnpicklingError, RuntimeError, OSError, EOFError, MemoryError
     ) as error:  # fmt: skip
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        if isinstance(error, MemoryError) or NO_MEMORY.search(reason):
-            raise InputError(
-                f"{file} cannot be read: this process may have no more memory ({reason}). Close "
-                "other programs, raise the limit, or use a smaller model."
-            ) from error
-        raise InputError(
-            f"{file} is damaged or not a weight file ({reason}). Fetch it again."
-        ) from error
+        raise unreadable(file, error, "damaged or not a weight file", "Fetch it again.") from error
+
+
+def unreadable(file: Path, error: Exception, fault: str, remedy: str) -> InputError:
+    """What to say of a file that cannot be read: it has this fault, or memory is what lacks."""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    if isinstance(error, MemoryError) or NO_MEMORY.search(reason):
+        return InputError(
+            f"{file} cannot be read: this process may have no more memory ({reason}). Close other "
+            "programs, raise the limit, or use a smaller model."
+        )
+    return InputError(f"{file} is {fault} ({reason}). {remedy}")
 
 
 def _read_safetensors(file: Path) -> Iterator[tuple[str, Tensor]]:
