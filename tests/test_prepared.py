@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 from unittest.mock import Mock
 
 import numpy as np
@@ -120,6 +122,34 @@ def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
     file = prepared.prepared_file(folder, "int8")
     monkeypatch.setattr(prepared, "LAYOUT", 99)
     assert drain(prepared.read(file, ModelConfig.from_folder(folder), "int8")) is None
+
+
+def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, monkeypatch):
+    """Gigabytes each: of a checkpoint that changed, of one that is gone, of an older layout."""
+    gone, other = (write_small(tmp_path / name) for name in ("gone", "other"))
+    with monkeypatch.context() as older:
+        older.setattr(prepared, "LAYOUT", 0)
+        load(other, "int4")
+    for checkpoint_folder in (folder, gone, other):
+        load(checkpoint_folder)
+    before, kept = (prepared.prepared_file(one, "int8") for one in (folder, other))
+    half, fresh = (before.with_name(f"bfloat16.1.{name}.part") for name in ("77", "78"))
+    for part in (half, fresh):
+        part.write_bytes(b"half")
+    os.utime(half, (0, 0))
+    fresh = fresh.rename(kept.with_name(fresh.name))
+    shutil.rmtree(gone)
+    write_small(folder, seed=1)
+    load(folder)
+    now = prepared.prepared_file(folder, "int8")
+    assert now.parent != before.parent
+    assert {one for one in own_cache.rglob("*") if one.is_file()} == {now, kept, fresh}
+    assert {one.name for one in (own_cache / "prepared").iterdir()} == {
+        now.parent.name,
+        kept.parent.name,
+    }
+    load(folder, "int4")
+    assert now.is_file() and kept.is_file(), "of a whole checkpoint every precision stays"
 
 
 def test_a_full_disk_is_told_once_and_the_model_speaks(folder, own_cache, monkeypatch):

@@ -2,7 +2,8 @@
 
 One file for each checkpoint and precision, in the cache folder; what lies in it is the same on
 every processor (model/blocks.py). A file that does not fit, of another checkpoint, layout or with
-damaged bytes, counts as not there and is made again.
+damaged bytes, counts as not there and is made again. They are gigabytes, so whoever writes one
+first removes those that no start will read again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +32,8 @@ from dia_demo.model.weights import fingerprint
 LAYOUT = 1
 # A smaller model is read as fast from its checkpoint.
 LEAST_BYTES = 100 * 2**20
+# A file half written for so long was left by a process that is gone.
+ABANDONED_SECONDS = 3600
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +79,10 @@ def read(file: Path, config: ModelConfig, precision: str) -> Generator[float, No
     return model.requires_grad_(False).eval()
 
 
-def keep(model: Dia, file: Path, precision: str) -> str:
-    """Write a model for the next start. Returns what went wrong, in words for a person, or "".
+def keep(model: Dia, file: Path, folder: Path, precision: str) -> str:
+    """Write the model of the checkpoint in `folder`, for the next start, as its `prepared_file`.
 
-    The file appears whole or not at all; those of an older layout or checkpoint are left to it.
+    Returns what went wrong, in words for a person, or "". The file appears whole or not at all.
     """
     state, linears = dict(model.state_dict()), {}
     for name, module in model.named_modules():
@@ -90,10 +94,12 @@ def keep(model: Dia, file: Path, precision: str) -> str:
     told = {
         "layout": str(LAYOUT),
         "precision": precision,
+        "checkpoint": str(folder.resolve()),
         "linears": json.dumps(linears),
         "sums": json.dumps({name: _sum(tensor) for name, tensor in state.items()}),
     }
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    _remove_stale(file.parent, told["checkpoint"])
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         save_file(state, part, told)
@@ -107,6 +113,30 @@ def keep(model: Dia, file: Path, precision: str) -> str:
             f"The prepared weights could not be kept in {file.parent} ({reason}): the next start "
             "prepares them again. Free some space there, or name another folder in DIA_CACHE."
         )
+
+
+def _remove_stale(home: Path, checkpoint: str) -> None:
+    """Remove the files that no start will read again; `home` holds those that fit `checkpoint`."""
+    for one in home.parent.glob("*/*"):
+        # One that is in use cannot be removed everywhere: it is stale the next time too.
+        with suppress(OSError, SafetensorError):
+            if _is_stale(one, home, checkpoint):
+                one.unlink()
+                log.info("removed %s: it fits no checkpoint any more", one)
+            if one.parent != home:
+                one.parent.rmdir()
+
+
+def _is_stale(file: Path, home: Path, checkpoint: str) -> bool:
+    """Of another layout, of a checkpoint that is gone or has changed, or half written."""
+    if file.suffix == ".part":
+        return time.time() - file.stat().st_mtime > ABANDONED_SECONDS
+    with safe_open(file, framework="pt") as opened:
+        told = opened.metadata() or {}
+    of = told.get("checkpoint")
+    if told.get("layout") != str(LAYOUT) or not of or not Path(of).is_dir():
+        return True
+    return of == checkpoint and file.parent != home
 
 
 def _sum(tensor: Tensor) -> int:

@@ -46,7 +46,7 @@ def load_ready(folder: Path, precision: str, threads: int) -> Stages:
         loading = checkpoint.load(folder, precision, "cpu", choice.kernel)
         model = yield from _told(f"Loading, in {precision}", loading)
         yield "Keeping the prepared weights for the next start", 0.0
-        note = prepared.keep(model, file, precision)
+        note = prepared.keep(model, file, folder, precision)
     return (yield from _arm(model, choice, note))
 
 
