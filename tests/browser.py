@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -136,6 +137,30 @@ def write_script(page, text: str, max_tokens: int | None = None) -> None:
 
 def press(page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
+
+
+# Counts how often a button was taken away, and presses it the very moment it first comes back.
+AT_ONCE = """(selector) => {
+  const button = document.querySelector(selector);
+  window.begun = 0;
+  new MutationObserver(() => {
+    if (button.disabled) window.begun += 1;
+    else if (window.begun === 1) button.click();
+  }).observe(button, { attributes: true, attributeFilter: ["disabled"] });
+}"""
+
+
+def press_twice(page, name: str, selector: str, meanwhile: Callable[[], object] = int) -> None:
+    """Press a button, do something `meanwhile`, press it again the moment it is back; both times
+    a run must begin, and the button come back."""
+    page.evaluate(AT_ONCE, selector)
+    press(page, name)
+    page.wait_for_function("window.begun >= 1")
+    meanwhile()
+    page.wait_for_function("window.begun === 2")
+    meanwhile()
+    page.wait_for_function("(selector) => !document.querySelector(selector).disabled", arg=selector)
+    assert page.evaluate("window.begun") == 2
 
 
 def wait_state(page, *states: str) -> str:

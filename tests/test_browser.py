@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from browser import DESKTOP, PHONE, ROOT, figure, press, wait_state, write_script
+from browser import DESKTOP, PHONE, ROOT, figure, press, press_twice, wait_state, write_script
 from PIL import Image
 
 from dia_demo import audio
@@ -111,6 +111,13 @@ def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit):
     )
     press(page, "Stop")
     wait_state(page, "stopped", *OVER)
+
+
+def test_a_press_counts_from_the_moment_the_button_is_back(visit):
+    page = visit().open()
+    write_script(page, SHORT, max_tokens=60)
+    press_twice(page, "Generate", "#generate")
+    wait_state(page, *OVER)
 
 
 def test_stop_keeps_what_was_made_and_the_app_goes_on(visit):

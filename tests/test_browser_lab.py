@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, PHONE, Watch, free_port, press, running_app
+from browser import DESKTOP, PHONE, Watch, free_port, press, press_twice, running_app
 from lab_page import WAIT, compare_tab, fill, heard, make_pairs, open_zip, ready, zipped
 
 from dia_demo.config import RuntimeConfig
@@ -133,6 +133,17 @@ def test_a_whole_comparison_without_a_mouse(visit):
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Stop", exact=True).wait_for()
     tab_to(page, "#lab-zip, #lab-zip *")
+
+
+def test_a_press_counts_from_the_moment_the_button_is_back(visit):
+    page = compare_tab(visit(DESKTOP))
+    page.get_by_label("What both sides say").fill(SHORT)
+    for label, value in (("Max tokens, A", 60), ("Max tokens, B", 60), ("Temperature, B", 0.9)):
+        fill(page, label, value)
+    fill(page, "number input for Seeds for each script", 1)
+    page.get_by_text("1 pair to hear").wait_for()
+    press_twice(page, "Make the pairs", "#lab-make")
+    page.locator('#lab-status [data-state="done"]').wait_for()
 
 
 def spoken(script: str, path: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from browser import DESKTOP, PHONE, ROOT, press, wait_state, write_script
+from browser import DESKTOP, PHONE, ROOT, press, press_twice, wait_state, write_script
 
 from dia_demo.config import PRECISIONS
 
@@ -35,6 +35,17 @@ def test_it_explains_itself_and_stops_within_a_moment(visit, size):
     press(page, "Stop measuring")
     assert "Stopped" in state(page, "stopped")
     page.wait_for_function("!document.querySelector('#machine-measure').disabled")
+
+
+def test_a_press_counts_from_the_moment_the_button_is_back(visit):
+    page = machine_tab(visit())
+
+    def stop() -> None:
+        state(page, "running")
+        press(page, "Stop measuring")
+
+    press_twice(page, "Measure", "#machine-measure", stop)
+    state(page, "stopped")
 
 
 def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(visit):

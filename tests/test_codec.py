@@ -251,6 +251,21 @@ class Breaks:
         raise RuntimeError("could not create a primitive")
 
 
+@pytest.mark.parametrize(("width", "rows"), [(2, 2**14), (128, 1743), (1024, 64)])
+def test_a_trial_is_as_short_for_a_tiny_codec(monkeypatch, width, rows):
+    """So much work as a large one's would be millions of rows, and take seconds."""
+    asked = []
+
+    class Noted(codec_forms.PlainConvolution):
+        def __init__(self, *given):
+            super().__init__(*given)
+            asked.append(given[-1])
+
+    monkeypatch.setattr(codec_forms, "FORMS", {"plain": Noted})
+    codec_forms.choose(torch.randn(width, width, 7), 1.0, "float32")
+    assert asked == [rows]
+
+
 class IsOff(codec_forms.PlainConvolution):
     def __call__(self, x):
         return super().__call__(x) * 1.05

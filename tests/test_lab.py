@@ -19,6 +19,7 @@ from dia_demo.services.synthesis import Request
 from dia_demo.ui import compare_form, compare_markup, history_panel
 from dia_demo.ui.compare_form import FIELDS, HEAD, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare_handlers import CompareHandlers, status_of
+from dia_demo.ui.compare_tab import CompareParts
 from dia_demo.ui.history_panel import answer
 from dia_demo.ui.lab import Lab
 
@@ -198,6 +199,22 @@ def test_the_zip_comes_with_the_end(world, fresh, synthesis):
     assert handlers._zip(world.ann, fresh)["value"] is None
     world.comparisons.get(world.ann, fresh).reveal()
     assert handlers._zip(world.ann, fresh)["value"].endswith(f"{fresh}.zip")
+
+
+def test_make_and_go_on_come_back_when_the_run_is_over(world, synthesis):
+    parts = SimpleNamespace(**{name: name for name in CompareParts.__annotations__})
+    handlers = CompareHandlers(synthesis, world.comparisons, parts)
+    identity = world.comparisons.again(world.ann, world.id)
+    assert handlers.ready(world.ann, identity)["resume"]["interactive"]
+    page = SimpleNamespace(session_hash="page")
+    updates = list(handlers.resume(page, world.ann, identity))
+    assert any('data-state="done"' in update.get("status", "") for update in updates)
+    assert not updates[0]["make"]["interactive"] and not updates[0]["resume"]["interactive"]
+    assert not any({"make", "resume"} & update.keys() for update in updates[1:])
+    ready = handlers.ready(world.ann, identity)
+    assert ready["make"]["interactive"] and not ready["stop"]["interactive"]
+    assert not ready["resume"]["interactive"], "nothing is missing"
+    assert not handlers.ready(world.ann, None)["resume"]["interactive"]
 
 
 def test_rounds_and_abx_have_their_charts(world, synthesis, base):

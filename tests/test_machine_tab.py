@@ -93,15 +93,15 @@ def test_a_measurement_grows_and_ends_with_its_meaning(handlers, monkeypatch):
     pictures = [update["report"] for update in updates if "report" in update]
     assert pictures[-1].count("run-bar") == len(MEASURED)
     assert "takes about" in pictures[-1] and "takes about" not in pictures[-2]
-    assert 'data-state="done"' in updates[-2]["status"]
-    assert updates[-1]["measure"]["interactive"] is True
+    assert 'data-state="done"' in updates[-1]["status"]
+    assert handlers.ready()["measure"]["interactive"] is True
 
 
 def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
     monkeypatch.setattr(machine, "memory_bytes", lambda: 10**6)
     updates = measured(handlers, monkeypatch, fake_child())
-    assert 'data-state="failed"' in updates[-2]["status"]
-    assert "Not enough memory" in updates[-2]["status"]
+    assert 'data-state="failed"' in updates[-1]["status"]
+    assert "Not enough memory" in updates[-1]["status"]
 
 
 def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
@@ -113,5 +113,5 @@ def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
         return HARDWARE
 
     updates = measured(handlers, monkeypatch, child)
-    assert 'data-state="stopped"' in updates[-2]["status"]
-    assert updates[-1]["stop"]["interactive"] is False
+    assert 'data-state="stopped"' in updates[-1]["status"]
+    assert handlers.ready()["stop"]["interactive"] is False

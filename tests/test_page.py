@@ -49,6 +49,18 @@ def test_one_endpoint_is_offered_and_its_arguments_have_names(page):
     assert all(one["parameter_has_default"] for one in offered["/generate"]["parameters"])
 
 
+@pytest.mark.parametrize(
+    "name", ["generate", "lab-make", "lab-resume", "machine-measure", "xpu-check"]
+)
+def test_a_button_that_begins_a_run_comes_back_after_it_however_it_ended(page, name):
+    """gradio's page runs what comes `then` after an end, and after an error `failure` alone."""
+    (button,) = (b for b in page.blocks.values() if getattr(b, "elem_id", None) == name)
+    (run,) = (fn for fn in page.fns.values() if (button._id, "click") in fn.targets)
+    after = [fn for fn in page.fns.values() if fn.trigger_after == run._id]
+    assert {fn.trigger_only_on_failure for fn in after} == {False, True}
+    assert all(button in fn.outputs and not fn.queue for fn in after)
+
+
 def test_defaults_are_the_checkpoints_own(page):
     synthesis = Synthesis(Settings())
     info = synthesis.info("nano")

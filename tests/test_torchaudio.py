@@ -22,6 +22,7 @@ warnings.filterwarnings("default", module=r"(?!dia_demo|dac|audiotools|torch).*"
 from dia_demo.model.codec import random_codec
 import numpy as np
 codec = random_codec(encoder_dim=2, encoder_rates=[2], decoder_dim=4, decoder_rates=[2])
+assert "torch._dynamo" not in sys.modules, "80 MB and a second, for shapes alone"
 assert codec.decode(codec.encode(np.ones(99, "f"))).size == 100
 import audiotools
 stand_in = audiotools.core.util.torchaudio

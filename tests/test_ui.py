@@ -31,7 +31,7 @@ def test_a_failed_run_keeps_the_earlier_take_and_frees_the_buttons(error):
     updates = list(press_generate(handlers))
     assert all("take" not in update and "wav" not in update for update in updates)
     assert 'data-state="failed"' in updates[-1]["status"]
-    assert updates[-1]["generate"]["interactive"] and not updates[-1]["stop"]["interactive"]
+    assert not updates[-1]["stop"]["interactive"] and handlers.ready()["generate"]["interactive"]
     assert updates[-1]["live"]["done"] and seen["cancel"].is_set()
 
 
@@ -50,7 +50,8 @@ def test_a_place_that_cannot_be_written_is_named_and_the_buttons_come_back(tmp_p
     taken.write_text("not a folder")
     handlers.synthesis.settings = Settings(takes_folder=taken)
     updates = list(press_generate(handlers))
-    assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["generate"]["interactive"]
+    assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["live"]["done"]
+    assert handlers.ready()["generate"]["interactive"]
 
 
 def test_a_run_without_a_sound_is_no_take():
@@ -78,7 +79,7 @@ def test_a_finished_run_hands_over_sixteen_bits_and_says_what_they_are():
             assert soundfile.info(update["take"]).subtype == "PCM_16"
             assert soundfile.info(update["flac"]["value"]).format == "FLAC"
     # In the last update: one behind it could take the player's file away before it is read.
-    assert "take" in update and update["generate"]["interactive"] and update["live"]["done"]
+    assert "take" in update and update["live"]["done"]
     assert not update["stop"]["interactive"] and 'data-state="done"' in update["status"]
     assert update["take_seed"] == FIGURES.seed and "421337" in update["figures"]
     assert "data:image/png;base64," in update["spectrogram"]

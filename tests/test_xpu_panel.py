@@ -191,7 +191,7 @@ def test_a_device_that_fails_mid_take_offers_the_same_take_on_the_cpu(folder, tm
     assert failed["field xpu"]["value"] is False and not failed["field xpu"]["interactive"]
     assert "counts no more" in failed["report"]
     assert not any("take" in update for update in updates)
-    assert updates[-1]["generate"]["interactive"]
+    assert not updates[-1]["stop"]["interactive"]
     # The button presses Generate with that seed and the toggle off.
     again = generate(synthesis, xpu=False, seed=77)
     assert not again[0]["on_cpu"]["visible"]

@@ -54,10 +54,14 @@ function take(answer) {
 }
 
 async function fetchClips(trial) {
+  // Another comparison may be opened while this one's clips are on their way.
+  const onShow = () => Boolean(state && state.trial && state.trial.id === trial.id);
   for (const letter of trial.letters) {
     const answer = await ask({ do: "clip", trial: trial.id, letter });
-    if (!answer || !state.trial || state.trial.id !== trial.id) return;
-    clips[letter] = await decode(answer.wav);
+    if (!answer || !onShow()) return;
+    const clip = await decode(answer.wav);
+    if (!onShow()) return;
+    clips[letter] = clip;
   }
   drawPlayer();
 }

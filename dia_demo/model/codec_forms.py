@@ -33,8 +33,10 @@ FAST_ENOUGH = 20.0
 # A trial is noisy: unless it is clearly slower, the first of FORMS is taken, and bfloat16 where
 # float32 is not fast enough, so that a seed gives the same samples after every start.
 SLOWER_BY = 1.3
-# The trial: multiplications of one call, and calls.
+# The trial: multiplications of one call, as many rows at most as a stream's longest block has, and
+# calls. (A tiny codec would need millions of rows for so much work, and seconds.)
 TRIAL_WORK = 2e8
+TRIAL_MOST_ROWS = 2**14
 TRIAL_REPEATS = 4
 
 log = logging.getLogger(__name__)
@@ -187,7 +189,7 @@ def has_fast_bfloat16() -> bool:
 def _trial(weight_OIK: Tensor, dtype: torch.dtype, form: str) -> float | None:
     """GFLOP/s of the best of a few calls; None where the form does not run or is off."""
     kernel = weight_OIK.shape[-1]
-    rows = max(64, int(TRIAL_WORK / weight_OIK.numel()))
+    rows = min(TRIAL_MOST_ROWS, max(64, int(TRIAL_WORK / weight_OIK.numel())))
     generator = torch.Generator().manual_seed(0)
     x_TI = torch.randn(rows + kernel - 1, weight_OIK.shape[1], generator=generator).to(dtype)
     weight_OIK = weight_OIK.to(dtype)

@@ -94,7 +94,7 @@ def build_dac(kwargs: dict, label: str = "config.json") -> nn.Module:
     if unknown:
         raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
     try:
-        with _without_weight_norm(dac.nn.layers), torch.device("meta"):
+        with _shapes_alone(dac.nn.layers), torch.device("meta"):
             net = dac.DAC(**kwargs)
         strides = [_product(kwargs.get(key)) for key in ("encoder_rates", "decoder_rates")]
     except (TypeError, ValueError, RuntimeError, ZeroDivisionError) as error:
@@ -105,13 +105,18 @@ def build_dac(kwargs: dict, label: str = "config.json") -> nn.Module:
 
 
 @contextmanager
-def _without_weight_norm(layers: types.ModuleType) -> Iterator[None]:
-    """Convolutions as they are after folding. (On meta, norms load 80 MB of torch's compiler.)"""
-    before, layers.weight_norm = layers.weight_norm, lambda convolution: convolution
+def _shapes_alone(layers: types.ModuleType) -> Iterator[None]:
+    """Convolutions as they are after folding, embeddings without values.
+
+    On meta, weight norm and normal draws load torch's compiler: 80 MB and more than a second.
+    """
+    norm, draw = layers.weight_norm, nn.Embedding.reset_parameters
+    layers.weight_norm = lambda convolution: convolution
+    nn.Embedding.reset_parameters = lambda embedding: None
     try:
         yield
     finally:
-        layers.weight_norm = before
+        layers.weight_norm, nn.Embedding.reset_parameters = norm, draw
 
 
 def _dac_arguments() -> set[str]:

@@ -23,6 +23,7 @@ from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.listening import Listening
 from dia_demo.ui.live import LiveAudio
+from dia_demo.ui.over import when_over
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu_panel import XpuHandlers
 
@@ -118,7 +119,7 @@ def wire_run(parts: Parts, handlers: Handlers) -> None:
         parts.fields["seed"],
     ]
     # Named, so that "generate" stays free for the endpoint that programs use.
-    parts.generate.click(
+    run = parts.generate.click(
         handlers.generate,
         parts.inputs,
         outputs,
@@ -126,6 +127,7 @@ def wire_run(parts: Parts, handlers: Handlers) -> None:
         api_name="press_generate",
         api_visibility="private",
     )
+    when_over(run, handlers.ready, None, [parts.generate, parts.stop])
     parts.stop.click(handlers.stop, None, parts.stop, queue=False, api_visibility="private")
 
 

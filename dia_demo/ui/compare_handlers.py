@@ -94,13 +94,12 @@ class CompareHandlers:
 
     def _opened(self, key: str, identity: str) -> Updates:
         comparison = self.comparisons.get(key, identity)
-        missing = not all(trial.made for trial in comparison.plan.trials)
         parts = self.parts
         return {
             parts.kept: gr.update(choices=self._choices(key), value=identity),
             parts.lab: self._room(key, identity),
             parts.setup: gr.update(open=False),
-            parts.resume: gr.update(interactive=missing and not comparison.running),
+            parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
             parts.zip: self._zip(key, identity),
             parts.status: markup.status_card(_status_of(comparison)),
         }
@@ -194,17 +193,32 @@ class CompareHandlers:
             ending = {}
         except Exception as error:
             ending = {parts.status: markup.status_card(_failed(error))}
-        enabled = {
-            parts.make: gr.update(interactive=True),
-            parts.stop: gr.update(interactive=False),
-        }
+        ending |= {parts.stop: gr.update(interactive=False)}
         try:
             opened = self._opened(key, identity)
-            # What the run said of its end stays.
-            del opened[parts.status]
-            yield opened | enabled | ending
+            # What the run said of its end stays, and Go on waits for `ready`.
+            del opened[parts.status], opened[parts.resume]
+            yield opened | ending
         except DiaDemoError:
-            yield enabled | ending
+            yield ending
+
+    def ready(self, key: str, identity: str) -> Updates:
+        """A run is over: the next one may begin."""
+        parts = self.parts
+        return {
+            parts.make: gr.update(interactive=True),
+            parts.stop: gr.update(interactive=False),
+            parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
+        }
+
+    def _may_go_on(self, key: str, identity: str) -> bool:
+        """Whether this comparison is there, misses pairs, and nobody is making them."""
+        try:
+            comparison = self.comparisons.get(key, identity)
+        except DiaDemoError:
+            return False
+        missing = not all(trial.made for trial in comparison.plan.trials)
+        return missing and not comparison.running
 
     def _run(self, key: str, identity: str, cancel) -> Iterator[Updates]:
         shown_at, pairs_made, room = 0.0, -1, {}

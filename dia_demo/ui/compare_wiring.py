@@ -9,6 +9,7 @@ from dia_demo.ui.compare_form import SIDE_FIELDS, VOICE
 from dia_demo.ui.compare_handlers import CompareHandlers
 from dia_demo.ui.compare_tab import CompareParts
 from dia_demo.ui.generate_tab import Parts
+from dia_demo.ui.over import when_over
 
 _QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 _SLOW = {"show_progress": "hidden", "api_visibility": "private"}
@@ -58,8 +59,12 @@ def _wire_making(parts, generate: Parts, handlers: CompareHandlers, person) -> N
         parts.zip,
     ]
     voice = [generate.fields[name] for name in VOICE]
-    parts.make.click(handlers.make, [person, *parts.inputs, *voice], outputs, **_SLOW)
-    parts.resume.click(handlers.resume, [person, parts.kept], outputs, **_SLOW)
+    for run in (
+        parts.make.click(handlers.make, [person, *parts.inputs, *voice], outputs, **_SLOW),
+        parts.resume.click(handlers.resume, [person, parts.kept], outputs, **_SLOW),
+    ):
+        buttons = [parts.make, parts.stop, parts.resume]
+        when_over(run, handlers.ready, [person, parts.kept], buttons)
     parts.stop.click(handlers.stop, None, parts.stop, **_QUIET)
 
 

@@ -65,12 +65,18 @@ class Handlers:
                 live.done = True
 
     def _over(self, live: LiveRun) -> Updates:
-        """The page is free for the next run."""
+        """The run has ended: nothing more is heard, and there is nothing to stop."""
         live.done = True
+        return {
+            self.parts.stop: gr.update(interactive=False),
+            self.parts.live: live.state(),
+        }
+
+    def ready(self) -> Updates:
+        """The page is free for the next run."""
         return {
             self.parts.generate: gr.update(interactive=True),
             self.parts.stop: gr.update(interactive=False),
-            self.parts.live: live.state(),
         }
 
     def _run(

@@ -19,6 +19,7 @@ from dia_demo.services.bench.report import Report
 from dia_demo.services.catalogue import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import machine_markup, markup, present
+from dia_demo.ui.over import when_over
 from dia_demo.ui.present import Status
 from dia_demo.ui.sessions import Sessions
 
@@ -105,9 +106,12 @@ class MachineHandlers:
                 said = present.explain(error)
                 failed = Status("failed", "Not measured", said, 0.0, f"Failed: {said}")
                 yield {panel.status: markup.status_card(failed)}
-        yield {
-            panel.measure: gr.update(interactive=True),
-            panel.stop: gr.update(interactive=False),
+
+    def ready(self) -> dict:
+        """The next benchmark may be run."""
+        return {
+            self.panel.measure: gr.update(interactive=True),
+            self.panel.stop: gr.update(interactive=False),
         }
 
     def plan(self, what: str, model: str) -> Plan:
@@ -170,5 +174,6 @@ def wire(panel: Panel, model: gr.Dropdown, handlers: MachineHandlers) -> None:
     """Measure and Stop. model: the one chosen under Generate."""
     outputs = [panel.measure, panel.stop, panel.status, panel.report]
     private = {"api_visibility": "private", "show_progress": "hidden"}
-    panel.measure.click(handlers.measure, [panel.what, model], outputs, **private)
+    run = panel.measure.click(handlers.measure, [panel.what, model], outputs, **private)
+    when_over(run, handlers.ready, None, [panel.measure, panel.stop])
     panel.stop.click(handlers.stop, None, panel.stop, queue=False, **private)

@@ -18,6 +18,7 @@ from dia_demo.engine.selfcheck.report import STAGES, Report, StageReport
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import present
+from dia_demo.ui.over import when_over
 from dia_demo.ui.sessions import Sessions
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -27,6 +28,12 @@ WHY = (
     "raised, so this one must prove its numbers on your card first."
 )
 README = ASSETS.parent / "README.md"
+# The offer comes with the failure, a moment before Generate takes clicks again.
+PRESS_GENERATE = """() => {
+  const button = document.querySelector("#generate");
+  const press = () => (button.disabled ? setTimeout(press, 50) : button.click());
+  press();
+}"""
 WORDS = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "not run"}
 
 
@@ -215,11 +222,10 @@ def wire(
     outputs = [panel.toggle, panel.check, panel.stop, panel.save, panel.report]
     page.unload(handlers.closed)
     private = {"api_visibility": "private", "show_progress": "hidden"}
-    checked = panel.check.click(handlers.check, chosen, outputs, **private)
-    # Only then: the page lets go of a click that comes before the run it follows is over.
-    checked.then(handlers.ready, None, [panel.check, panel.stop], queue=False, **private)
+    run = panel.check.click(handlers.check, chosen, outputs, **private)
+    when_over(run, handlers.ready, None, [panel.check, panel.stop])
     panel.stop.click(handlers.stop, None, panel.stop, queue=False, **private)
     # The failure has turned the toggle off and kept the seed, so Generate makes the same take.
     on_cpu.click(lambda: gr.update(visible=False), None, on_cpu, queue=False, **private).then(
-        None, None, None, js="() => { document.querySelector('#generate').click(); }"
+        None, None, None, js=PRESS_GENERATE
     )
