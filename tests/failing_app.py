@@ -21,11 +21,11 @@ def main() -> None:
     fault = Path(os.environ["FAULT"])
     sound = Batch._fail_where_not_finite
 
-    def faulty(batch, cond, uncond) -> None:
-        if len(batch._rows) > 1 and batch._rows[1].steps >= AT_STEP and fault.exists():
+    def faulty(batch, logits_BCV) -> None:
+        if len(batch._rows) > 1 and batch._rows[-1].steps >= AT_STEP and fault.exists():
             fault.unlink()
-            cond[1, 0, 0] = float("nan")
-        sound(batch, cond, uncond)
+            logits_BCV[-1, 0, 0] = float("nan")
+        sound(batch, logits_BCV)
 
     Batch._fail_where_not_finite = faulty
     settings = Settings.from_env()
