@@ -247,9 +247,7 @@ def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit):
     assert "Place 1 in the queue" in wait_state(second, "waiting")
     press(first, "Stop")
     wait_state(first, "stopped")
-    wait_state(second, "running")
-    press(second, "Stop")
-    wait_state(second, "stopped")
+    wait_state(second, *OVER)
 
 
 def test_a_closed_tab_gives_its_place_away(visit):
@@ -261,9 +259,7 @@ def test_a_closed_tab_gives_its_place_away(visit):
     press(second, "Generate")
     wait_state(second, "waiting")
     first.close()
-    wait_state(second, "running")
-    press(second, "Stop")
-    wait_state(second, "stopped")
+    wait_state(second, *OVER)
 
 
 def test_keyboard_alone_is_enough(visit):
