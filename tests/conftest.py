@@ -122,8 +122,18 @@ def chromium():
         launched.close()
 
 
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
 @pytest.fixture
-def visit(chromium, home):
+def visit(chromium, home, request):
     """Opens a window of its own (nothing remembered) and, after the test, holds it to account."""
     watches = []
 
@@ -133,6 +143,9 @@ def visit(chromium, home):
         return watches[-1]
 
     yield open_window
+    if request.node.stash[FAILED]:
+        for page in (page for watch in watches for page in watch.context.pages):
+            print(f"What the page said:\n{page.locator('body').inner_text()}\n")
     for watch in watches:
         watch.context.close()
         assert watch.outside == [], "the page asked for something outside this machine"

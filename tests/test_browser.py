@@ -25,6 +25,7 @@ SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
     f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)
 )
+LONGEST = 1536  # Tokens, of which LONG takes all: long enough to be seen running, and stopped.
 OVER = ("done", "cut")
 
 
@@ -101,7 +102,7 @@ def wait_progress(page) -> str:
 
 def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit):
     page = visit().open()
-    write_script(page, LONG)
+    write_script(page, LONG, LONGEST)
     press(page, "Generate")
     listen = page.get_by_role("button", name="Listen so far")
     page.wait_for_function("!document.querySelector('#live button').disabled")
@@ -122,7 +123,7 @@ def test_a_press_counts_from_the_moment_the_button_is_back(visit):
 
 def test_stop_keeps_what_was_made_and_the_app_goes_on(visit):
     page = visit().open()
-    write_script(page, LONG)
+    write_script(page, LONG, LONGEST)
     with playing(page) as sound:
         press(page, "Generate")
         wait_progress(page)
@@ -240,7 +241,7 @@ def test_a_model_brings_its_own_defaults(visit):
 def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit):
     first, second = visit().open(), visit().open()
     for page in (first, second):
-        write_script(page, LONG)
+        write_script(page, LONG, LONGEST)
     press(first, "Generate")
     wait_state(first, "loading", "running")
     press(second, "Generate")
@@ -253,7 +254,7 @@ def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit):
 def test_a_closed_tab_gives_its_place_away(visit):
     first, second = visit().open(), visit().open()
     for page in (first, second):
-        write_script(page, LONG)
+        write_script(page, LONG, LONGEST)
     press(first, "Generate")
     wait_state(first, "running")
     press(second, "Generate")
@@ -269,7 +270,7 @@ def test_keyboard_alone_is_enough(visit):
     page.keyboard.press("Control+Enter")
     wait_state(page, "running", *OVER)
     wait_state(page, "stopped", *OVER)
-    write_script(page, LONG)  # Long enough to be stopped.
+    write_script(page, LONG, LONGEST)
     tab_to(page, "#generate")
     page.keyboard.press("Enter")
     page.wait_for_function("!document.querySelector('#stop').disabled")
