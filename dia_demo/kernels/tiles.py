@@ -26,7 +26,7 @@ HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
 # cache behind the nearest. Found by trial (Zen 5).
 AHEAD, FAR_AHEAD = 3072, {INT8: 0, INT4: 8192}
 # Vectors of a block that are summed at once: with those of four rows they fit the registers.
-AT_ONCE = 4
+AT_ONCE = {INT8: 2, INT4: 4}
 
 
 def few_rows(emit: Emitter, rows: ir.Value, *lines: tuple[ir.Value, ir.Value]) -> Iterator[tuple]:
@@ -93,10 +93,10 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
 
     def tile(emit, count, weights, x, x_stride, scales, offsets, groups, out, out_stride):
         builder = emit.builder
-        vectors = BLOCK // emit.lanes
+        vectors, at_once = BLOCK // emit.lanes, AT_ONCE[kind_is]
         sums = emit.variables(count, vectors, emit.floats)
         emit.fill(sums, emit.zeros())
-        whole = emit.variables(count, AT_ONCE, emit.ints)
+        whole = emit.variables(count, at_once, emit.ints)
         small_stride = builder.mul(groups, I64(4))
         with cgutils.for_range(builder, groups) as loop:
             place = emit.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[kind_is])))
@@ -107,19 +107,19 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
             small = builder.mul(loop.index, I64(4))
             for line in range(0, HEAD_BYTES[kind_is], 64):
                 _ask_ahead(emit, kind_is, emit.at(place, line))
-            for first in range(0, vectors, AT_ONCE):
+            for first in range(0, vectors, at_once):
                 for row in range(count):
                     where = emit.at(emit.row(offsets, small_stride, row), small)
                     start = builder.mul(
                         emit.broadcast(where, I32), emit.number(-ZERO_POINT[kind_is])
                     )
-                    for v in range(AT_ONCE):
+                    for v in range(at_once):
                         builder.store(start, whole[row][v])
                 _dot_group(emit, kind_is, place, first, lines, whole)
                 for row in range(count):
                     where = emit.at(emit.row(scales, small_stride, row), small)
                     scale = emit.broadcast(where, F32)
-                    for v in range(AT_ONCE):
+                    for v in range(at_once):
                         factor = scale
                         if kind_is == INT4:
                             lane = 2 * emit.lanes * (first + v)
