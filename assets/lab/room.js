@@ -76,12 +76,14 @@ async function vote(answer) {
   if (!ready()) return say(`Listen to each clip for ${state.trial.needed.toFixed(1)} s first.`);
   busy = true;
   stop();
+  const asked = open.id; // Another comparison may be opened before the answer comes.
   const strength = page(".lab-strength input:checked");
   const found = await ask({
     do: "vote", trial: state.trial.id, vote: answer, heard,
     strength: strength ? Number(strength.value) : null, note: page(".lab-note").value,
   });
   busy = false;
+  if (open.id !== asked) return;
   if (!found) return drawPlayer();
   take(found);
   say(found.trial ? "Counted. The next pair:" : "Counted.");
@@ -101,8 +103,9 @@ async function reveal(button) {
     button.addEventListener("blur", reset, { once: true });
     return;
   }
+  const asked = open.id;
   const found = await ask({ do: "reveal" });
-  if (!found) return;
+  if (!found || open.id !== asked) return;
   take(found);
   trigger("click", { done: true });
 }
