@@ -150,6 +150,10 @@ def _windows_peak_bytes() -> int:
         ]
 
     counters = Counters(cb=ctypes.sizeof(Counters))
-    process = ctypes.windll.kernel32.GetCurrentProcess()
-    ctypes.windll.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.cb)
+    current = ctypes.windll.kernel32.GetCurrentProcess
+    ask = ctypes.windll.psapi.GetProcessMemoryInfo
+    # Untold, ctypes would cut a handle to 32 bits.
+    current.restype = wintypes.HANDLE
+    ask.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD]
+    ask(current(), ctypes.byref(counters), counters.cb)
     return counters.PeakWorkingSetSize
