@@ -137,9 +137,9 @@ def visit(chromium, home, request):
     """Opens a window of its own (nothing remembered) and, after the test, holds it to account."""
     watches = []
 
-    def open_window(size=browser.DESKTOP, scheme="light") -> browser.Watch:
+    def open_window(size=browser.DESKTOP, scheme="light", at=home) -> browser.Watch:
         context = chromium.new_context(viewport=size, color_scheme=scheme, accept_downloads=True)
-        watches.append(browser.Watch(context, home))
+        watches.append(browser.Watch(context, at))
         return watches[-1]
 
     yield open_window

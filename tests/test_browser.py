@@ -13,7 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from browser import DESKTOP, PHONE, ROOT, figure, press, press_twice, wait_state, write_script
+from browser import (
+    DESKTOP,
+    PHONE,
+    ROOT,
+    figure,
+    press,
+    press_twice,
+    running_app,
+    wait_state,
+    write_script,
+)
 from PIL import Image
 
 from dia_demo import audio
@@ -27,6 +37,14 @@ LONG = " ".join(
 )
 LONGEST = 1536  # Tokens, of which LONG takes all: long enough to be seen running, and stopped.
 OVER = ("done", "cut")
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """The app with a decoder that takes its time, for takes that are stopped."""
+    folder, given = tmp_path_factory.mktemp("patient"), {"PYTHONPATH": str(ROOT)}
+    with running_app(folder, script="tests/patient_app.py", **given) as url:
+        yield url
 
 
 def read_sound(data: bytes) -> tuple[np.ndarray, int]:
@@ -100,8 +118,8 @@ def wait_progress(page) -> str:
     return page.locator("#status .status-line").inner_text()
 
 
-def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit):
-    page = visit().open()
+def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit, patient):
+    page = visit(at=patient).open()
     write_script(page, LONG, LONGEST)
     press(page, "Generate")
     listen = page.get_by_role("button", name="Listen so far")
@@ -121,8 +139,8 @@ def test_a_press_counts_from_the_moment_the_button_is_back(visit):
     wait_state(page, *OVER)
 
 
-def test_stop_keeps_what_was_made_and_the_app_goes_on(visit):
-    page = visit().open()
+def test_stop_keeps_what_was_made_and_the_app_goes_on(visit, patient):
+    page = visit(at=patient).open()
     write_script(page, LONG, LONGEST)
     with playing(page) as sound:
         press(page, "Generate")
@@ -238,8 +256,8 @@ def test_a_model_brings_its_own_defaults(visit):
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
 
 
-def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit):
-    first, second = visit().open(), visit().open()
+def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit, patient):
+    first, second = visit(at=patient).open(), visit(at=patient).open()
     for page in (first, second):
         write_script(page, LONG, LONGEST)
     press(first, "Generate")
@@ -248,11 +266,13 @@ def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit):
     assert "Place 1 in the queue" in wait_state(second, "waiting")
     press(first, "Stop")
     wait_state(first, "stopped")
-    wait_state(second, *OVER)
+    wait_state(second, "running")
+    press(second, "Stop")
+    wait_state(second, "stopped")
 
 
-def test_a_closed_tab_gives_its_place_away(visit):
-    first, second = visit().open(), visit().open()
+def test_a_closed_tab_gives_its_place_away(visit, patient):
+    first, second = visit(at=patient).open(), visit(at=patient).open()
     for page in (first, second):
         write_script(page, LONG, LONGEST)
     press(first, "Generate")
@@ -260,11 +280,13 @@ def test_a_closed_tab_gives_its_place_away(visit):
     press(second, "Generate")
     wait_state(second, "waiting")
     first.close()
-    wait_state(second, *OVER)
+    wait_state(second, "running")
+    press(second, "Stop")
+    wait_state(second, "stopped")
 
 
-def test_keyboard_alone_is_enough(visit):
-    page = visit().open()
+def test_keyboard_alone_is_enough(visit, patient):
+    page = visit(at=patient).open()
     write_script(page, SHORT, max_tokens=300)
     tab_to(page, "#script textarea")
     page.keyboard.press("Control+Enter")
