@@ -6,28 +6,51 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, config
 
+from dia_demo.kernels.formats import BFLOAT16, FLOAT32
+
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
 # 1.5 * 2^23: a float32 added to it, rounded to nearest even, is what its lowest bits have grown by.
 WHOLE_BITS, WHOLE_BITS_AS_INT = 12582912.0, 0x4B400000
 NEAREST_CACHE, NEXT_CACHE = 3, 2  # LLVM's localities of a prefetch
 
 
-def dot_lanes() -> int:
-    """int32 lanes of this processor's byte dot product (vpdpbusd): 16, 8 or, without it, 0.
+class BFloat(ir.Type):
+    """LLVM's bfloat, which llvmlite has no name for: only what dot products are given has it."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloat)
+
+    def __hash__(self) -> int:
+        return hash(BFloat)
+
+
+def dot_lanes(kind: int) -> int:
+    """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd) or of two
+    bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
 
     Where numba is told to compile for another processor (NUMBA_CPU_NAME), that one's.
     """
+    has = _features()
+    if kind == FLOAT32 or not has:
+        return 0
+    if kind == BFLOAT16:
+        return 16 if has.get("avx512bf16") else 0
+    if has.get("avx512vnni") and has.get("avx512vl"):
+        return 16
+    return 8 if has.get("avxvnni") else 0
+
+
+def _features() -> dict[str, bool]:
     if config.CPU_NAME:
         named = (config.CPU_FEATURES or "").split(",")
-        features = {name[1:]: name[:1] == "+" for name in named}
-    else:
-        try:
-            features = llvm.get_host_cpu_features()
-        except RuntimeError:  # A processor that LLVM does not know.
-            return 0
-    if features.get("avx512vnni") and features.get("avx512vl"):
-        return 16
-    return 8 if features.get("avxvnni") else 0
+        return {name[1:]: name[:1] == "+" for name in named}
+    try:
+        return llvm.get_host_cpu_features()
+    except RuntimeError:  # A processor that LLVM does not know.
+        return {}
 
 
 class Emitter:
@@ -90,11 +113,20 @@ class Emitter:
     def floats_at(self, address: ir.Value) -> ir.Value:
         return self.load(address, self.floats)
 
+    def as_floats(self, ints: ir.Value) -> ir.Value:
+        return self.builder.bitcast(ints, self.floats)
+
+    def both_halves(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The lower and the upper bfloat16 of every int32 lane, as float32."""
+        lower = self.builder.shl(pairs, self.number(16))
+        upper = self.builder.and_(pairs, self.number(-0x10000))
+        return self.as_floats(lower), self.as_floats(upper)
+
     def bfloats_at(self, address: ir.Value) -> ir.Value:
         """bfloat16 in memory as float32: the upper half of its bits."""
         halves = self.load(address, ir.VectorType(I16, self.lanes), align=2)
         wide = self.builder.shl(self.builder.zext(halves, self.ints), self.number(16))
-        return self.builder.bitcast(wide, self.floats)
+        return self.as_floats(wide)
 
     def to_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.sitofp(ints, self.floats)
@@ -113,6 +145,13 @@ class Emitter:
         """sums + the products of four unsigned with four signed bytes, in every int32 lane."""
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
         return self.call(name, self.ints, sums, unsigned, signed)
+
+    def dot_pairs(self, sums: ir.Value, pairs: ir.Value, others: ir.Value) -> ir.Value:
+        """float sums + the products of the two bfloat16 in every int32 lane."""
+        name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * self.lanes}"
+        halves = ir.VectorType(BFloat(), 2 * self.lanes)
+        given = [self.builder.bitcast(one, halves) for one in (pairs, others)]
+        return self.call(name, self.floats, sums, *given)
 
     def variables(self, rows: int, vectors: int, kind: ir.Type) -> list[list[ir.Value]]:
         """[rows][vectors] variables, which LLVM keeps in registers where they fit."""

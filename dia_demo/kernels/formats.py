@@ -4,7 +4,8 @@ A linear [N, K] is cut into blocks of BLOCK outputs, each read from front to bac
 outputs lie side by side, so that a vector's lanes are outputs and nothing is added across lanes.
 The order in memory is the same on every processor:
 
-    FLOAT32, BFLOAT16   [K][BLOCK]
+    FLOAT32             [K][BLOCK]
+    BFLOAT16            [K / 2][BLOCK][2]; where K is odd, the last of the pairs end with a zero
     INT8                [K / 4][BLOCK][4] bytes, each 128 more than the weight; BLOCK float32 scales
     INT4                for every GROUP inputs: BLOCK bfloat16 scales, then [GROUP / 8][BLOCK][4]
                         bytes: the low half is 8 more than a weight of the first four of eight
@@ -32,6 +33,6 @@ def block_bytes(kind: int, inputs: int) -> int:
     if kind == FLOAT32:
         return 4 * BLOCK * inputs
     if kind == BFLOAT16:
-        return 2 * BLOCK * inputs
+        return 2 * BLOCK * (inputs + inputs % 2)
     groups = (inputs + GROUP - 1) // GROUP
     return groups * INT8_GROUP + 4 * BLOCK if kind == INT8 else groups * INT4_GROUP

@@ -9,11 +9,14 @@ member computes for itself rather than wait.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 from numba import carray
 
 from dia_demo.kernels.attention import attend_self, attend_text
-from dia_demo.kernels.formats import INT8
+from dia_demo.kernels.formats import FLOAT32
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.linear import padded, project, shrink
 from dia_demo.kernels.scalars import exp, floats_at, halves_at, longs_at, meet, to_float
@@ -24,9 +27,9 @@ FRAME = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "team barrier let_others use_dot slots "  # who computes, and how
+            "team barrier let_others slots "  # who computes, and how
             "width heads groups head_dim cross_heads cross_groups cross_dim "
-            "channels vocabulary half_cache half_embeddings "
+            "channels vocabulary "
             "embeddings cos sin "  # tables
             "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
             "x x_stride wide wide_stride mixed mixed_stride "
@@ -77,7 +80,7 @@ def _add(table, row, out):
 
 
 @inlined
-def _embed(frame, me):
+def _embed(frame, me, half):
     """x = the sum of the codes' embeddings, for this member's part of the slots' widths."""
     width, count = frame.width, frame.channels
     codes = carray(longs_at(frame.codes), (frame.slots, count))
@@ -88,7 +91,7 @@ def _embed(frame, me):
             x[i] = np.float32(0)
         for channel in range(count):
             row = channel * frame.vocabulary + codes[slot, channel]
-            if frame.half_embeddings:
+            if half:
                 _add(carray(halves_at(frame.embeddings), shape), row, x)
             else:
                 _add(carray(floats_at(frame.embeddings), shape), row, x)
@@ -115,22 +118,21 @@ def _prepare(frame, part, own):
 
 
 @inlined
-def _linear(frame, me, part, claims):
+def _linear(frame, me, part, claims, precision, use_dot):
     """This member's blocks of one linear."""
     own, stride = frame.scratch + me * frame.scratch_size, 4 * padded(part.inputs)
     _prepare(frame, part, own)
     small = own + stride * frame.slots
-    use_dot = frame.use_dot and part.kind >= INT8
     if use_dot:
-        shrink(own, stride, part.inputs, frame.slots, small)
+        shrink(precision, own, stride, part.inputs, frame.slots, small)
     project(
-        part.kind, use_dot, part.weights, part.outputs, part.inputs, own, stride, small,
+        precision, use_dot, part.kind, part.weights, part.outputs, part.inputs, own, stride, small,
         frame.slots, part.out, part.out_stride, part.fresh, me, frame.team, claims,
     )  # fmt: skip
 
 
 @inlined
-def _attention(frame, me, caches):
+def _attention(frame, me, caches, half):
     """Self-attention of this member's (slot, key/value head) pairs; wide to mixed."""
     K, heads, groups = frame.head_dim, frame.heads, frame.groups
     positions = carray(longs_at(frame.positions), frame.slots)
@@ -146,7 +148,7 @@ def _attention(frame, me, caches):
         sin = carray(floats_at(frame.sin + 4 * K * place), K)
         scratch = carray(floats_at(own), K + place + 1)
         start, shape = group * capacities[slot] * K, (place + 1, K)
-        if frame.half_cache:
+        if half:
             keys = carray(halves_at(cache.keys + 2 * start), shape)
             values = carray(halves_at(cache.values + 2 * start), shape)
             attend_self(line, group, heads, keys, values, cos, sin, scratch, out)
@@ -157,7 +159,7 @@ def _attention(frame, me, caches):
 
 
 @inlined
-def _text_attention(frame, me, caches):
+def _text_attention(frame, me, caches, half):
     """Cross-attention of this member's (slot, key/value head) pairs; wide to mixed."""
     K, heads, groups = frame.cross_dim, frame.cross_heads, frame.cross_groups
     lengths = carray(longs_at(frame.text_lengths), frame.slots)
@@ -170,7 +172,7 @@ def _text_attention(frame, me, caches):
         line = carray(floats_at(frame.wide + slot * frame.wide_stride), (heads, K))
         out = carray(floats_at(frame.mixed + slot * frame.mixed_stride), (heads, K))
         scores = carray(floats_at(own), lengths[slot])
-        if frame.half_cache:
+        if half:
             keys = carray(halves_at(cache.text_keys + 2 * start), shape)
             values = carray(halves_at(cache.text_values + 2 * start), shape)
             attend_text(line, group, groups, keys, values, scores, out)
@@ -180,22 +182,35 @@ def _text_attention(frame, me, caches):
             attend_text(line, group, groups, keys32, values32, scores, out)
 
 
-@compiled()
-def run_parts(me, frames, parts, caches):
-    """Member `me`'s share of a step's parts, one after another; all meet after each.
+@cache
+def step_function(precision: int, use_dot: bool) -> Callable:
+    """The function that every member of a team calls for a step, compiled at its first call.
 
-    frames: one FRAME, its claims all 0; parts: PART [parts]; caches: CACHE [layers, slots]. Every
-    slot's keys and values grow by one position.
+    precision: the format of the decoder's linears (int4's logits may be INT8), which float32 caches
+    and embeddings go with where it is FLOAT32, bfloat16 ones else; use_dot: the route of its
+    products (tiles.py). Both are constants of the function: what a decoder does not need is not
+    compiled for it, which is most of a first start.
     """
-    frame = frames[0]
-    for index in range(len(parts)):
-        part = parts[index]
-        if part.what == EMBED:
-            _embed(frame, me)
-        elif part.what == LINEAR:
-            _linear(frame, me, part, frame.claims + 8 * index)
-        elif part.what == SELF_ATTENTION:
-            _attention(frame, me, caches[part.layer])
-        else:
-            _text_attention(frame, me, caches[part.layer])
-        meet(frame.barrier, frame.team, frame.let_others)
+    half = precision != FLOAT32
+
+    @compiled()
+    def run_parts(me, frames, parts, caches):
+        """Member `me`'s share of a step's parts, one after another; all meet after each.
+
+        frames: one FRAME, its claims all 0; parts: PART [parts]; caches: CACHE [layers, slots].
+        Every slot's keys and values grow by one position.
+        """
+        frame = frames[0]
+        for index in range(len(parts)):
+            part = parts[index]
+            if part.what == EMBED:
+                _embed(frame, me, half)
+            elif part.what == LINEAR:
+                _linear(frame, me, part, frame.claims + 8 * index, precision, use_dot)
+            elif part.what == SELF_ATTENTION:
+                _attention(frame, me, caches[part.layer], half)
+            else:
+                _text_attention(frame, me, caches[part.layer], half)
+            meet(frame.barrier, frame.team, frame.let_others)
+
+    return run_parts

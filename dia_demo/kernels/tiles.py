@@ -1,9 +1,9 @@
 """Products of one block of weights (formats.py) with a few rows of activations.
 
-The integer formats have two routes. DOT multiplies bytes with bytes and adds them four at a time,
-where the processor can (emit.dot_lanes); it needs activations that `quantise` has turned to int8,
-with one scale for every GROUP of them, so that an outlier spoils its own group alone. FLOAT
-multiplies in float32 and runs everywhere.
+All but FLOAT32 have two routes. DOT adds the products of four bytes, or of two bfloat16, at a time,
+where the processor can (emit.dot_lanes). For bytes it needs activations that `quantise` has turned
+to int8, with one scale for every GROUP of them, so that an outlier spoils its own group alone.
+FLOAT multiplies in float32 and runs everywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dia_demo.kernels.emit import BYTE, F32, I32, I64, NEXT_CACHE, Emitter, dot_lanes
-from dia_demo.kernels.formats import BFLOAT16, BLOCK, GROUP, INT4, INT4_GROUP, INT8, INT8_GROUP
+from dia_demo.kernels.formats import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT4_GROUP, INT8, INT8_GROUP
 
 ZERO_POINT = {INT8: 128, INT4: 8}
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
@@ -24,9 +24,10 @@ HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
 # How far ahead weights are asked for: the processor's own guess comes too late where every line
 # meets several rows. INT4, which computes longest on a line, asks for them once before, into the
 # cache behind the nearest. Found by trial (Zen 5).
-AHEAD, FAR_AHEAD = 3072, {INT8: 0, INT4: 8192}
-# Vectors of a block that are summed at once: with those of four rows they fit the registers.
-AT_ONCE = {INT8: 2, INT4: 4}
+AHEAD = {FLOAT32: 3072, BFLOAT16: 8192, INT8: 4096, INT4: 3072}
+FAR_AHEAD = {INT8: 0, INT4: 8192}
+# Vectors of a block that byte products are summed for at once.
+AT_ONCE = 4
 
 
 def few_rows(emit: Emitter, rows: ir.Value, *lines: tuple[ir.Value, ir.Value]) -> Iterator[tuple]:
@@ -45,41 +46,62 @@ def few_rows(emit: Emitter, rows: ir.Value, *lines: tuple[ir.Value, ir.Value]) -
 
 
 @intrinsic(prefer_literal=True)
-def dense_block(context, kind, weights, x, x_stride, inputs, rows, out, out_stride):
+def dense_block(context, kind, use_dot, weights, x, x_stride, inputs, rows, out, out_stride):
     """out [rows, BLOCK] += x [rows, inputs] @ weights [inputs, BLOCK], all summed in float32.
 
-    kind (FLOAT32, BFLOAT16) is a constant; x and out float32; strides in bytes.
+    kind (FLOAT32, BFLOAT16) and use_dot are constants. x is float32, and by the route DOT bfloat16;
+    where inputs are odd, zero follows its BFLOAT16 rows. out float32; strides in bytes.
     """
-    is_half = kind.literal_value == BFLOAT16
-    size = 2 if is_half else 4
+    kind_is, is_dot = kind.literal_value, use_dot.literal_value
+    per_lane = 2 if kind_is == BFLOAT16 else 1
 
     def tile(emit, count, weights, x, x_stride, inputs, out, out_stride):
         builder = emit.builder
-        sums = emit.variables(count, BLOCK // emit.lanes, emit.floats)
+        vectors = BLOCK // emit.lanes
+        sums = emit.variables(count, vectors, emit.floats)
         emit.fill(sums, emit.zeros())
         lines = [emit.row(x, x_stride, row) for row in range(count)]
-        read = emit.bfloats_at if is_half else emit.floats_at
-        with cgutils.for_range(builder, inputs) as loop:
-            place = emit.at(weights, builder.mul(loop.index, I64(BLOCK * size)))
-            offset = builder.mul(loop.index, I64(4))
-            given = [emit.broadcast(emit.at(line, offset), F32) for line in lines]
-            for line in range(0, BLOCK * size, 64):
-                emit.prefetch(emit.at(place, AHEAD + line))
-            for v in range(BLOCK // emit.lanes):
-                weight = read(emit.at(place, emit.lanes * size * v))
+        steps = builder.udiv(builder.add(inputs, I64(per_lane - 1)), I64(per_lane))
+        with cgutils.for_range(builder, steps) as loop:
+            place = emit.at(weights, builder.mul(loop.index, I64(4 * BLOCK)))
+            offset = builder.mul(loop.index, I64(4 if is_dot else 4 * per_lane))
+            given = [_given(emit, is_dot, per_lane, emit.at(line, offset)) for line in lines]
+            for line in range(0, 4 * BLOCK, 64):
+                emit.prefetch(emit.at(place, AHEAD[kind_is] + line))
+            for v in range(vectors):
+                weight = emit.load(emit.at(place, 4 * emit.lanes * v), emit.ints)
                 for row in range(count):
-                    total = emit.fma(weight, given[row], builder.load(sums[row][v]))
+                    total = _add_lane(emit, is_dot, weight, given[row], builder.load(sums[row][v]))
                     builder.store(total, sums[row][v])
         emit.add_out(sums, out, out_stride)
 
     def generate(context, builder, _signature, arguments):
-        _, weights, x, x_stride, inputs, rows, out, out_stride = arguments
+        _, _, weights, x, x_stride, inputs, rows, out, out_stride = arguments
         emit = Emitter(builder)
         for count, here, there in few_rows(emit, rows, (x, x_stride), (out, out_stride)):
             tile(emit, count, weights, here, x_stride, inputs, there, out_stride)
         return context.get_dummy_value()
 
-    return types.void(kind, *[types.int64] * 7), generate
+    if is_dot and not dot_lanes(kind_is):
+        return None
+    return types.void(kind, use_dot, *[types.int64] * 7), generate
+
+
+def _given(emit: Emitter, is_dot: bool, per_lane: int, address: ir.Value) -> list[ir.Value]:
+    """What a row has for one lane of weights, in all lanes."""
+    if is_dot:
+        return [emit.broadcast(address, I32)]
+    return [emit.broadcast(emit.at(address, 4 * i), F32) for i in range(per_lane)]
+
+
+def _add_lane(emit: Emitter, is_dot: bool, weight: ir.Value, given: list, total: ir.Value):
+    """total + the weights in each lane of 32 bits, one float32 or two bfloat16, times `given`."""
+    if is_dot:
+        return emit.dot_pairs(total, weight, given[0])
+    if len(given) == 1:
+        return emit.fma(emit.as_floats(weight), given[0], total)
+    first, second = emit.both_halves(weight)
+    return emit.fma(second, given[1], emit.fma(first, given[0], total))
 
 
 @intrinsic(prefer_literal=True)
@@ -93,7 +115,7 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
 
     def tile(emit, count, weights, x, x_stride, scales, offsets, groups, out, out_stride):
         builder = emit.builder
-        vectors, at_once = BLOCK // emit.lanes, AT_ONCE[kind_is]
+        vectors, at_once = BLOCK // emit.lanes, min(AT_ONCE, BLOCK // emit.lanes)
         sums = emit.variables(count, vectors, emit.floats)
         emit.fill(sums, emit.zeros())
         whole = emit.variables(count, at_once, emit.ints)
@@ -133,20 +155,20 @@ def dot_block(context, kind, weights, x, x_stride, scales, offsets, groups, rows
 
     def generate(context, builder, _signature, arguments):
         _, weights, x, x_stride, scales, offsets, groups, rows, out, out_stride = arguments
-        emit = Emitter(builder, dot_lanes())
+        emit = Emitter(builder, dot_lanes(kind_is))
         small_stride = builder.mul(groups, I64(4))
         lines = (x, x_stride), (out, out_stride), (scales, small_stride), (offsets, small_stride)
         for count, here, there, *small in few_rows(emit, rows, *lines):
             tile(emit, count, weights, here, x_stride, *small, groups, there, out_stride)
         return context.get_dummy_value()
 
-    if not dot_lanes():
+    if not dot_lanes(kind_is):
         return None
     return types.void(kind, *[types.int64] * 9), generate
 
 
 def _ask_ahead(emit: Emitter, kind: int, place: ir.Value) -> None:
-    emit.prefetch(emit.at(place, AHEAD))
+    emit.prefetch(emit.at(place, AHEAD[kind]))
     if FAR_AHEAD[kind]:
         emit.prefetch(emit.at(place, FAR_AHEAD[kind]), NEXT_CACHE)
 

@@ -78,19 +78,23 @@ class BlockLinear(nn.Module):
         return joined.reshape(*x.shape[:-1], self.outputs)
 
 
-def _pack_dense(dtype: torch.dtype):
+def _pack_dense(dtype: torch.dtype, together: int):
+    """together: how many inputs of an output lie side by side."""
+
     def pack(weight_NK: Tensor) -> Tensor:
-        N, K = weight_NK.shape
-        ordered = weight_NK.to(dtype).view(N // BLOCK, BLOCK, K).transpose(1, 2).contiguous()
-        return ordered.view(N // BLOCK, -1).view(torch.uint8)
+        weight_NK = nn.functional.pad(weight_NK.to(dtype), (0, -weight_NK.shape[1] % together))
+        ordered = weight_NK.view(len(weight_NK) // BLOCK, BLOCK, -1, together).transpose(1, 2)
+        return ordered.reshape(len(ordered), -1).view(torch.uint8)
 
     return pack
 
 
-def _unpack_dense(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
-    size = blocks.shape[1] // (BLOCK * inputs)
-    stored = torch.float32 if size == 4 else torch.bfloat16
-    return blocks.view(stored).view(len(blocks), inputs, BLOCK).to(dtype)
+def _unpack_dense(stored: torch.dtype, together: int):
+    def unpack(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
+        ordered = blocks.view(stored).view(len(blocks), -1, BLOCK, together).transpose(2, 3)
+        return ordered.reshape(len(blocks), -1, BLOCK)[:, :inputs].to(dtype)
+
+    return unpack
 
 
 def _grouped(weight_NK: Tensor) -> Tensor:
@@ -155,14 +159,14 @@ def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
 
 
 _PACK = {
-    "float32": _pack_dense(torch.float32),
-    "bfloat16": _pack_dense(torch.bfloat16),
+    "float32": _pack_dense(torch.float32, 1),
+    "bfloat16": _pack_dense(torch.bfloat16, 2),
     "int8": _pack_int8,
     "int4": _pack_int4,
 }
 _UNPACK = {
-    "float32": _unpack_dense,
-    "bfloat16": _unpack_dense,
+    "float32": _unpack_dense(torch.float32, 1),
+    "bfloat16": _unpack_dense(torch.bfloat16, 2),
     "int8": _unpack_int8,
     "int4": _unpack_int4,
 }

@@ -6,8 +6,8 @@ further kernel is one more entry in KERNELS.
 
 One kernel serves every number of rows: it fixes the order of the weights in memory, and two would
 round differently, so that a seed's take would depend on what is made beside it. So the trial asks
-for one utterance's rows and for eight's, and takes the kernel that serves both; inside a kernel
-the tiles go by the number of rows.
+for the rows of one utterance, two, four and eight, and takes the kernel that serves them all;
+inside a kernel the tiles go by the number of rows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from dia_demo.machine import cache_folder
 from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
 
-# Rows with guidance, a conditional and an unconditional half: of one utterance and of eight.
-TRIAL_ROWS = (2, 16)
+# Rows with guidance, a conditional and an unconditional half: of 1, 2, 4 and 8 utterances.
+TRIAL_ROWS = (2, 4, 8, 16)
 # Seconds for a kernel and number of rows; calls that are timed together, and how often at most.
 TRIAL_SECONDS, TRIAL_TIMES, TRIAL_REPEATS = 0.05, 8, 5
 # A trial is noisy, and two kernels round differently: unless it is clearly slower, the first of
@@ -140,7 +140,13 @@ class Kernel:
 
 INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
 KERNELS = (
-    Kernel("compiled, bytes", BlockLinear.of, INTEGERS, compiled=True, use_dot=True),
+    Kernel(
+        "compiled, dot products",
+        BlockLinear.of,
+        ("bfloat16", *INTEGERS),
+        compiled=True,
+        use_dot=True,
+    ),
     Kernel("compiled", BlockLinear.of, (*FLOATS, *INTEGERS), compiled=True),
     Kernel("oneDNN packed", OneDnnLinear, FLOATS),
     Kernel("plain", PlainLinear, FLOATS),
@@ -301,9 +307,10 @@ def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
     if can_compile():
         compiler = importlib.metadata.version("numba")
     cpu = sorted(torch.cpu.get_capabilities().items())
+    tried = [kernel.name for kernel in KERNELS if precision in kernel.precisions]
     return json.dumps(
         [platform.machine(), cpu, torch.__version__, compiler, precision, shape, threads]
-        + [TRIAL_ROWS],
+        + [tried, TRIAL_ROWS],
         default=str,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from dia_demo.kernels.step import (
     PART,
     SELF_ATTENTION,
     TEXT_ATTENTION,
-    run_parts,
+    step_function,
 )
 from dia_demo.kernels.team import let_others, team_of
 from dia_demo.model.blocks import BlockLinear
@@ -30,16 +30,18 @@ from dia_demo.model.cache import RowCache
 from dia_demo.model.dia import Decoder, Dia
 from dia_demo.model.layers import RMSNorm, Rotary
 
+# Scratch for one number of a linear's input: float32, and bfloat16 or int8 with its groups' scales.
+BYTES_OF_INPUT = 6
+
 
 class NativeStep:
     """Steps of a decoder whose linears are BlockLinear.
 
-    use_dot: the integer formats by the processor's byte dot product; NotImplementedError where it
-    has none.
+    use_dot: by the processor's dot products; NotImplementedError where it has none for the format.
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
-        _check_route(use_dot)
+        self._run_parts = _route(decoder.layers[0].mlp.down_proj, use_dot)
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
         self._team = team_of(threads)
@@ -51,7 +53,6 @@ class NativeStep:
             team=threads,
             barrier=self._team.barrier,
             let_others=let_others(),
-            use_dot=use_dot,
             width=config.hidden_size,
             heads=config.num_heads,
             groups=config.num_kv_heads,
@@ -61,7 +62,6 @@ class NativeStep:
             cross_dim=config.cross_head_dim,
             channels=config.num_channels,
             vocabulary=config.vocab_size,
-            half_embeddings=decoder.embeddings.weight.dtype == torch.bfloat16,
             embeddings=decoder.embeddings.weight.data_ptr(),
             cos=rotary.cos.data_ptr(),
             sin=rotary.sin.data_ptr(),
@@ -84,7 +84,7 @@ class NativeStep:
         self._codes[:] = codes_BC.numpy()
         self._positions[:] = [cache.length for cache in caches for _ in range(cache.halves)]
         self._claims.fill(0)
-        self._team.run(run_parts, self._frame, self._parts, self._pointers)
+        self._team.run(self._run_parts, self._frame, self._parts, self._pointers)
         for cache in caches:
             cache.advance(1)
         # Not torch's copy: from some size on it takes a second thread, which then waits by spinning
@@ -112,7 +112,6 @@ class NativeStep:
         self._claims = np.zeros(len(self._parts), np.int64)
         self._set(
             slots=len(slots),
-            half_cache=caches[0].dtype == torch.bfloat16,
             capacities=self._capacities.ctypes.data,
             text_lengths=self._lengths.ctypes.data,
             claims=self._claims.ctypes.data,
@@ -138,9 +137,9 @@ class NativeStep:
         )
         codes = config.num_channels * config.vocab_size
         widest = padded(max(config.hidden_size, mixed, config.intermediate_size))
-        # A member's scratch: its copy of a linear's input, the same in int8 with scales and sums;
-        # or one head and its scores.
-        scratch = max(count * (5 * widest + widest // 8), 4 * (config.head_dim + longest))
+        # A member's scratch: its copy of a linear's input, and what dot products read of it; or one
+        # head and its scores.
+        scratch = max(count * BYTES_OF_INPUT * widest, 4 * (config.head_dim + longest))
         scratch = (scratch + 4095) // 4096 * 4096
         self._buffers = {
             name: torch.zeros(count, padded(width))
@@ -216,22 +215,21 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
 
     times: how often it is done, for measuring. NotImplementedError as NativeStep.
     """
-    _check_route(use_dot)
+    run_parts = _route(linear, use_dot)
     rows, inputs = x.shape
     team, frame = team_of(threads), np.zeros(1, FRAME)
     given = torch.zeros(rows, padded(inputs))
     given[:, :inputs] = x
     out = torch.empty(rows, padded(linear.outputs))
-    scratch = torch.empty(threads, rows * (5 * given.shape[1] + given.shape[1] // 8))
+    scratch = torch.empty(threads, rows * BYTES_OF_INPUT * given.shape[1], dtype=torch.uint8)
     claims = np.zeros(times, np.int64)
     for name, value in {
         "team": threads,
         "barrier": team.barrier,
         "let_others": let_others(),
-        "use_dot": use_dot,
         "slots": rows,
         "scratch": scratch.data_ptr(),
-        "scratch_size": 4 * scratch.shape[1],
+        "scratch_size": scratch.shape[1],
         "claims": claims.ctypes.data,
     }.items():
         frame[name] = value
@@ -240,6 +238,8 @@ def product(linear: BlockLinear, x: Tensor, threads: int, use_dot: bool, times: 
     return out[:, : linear.outputs]
 
 
-def _check_route(use_dot: bool) -> None:
-    if use_dot and not dot_lanes():
-        raise NotImplementedError("this processor multiplies no bytes")
+def _route(linear: BlockLinear, use_dot: bool) -> Callable:
+    """The step's function for decoders of such linears."""
+    if use_dot and not dot_lanes(linear.kind):
+        raise NotImplementedError(f"this processor has no dot product for {linear.precision}")
+    return step_function(linear.kind, use_dot)

@@ -29,7 +29,7 @@ from dia_demo.model.dia import Dia
 from dia_demo.model.weights import fingerprint
 
 # Raise it when the bytes of any precision change their meaning.
-LAYOUT = 1
+LAYOUT = 2
 # A smaller model is read as fast from its checkpoint.
 LEAST_BYTES = 100 * 2**20
 # A file half written for so long was left by a process that is gone.
