@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import SMALL, drain, load, random_codes, say, write_small
+from torch.profiler import ProfilerActivity, profile
 
 from dia_demo.engine.loop import run, run_to_end
 from dia_demo.engine.rows import Row
@@ -16,7 +17,7 @@ from dia_demo.errors import RunError
 from dia_demo.model import cache as cache_module
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import KERNELS
+from dia_demo.model.linear import KERNELS, can_compile
 
 TEXT = b"\x01 Hello there.\n\x02 Hi."
 
@@ -196,6 +197,24 @@ def test_memory_goes_when_a_row_ends_is_cancelled_or_the_loop_is_closed(model):
     steps.close()
     gc.collect()
     assert caches[2]() is None
+
+
+def test_a_compiled_step_asks_for_no_memory(tmp_path):
+    """But a few hundred bytes within torch's sort."""
+    if not can_compile():
+        pytest.skip("needs numba")
+    compiled = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
+    model = drain(checkpoint.load(write_small(tmp_path), "float32", kernel=compiled))
+    compiled.arm(model, threads=2)
+    rows = [make_row(seed=1), make_row(seed=2, cfg_scale=0.0, top_k=5)]
+    steps = run(model, rows)
+    for _ in range(2 * 3):
+        next(steps)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        for _ in range(2 * 5):
+            next(steps)
+    asked = [max(0, event.self_cpu_memory_usage) for event in watched.events()]
+    assert len(asked) > 100 and sum(asked) / 5 < 1024
 
 
 # Caches

@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
 )
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.sampling import Sampler, draw
+from dia_demo.engine.sampling import Room, Sampler, draw
 
 JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
 
@@ -140,6 +140,10 @@ def test_where_only_forbidden_codes_are_left_code_0_is_said():
 # Drawing
 
 
+def drawn(codes, chances, uniforms) -> int:
+    return draw(codes, chances, uniforms, Room.of(*codes.shape[:2], 1, codes.shape[2])).item()
+
+
 def test_the_draw_follows_the_distribution():
     """Against the probabilities, by chi-square: 60,000 draws of 11 codes, fixed seed."""
     cond, uncond = torch.zeros(1, 1, 16), torch.zeros(1, 1, 16)
@@ -162,13 +166,13 @@ def test_uniforms_at_both_ends_draw_codes_that_may_be_drawn():
     """At 0 the likeliest code; just below 1 the last with a probability, not the first without."""
     codes = torch.tensor([[[5, 3, 9, 1, 7]]])
     probabilities = torch.tensor([[[0.4, 0.3, 0.2, 0.1, 0.0]]])
-    assert draw(codes, probabilities, torch.zeros(1, 1)).item() == 5
-    assert draw(codes, probabilities, torch.full((1, 1), JUST_BELOW_ONE)).item() == 1
+    assert drawn(codes, probabilities, torch.zeros(1, 1)) == 5
+    assert drawn(codes, probabilities, torch.full((1, 1), JUST_BELOW_ONE)) == 1
     for size in (2, 45, 1028):
         thirds = torch.full((1, 1, size), 1 / 3).softmax(-1)
         thirds[..., -1] = 0
-        last = draw(torch.arange(size)[None, None], thirds, torch.full((1, 1), JUST_BELOW_ONE))
-        assert last.item() == size - 2
+        last = drawn(torch.arange(size)[None, None], thirds, torch.full((1, 1), JUST_BELOW_ONE))
+        assert last == size - 2
 
 
 @pytest.mark.parametrize("uniform", [0.0, 0.3, 0.5, 0.999])
@@ -176,7 +180,7 @@ def test_the_draw_inverts_the_cumulative_probabilities(uniform):
     codes = torch.arange(4).view(1, 1, 4)
     probabilities = torch.tensor([[[0.5, 0.25, 0.125, 0.125]]])
     expected = np.searchsorted([0.5, 0.75, 0.875], uniform, side="right")
-    assert draw(codes, probabilities, torch.full((1, 1), uniform)).item() == expected
+    assert drawn(codes, probabilities, torch.full((1, 1), uniform)) == expected
 
 
 def test_temperature_0_takes_the_likeliest_whatever_the_uniforms():

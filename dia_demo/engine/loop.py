@@ -125,37 +125,51 @@ class Batch:
         self._model = model
         self._rows = list(rows)
         self._caches = [row.cache for row in rows]
-        self._sampler = Sampler.of([row.params for row in rows], model.config.decoder)
+        decoder = model.config.decoder
+        self._sampler = Sampler.of([row.params for row in rows], decoder)
         halves = torch.tensor([cache.halves for cache in self._caches])
         # Rows without guidance have one half, which then stands for both.
-        self._uncond: Tensor | slice = halves.cumsum(0) - 1
-        self._cond: Tensor | slice = self._uncond - halves + 1
-        if (halves == halves[0]).all():  # Evenly spaced: nothing needs to be copied out.
-            self._cond = slice(0, None, int(halves[0]))
-            self._uncond = slice(int(halves[0]) - 1, None, int(halves[0]))
+        self._uncond = halves.cumsum(0) - 1
+        self._cond = self._uncond - halves + 1
+        self._every = int(halves[0]) if (halves == halves[0]).all() else None
+        # What each step fills anew.
+        shape = (len(rows), decoder.num_channels)
+        self._codes = torch.empty(int(halves.sum()), 1, shape[1], dtype=torch.int64)
+        self._picked = [torch.empty(*shape, decoder.vocab_size) for _ in range(2)]
+        self._uniforms = torch.empty(shape)
+        self._sums = torch.empty(len(self._codes))
 
     @torch.inference_mode()
     def step(self) -> None:
         """One decoder step: every row reads its next codes and accepts the ones after."""
         inputs = [row.next_input for row in self._rows for _ in range(row.cache.halves)]
-        codes_B1C = torch.from_numpy(np.stack(inputs)).unsqueeze(1)
-        logits_BCV = self._model(codes_B1C, self._caches)[:, 0]
+        np.stack(inputs, out=self._codes[:, 0].numpy())
+        logits_BCV = self._model(self._codes, self._caches)[:, 0]
         with torch_threads(1):
             self._sample(logits_BCV)
 
     def _sample(self, logits_BCV: Tensor) -> None:
         self._fail_where_not_finite(logits_BCV)
-        cond, uncond = logits_BCV[self._cond], logits_BCV[self._uncond]
-        uniforms = torch.stack([row.uniforms() for row in self._rows])
-        drawn = self._sampler(cond, uncond, uniforms).numpy()
+        cond, uncond = self._both_halves(logits_BCV)
+        for row, uniforms in zip(self._rows, self._uniforms, strict=True):
+            row.draw_uniforms(uniforms)
+        drawn = self._sampler(cond, uncond, self._uniforms).numpy()
         for row, codes in zip(self._rows, drawn, strict=True):
             if row.failure is None:
                 row.accept(codes)
 
+    def _both_halves(self, logits_BCV: Tensor) -> tuple[Tensor, Tensor]:
+        """(conditional, unconditional), both [R, C, V]."""
+        if self._every is not None:  # Evenly spaced: nothing needs to be copied out.
+            return logits_BCV[:: self._every], logits_BCV[self._every - 1 :: self._every]
+        cond, uncond = self._picked
+        torch.index_select(logits_BCV, 0, self._cond, out=cond)
+        return cond, torch.index_select(logits_BCV, 0, self._uncond, out=uncond)
+
     def _fail_where_not_finite(self, logits_BCV: Tensor) -> None:
         # A sum is finite unless an element is not.
-        sums = logits_BCV.sum((1, 2))
-        if math.isfinite(sums.sum().item()):
+        sums = torch.sum(logits_BCV, (1, 2), out=self._sums)
+        if all(map(math.isfinite, sums.tolist())):
             return
         totals = (sums[self._cond] + sums[self._uncond]).tolist()
         for row, total in zip(self._rows, totals, strict=True):

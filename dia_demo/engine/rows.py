@@ -75,9 +75,9 @@ class Row:
         last = reached if self._end is None else min(reached, self._end - 1)
         return max(0, last - self.prompt_frames)
 
-    def uniforms(self) -> Tensor:
-        """Uniforms [C] in [0, 1) for one step: a row draws the same whatever stands beside it."""
-        return torch.rand(len(self._delay), generator=self._generator)
+    def draw_uniforms(self, out: Tensor) -> None:
+        """Uniforms in [0, 1) for one step, into out [C]: the same whatever else is made."""
+        out.uniform_(generator=self._generator)
 
     def accept(self, codes: np.ndarray) -> None:
         """Take the codes [C] predicted for the next position, and see whether the row has ended.

@@ -16,7 +16,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dia_demo.kernels.emit import BYTE, F32, I32, I64, NEXT_CACHE, Emitter, dot_lanes
-from dia_demo.kernels.formats import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT4_GROUP, INT8, INT8_GROUP
+from dia_demo.kernels.formats import (
+    BFLOAT16,
+    BLOCK,
+    FLOAT32,
+    GROUP,
+    INT4,
+    INT4_GROUP,
+    INT8,
+    INT8_GROUP,
+)
 
 ZERO_POINT = {INT8: 128, INT4: 8}
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}

@@ -197,7 +197,10 @@ class Dia(nn.Module):
 
     @torch.inference_mode()
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T."""
+        """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T.
+
+        A compiled step's logits are overwritten by the next step of the same rows.
+        """
         with torch_threads(self.threads):
             return self.decoder(codes_BTC, caches, self.rotaries[1])
 

@@ -73,7 +73,10 @@ class NativeStep:
             self._frame[name] = value
 
     def __call__(self, codes_BC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        """Logits float32 [B, C, V] after feeding codes int64 [B, C]; the caches grow by one."""
+        """Logits float32 [B, C, V] after feeding codes int64 [B, C]; the caches grow by one.
+
+        The same rows' next step overwrites them.
+        """
         with self._lock:
             return self._step(codes_BC, caches)
 
@@ -87,9 +90,7 @@ class NativeStep:
         self._team.run(self._run_parts, self._frame, self._parts, self._pointers)
         for cache in caches:
             cache.advance(1)
-        # Not torch's copy: from some size on it takes a second thread, which then waits by spinning
-        # on a core that the team needs for the next step.
-        return torch.from_numpy(self._logits.numpy().copy())
+        return self._logits
 
     def compile(self, model: Dia) -> None:
         """Run one step on nothing: what is compiled at the first call is then there."""
