@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 CGROUP = Path("/sys/fs/cgroup")
 RENDER_NODES = Path("/sys/class/drm")
 PROC = Path("/proc")
@@ -47,10 +49,8 @@ def memory_bytes() -> int | None:
             found.append(int(file.read_text()))
         except (OSError, ValueError):
             continue
-    try:
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        pass
+    with suppress(OSError, RuntimeError):
+        found.append(psutil.virtual_memory().total)
     return min(found) if found else None
 
 
@@ -70,12 +70,8 @@ def cache_folder() -> Path:
 def available_bytes() -> int | None:
     """Memory that could be had now without driving others out; None where it is not told."""
     found = []
-    try:
-        for line in (PROC / "meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                found.append(1024 * int(line.split()[1]))
-    except (OSError, ValueError, IndexError):
-        pass
+    with suppress(OSError, RuntimeError):
+        found.append(psutil.virtual_memory().available)
     try:
         limit = int((CGROUP / "memory.max").read_text())
         # What is kept of files can be dropped at once: it counts as free.
@@ -112,7 +108,7 @@ def give_back_memory() -> None:
 def peak_rss_bytes() -> int:
     """The most memory this process has held since it started."""
     if sys.platform == "win32":
-        return _windows_peak_bytes()
+        return psutil.Process().memory_info().peak_wset
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -134,26 +130,3 @@ def _linux_peak_bytes() -> int:
         if line.startswith("VmHWM:"):
             return 1024 * int(line.split()[1])
     return peak_rss_bytes()
-
-
-def _windows_peak_bytes() -> int:
-    """PeakWorkingSetSize of GetProcessMemoryInfo (Windows has no `resource`)."""
-    import ctypes
-    from ctypes import wintypes
-
-    class Counters(ctypes.Structure):
-        _fields_ = [
-            ("cb", wintypes.DWORD),
-            ("PageFaultCount", wintypes.DWORD),
-            ("PeakWorkingSetSize", ctypes.c_size_t),
-            ("rest", ctypes.c_size_t * 7),
-        ]
-
-    counters = Counters(cb=ctypes.sizeof(Counters))
-    current = ctypes.windll.kernel32.GetCurrentProcess
-    ask = ctypes.windll.psapi.GetProcessMemoryInfo
-    # Untold, ctypes would cut a handle to 32 bits.
-    current.restype = wintypes.HANDLE
-    ask.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD]
-    ask(current(), ctypes.byref(counters), counters.cb)
-    return counters.PeakWorkingSetSize

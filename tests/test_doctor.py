@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from checkpoints import write_small
@@ -156,11 +157,15 @@ def test_peak_memory_is_in_bytes():
 
 
 def test_free_memory_is_the_containers_where_it_is_less(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "PROC", tmp_path)
+    def untold():
+        raise FileNotFoundError("/proc/meminfo")
+
     monkeypatch.setattr(machine, "CGROUP", tmp_path)
-    assert machine.available_bytes() is None
-    (tmp_path / "meminfo").write_text("MemTotal: 8000 kB\nMemAvailable:    2000 kB\n")
-    assert machine.available_bytes() == 2048000
+    monkeypatch.setattr(machine.psutil, "virtual_memory", untold)
+    assert machine.available_bytes() is None and machine.memory_bytes() is None
+    whole = SimpleNamespace(total=8192000, available=2048000)
+    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: whole)
+    assert machine.available_bytes() == 2048000 and machine.memory_bytes() == 8192000
     for name, content in (("max", "1000000"), ("current", "700000")):
         (tmp_path / f"memory.{name}").write_text(content)
     (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 200000\n")
