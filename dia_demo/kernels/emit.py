@@ -128,6 +128,13 @@ class Emitter:
         wide = self.builder.shl(self.builder.zext(halves, self.ints), self.number(16))
         return self.as_floats(wide)
 
+    def sum_lanes(self, floats: ir.Value) -> ir.Value:
+        """Of all lanes, in any order."""
+        name = f"llvm.vector.reduce.fadd.v{self.lanes}f32"
+        kind = ir.FunctionType(F32, [F32, self.floats])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, (F32(-0.0), floats), fastmath=("reassoc",))
+
     def to_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.sitofp(ints, self.floats)
 

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels.attention import attend_self, attend_text
+from dia_demo.kernels.attention import attend, keep, rotate
 from dia_demo.kernels.formats import FLOAT32
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.linear import padded, project, shrink
@@ -135,51 +135,45 @@ def _linear(frame, me, part, claims, precision, use_dot):
 def _attention(frame, me, caches, half):
     """Self-attention of this member's (slot, key/value head) pairs; wide to mixed."""
     K, heads, groups = frame.head_dim, frame.heads, frame.groups
+    share, size = heads // groups, 2 if half else 4
     positions = carray(longs_at(frame.positions), frame.slots)
     capacities = carray(longs_at(frame.capacities), frame.slots)
     own = frame.scratch + me * frame.scratch_size
+    turned = carray(floats_at(own), (share, K))
     units = frame.slots * groups
     for unit in range(units * me // frame.team, units * (me + 1) // frame.team):
         slot, group = unit // groups, unit % groups
         place, cache = positions[slot], caches[slot]
         line = carray(floats_at(frame.wide + slot * frame.wide_stride), (heads + 2 * groups, K))
-        out = carray(floats_at(frame.mixed + slot * frame.mixed_stride), (heads, K))
         cos = carray(floats_at(frame.cos + 4 * K * place), K)
         sin = carray(floats_at(frame.sin + 4 * K * place), K)
-        scratch = carray(floats_at(own), K + place + 1)
-        start, shape = group * capacities[slot] * K, (place + 1, K)
-        if half:
-            keys = carray(halves_at(cache.keys + 2 * start), shape)
-            values = carray(halves_at(cache.values + 2 * start), shape)
-            attend_self(line, group, heads, keys, values, cos, sin, scratch, out)
-        else:
-            keys32 = carray(floats_at(cache.keys + 4 * start), shape)
-            values32 = carray(floats_at(cache.values + 4 * start), shape)
-            attend_self(line, group, heads, keys32, values32, cos, sin, scratch, out)
+        start = size * group * capacities[slot] * K
+        keys, values = cache.keys + start, cache.values + start
+        rotate(line[heads + group], cos, sin, turned[0])
+        keep(half, turned[0], keys + size * place * K)
+        keep(half, line[heads + groups + group], values + size * place * K)
+        for head in range(share):
+            rotate(line[group * share + head], cos, sin, turned[head])
+        out = frame.mixed + slot * frame.mixed_stride + 4 * K * group * share
+        attend(half, own, share, K, keys, values, place + 1, own + 4 * share * K, out)
 
 
 @inlined
 def _text_attention(frame, me, caches, half):
     """Cross-attention of this member's (slot, key/value head) pairs; wide to mixed."""
-    K, heads, groups = frame.cross_dim, frame.cross_heads, frame.cross_groups
+    K, groups = frame.cross_dim, frame.cross_groups
+    share, size = frame.cross_heads // groups, 2 if half else 4
     lengths = carray(longs_at(frame.text_lengths), frame.slots)
     own = frame.scratch + me * frame.scratch_size
     units = frame.slots * groups
     for unit in range(units * me // frame.team, units * (me + 1) // frame.team):
         slot, group = unit // groups, unit % groups
-        cache, shape = caches[slot], (lengths[slot], K)
-        start = group * lengths[slot] * K
-        line = carray(floats_at(frame.wide + slot * frame.wide_stride), (heads, K))
-        out = carray(floats_at(frame.mixed + slot * frame.mixed_stride), (heads, K))
-        scores = carray(floats_at(own), lengths[slot])
-        if half:
-            keys = carray(halves_at(cache.text_keys + 2 * start), shape)
-            values = carray(halves_at(cache.text_values + 2 * start), shape)
-            attend_text(line, group, groups, keys, values, scores, out)
-        else:
-            keys32 = carray(floats_at(cache.text_keys + 4 * start), shape)
-            values32 = carray(floats_at(cache.text_values + 4 * start), shape)
-            attend_text(line, group, groups, keys32, values32, scores, out)
+        cache, count = caches[slot], lengths[slot]
+        start, first = size * group * count * K, 4 * K * group * share
+        keys, values = cache.text_keys + start, cache.text_values + start
+        q = frame.wide + slot * frame.wide_stride + first
+        out = frame.mixed + slot * frame.mixed_stride + first
+        attend(half, q, share, K, keys, values, count, own, out)
 
 
 @cache

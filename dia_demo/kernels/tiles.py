@@ -39,13 +39,18 @@ FAR_AHEAD = {INT8: 0, INT4: 8192}
 AT_ONCE = 4
 
 
-def few_rows(emit: Emitter, rows: ir.Value, *lines: tuple[ir.Value, ir.Value]) -> Iterator[tuple]:
+def few_rows(
+    emit: Emitter,
+    rows: ir.Value,
+    *lines: tuple[ir.Value, ir.Value],
+    counts: tuple[int, ...] = (4, 2, 1),
+) -> Iterator[tuple]:
     """(rows at once, address of the first in each of `lines`): the body of a loop over four rows,
     over two, over one. lines: (address, bytes a row). Four rows' sums are what the registers hold.
     """
     builder = emit.builder
     left = rows
-    for count in (4, 2, 1):
+    for count in counts:
         times, begun = builder.udiv(left, I64(count)), builder.sub(rows, left)
         with cgutils.for_range(builder, times) as loop:
             first = builder.add(begun, builder.mul(loop.index, I64(count)))

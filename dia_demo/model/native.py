@@ -138,9 +138,13 @@ class NativeStep:
         )
         codes = config.num_channels * config.vocab_size
         widest = padded(max(config.hidden_size, mixed, config.intermediate_size))
-        # A member's scratch: its copy of a linear's input, and what dot products read of it; or one
-        # head and its scores.
-        scratch = max(count * BYTES_OF_INPUT * widest, 4 * (config.head_dim + longest))
+        # A member's scratch: its copy of a linear's input, and what dot products read of it; or the
+        # heads that share keys and values, with their scores.
+        share = max(
+            config.num_heads // config.num_kv_heads,
+            config.cross_num_heads // config.cross_num_kv_heads,
+        )
+        scratch = max(count * BYTES_OF_INPUT * widest, 4 * share * (config.head_dim + longest))
         scratch = (scratch + 4095) // 4096 * 4096
         self._buffers = {
             name: torch.zeros(count, padded(width))
