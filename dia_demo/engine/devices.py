@@ -175,7 +175,7 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
     if asked != "auto":
         return asked, "as asked"
     if decoder_weights(config) < SMALL_WEIGHTS:
-        return "float32", "a model this small gains nothing from fewer bits"
+        return "float32", "a model this small is fast enough with all its bits"
     if can_compile and has_byte_products():
         return "int8", (
             "a quarter of float32's bytes are read, this CPU multiplies bytes itself, and a "
