@@ -251,7 +251,7 @@ def test_an_ended_row_stays_ended_when_another_breaks(engine, monkeypatch):
     for event in engine.stream(rows, [1.0, 1.0]):
         told[event.row].append(event)
         if isinstance(event, Finished):
-            monkeypatch.setattr(rows[1], "uniforms", lambda: 1 / 0)
+            monkeypatch.setattr(rows[1], "draw_uniforms", lambda _: 1 / 0)
     assert isinstance(told[0][-1], Finished) and isinstance(told[1][-1], Failed)
     assert "ZeroDivisionError" in told[1][-1].message
 
