@@ -17,6 +17,7 @@ from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
+from dia_demo.model.linear import Kernel
 from dia_demo.model.weights import INDEX, SAFETENSORS
 from tools.make_random_dia import write_checkpoint
 
@@ -67,6 +68,11 @@ def drain(generator):
 
 def load(folder: Path, precision: str = "float32") -> Dia:
     return drain(checkpoint.load(folder, precision))
+
+
+def threads_for(kernel: Kernel) -> int:
+    """Two share a compiled step; torch's second would only spin where other tests are at work."""
+    return 2 if kernel.compiled else 1
 
 
 def write_small(folder: Path, seed: int = 0, codec: bool = False) -> Path:

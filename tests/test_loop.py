@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from checkpoints import SMALL, drain, load, random_codes, say, write_small
+from checkpoints import SMALL, drain, load, random_codes, say, threads_for, write_small
 from torch.profiler import ProfilerActivity, profile
 
 from dia_demo.engine.loop import run, run_to_end
@@ -44,7 +44,7 @@ def fast_model(request, tmp_path_factory):
     folder = write_small(tmp_path_factory.mktemp("small"))
     try:
         model = drain(checkpoint.load(folder, precision, kernel=kernel))
-        kernel.arm(model, threads=2)
+        kernel.arm(model, threads_for(kernel))
     except (RuntimeError, NotImplementedError) as reason:
         pytest.skip(f"{kernel.name} does not run on this machine: {reason}")
     return model

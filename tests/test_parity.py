@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
+from checkpoints import threads_for
 from references import SHAPES, make_reference
 from transformers import GenerationConfig
 
@@ -52,7 +53,7 @@ def pair(request, references):
 
 def load_with(folder, kernel):
     model = drain(checkpoint.load(folder, "float32", kernel=kernel))
-    kernel.arm(model, threads=2)
+    kernel.arm(model, threads_for(kernel))
     return model
 
 

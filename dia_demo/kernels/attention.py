@@ -34,9 +34,9 @@ def attend(half, q, heads, width, keys, values, count, scores, out):
     [heads, count].
     """
     if half:
-        _attend_halves(q, heads, width, keys, values, count, scores, out)
+        attend_halves(q, heads, width, keys, values, count, scores, out)
     else:
-        _attend_floats(q, heads, width, keys, values, count, scores, out)
+        attend_floats(q, heads, width, keys, values, count, scores, out)
 
 
 @inlined
@@ -48,12 +48,12 @@ def _attend(half, q, heads, width, keys, values, count, scores, out):
 
 
 @compiled()
-def _attend_halves(q, heads, width, keys, values, count, scores, out):
+def attend_halves(q, heads, width, keys, values, count, scores, out):
     _attend(True, q, heads, width, keys, values, count, scores, out)
 
 
 @compiled()
-def _attend_floats(q, heads, width, keys, values, count, scores, out):
+def attend_floats(q, heads, width, keys, values, count, scores, out):
     _attend(False, q, heads, width, keys, values, count, scores, out)
 
 
