@@ -190,7 +190,7 @@ assert not any(dot_lanes(kind) for kind in range(4))
 by_dot, compiled = KERNELS[:2]
 torch.manual_seed(0)
 weight, x = torch.randn(70, 200), torch.randn(3, 200)
-for precision in compiled.precisions:
+for precision in ("bfloat16", "int4"):  # Of one and of the other kind of blocks.
     linear = compiled.build(weight, precision)
     kept = linear.weights(torch.float32).transpose(1, 2).flatten(0, 1)[:70].double()
     expected = x.double() @ kept.t()
@@ -220,4 +220,4 @@ def test_a_processor_with_avx2_alone_is_served(tmp_path):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["refused"] * 4
+    assert done.stdout.split() == ["refused"] * 2
