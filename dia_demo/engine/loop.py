@@ -135,15 +135,17 @@ class Batch:
         # What each step fills anew.
         shape = (len(rows), decoder.num_channels)
         self._codes = torch.empty(int(halves.sum()), 1, shape[1], dtype=torch.int64)
+        self._inputs = self._codes[:, 0].numpy()
         self._picked = [torch.empty(*shape, decoder.vocab_size) for _ in range(2)]
         self._uniforms = torch.empty(shape)
+        self._by_row = list(zip(self._rows, self._uniforms.unbind(), strict=True))
         self._sums = torch.empty(len(self._codes))
 
     @torch.inference_mode()
     def step(self) -> None:
         """One decoder step: every row reads its next codes and accepts the ones after."""
         inputs = [row.next_input for row in self._rows for _ in range(row.cache.halves)]
-        np.stack(inputs, out=self._codes[:, 0].numpy())
+        np.stack(inputs, out=self._inputs)
         logits_BCV = self._model(self._codes, self._caches)[:, 0]
         with torch_threads(1):
             self._sample(logits_BCV)
@@ -151,7 +153,7 @@ class Batch:
     def _sample(self, logits_BCV: Tensor) -> None:
         self._fail_where_not_finite(logits_BCV)
         cond, uncond = self._both_halves(logits_BCV)
-        for row, uniforms in zip(self._rows, self._uniforms, strict=True):
+        for row, uniforms in self._by_row:
             row.draw_uniforms(uniforms)
         drawn = self._sampler(cond, uncond, self._uniforms).numpy()
         for row, codes in zip(self._rows, drawn, strict=True):

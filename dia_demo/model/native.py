@@ -41,6 +41,7 @@ class NativeStep:
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
+        # Not the logits' format: int4's keep 8 bits.
         self._run_parts = _route(decoder.layers[0].mlp.down_proj, use_dot)
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
