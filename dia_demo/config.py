@@ -6,11 +6,11 @@ this machine; `GenerationParams` belongs to one row (one take). No torch here.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from dia_demo.errors import InputError
+from dia_demo.json_files import read_json
 
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
 # cuda goes through the same self-check as xpu; the page does not offer it.
@@ -199,6 +199,10 @@ class ModelConfig:
         return replace(config, defaults=defaults)
 
 
+# Far above any Dia. Nothing is built of larger sizes, which are a mistake or an attack.
+LARGEST_SIZE = 2**20
+LARGEST_SIZES = {"num_hidden_layers": 1000, "num_channels": 100}
+
 _ENCODER_KEYS = {
     "num_hidden_layers": "num_layers",
     "hidden_size": "hidden_size",
@@ -220,19 +224,6 @@ _DECODER_KEYS = (
         "num_channels": "num_channels",
     }
 )
-
-
-def read_json(path: Path) -> dict:
-    """A JSON object from a file; InputError says what is wrong with it otherwise."""
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing: a Dia checkpoint folder holds it.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} cannot be read as JSON: {error}.") from error
-    if not isinstance(raw, dict):
-        raise InputError(f"{path} must hold a JSON object, not a {type(raw).__name__}.")
-    return raw
 
 
 def _refuse_other_generations(raw: dict, source: str) -> None:
@@ -284,9 +275,16 @@ def _table(raw: dict, name: str, source: str) -> dict:
 def _sizes(raw: dict, keys: dict[str, str], source: str) -> dict[str, int]:
     """Those of `keys` that are there, under our names."""
     found = {theirs: raw[theirs] for theirs in keys if raw.get(theirs) is not None}
-    wrong = {key: value for key, value in found.items() if type(value) is not int or value < 1}
+    wrong = {
+        key: value
+        for key, value in found.items()
+        if type(value) is not int or not 1 <= value <= LARGEST_SIZES.get(key, LARGEST_SIZE)
+    }
     if wrong:
-        told = ", ".join(f"{key} is {value!r}" for key, value in wrong.items())
+        told = ", ".join(
+            f"{key} is {value!r} (allowed: 1 to {LARGEST_SIZES.get(key, LARGEST_SIZE):,})"
+            for key, value in wrong.items()
+        )
         raise InputError(f"{source}: sizes must be positive whole numbers, but {told}.")
     return {keys[theirs]: value for theirs, value in found.items()}
 

@@ -106,7 +106,8 @@ def test_tensors_that_do_not_fit_are_listed_by_name(tmp_path, hf_model):
     [
         (NATIVE | {"colour": 1}, "unknown keys.*colour"),
         (NATIVE | {"encoder_rates": [2, 2]}, "differ in their product"),
-        (NATIVE | {"n_codebooks": "four"}, "describes no codec"),
+        (NATIVE | {"n_codebooks": "four"}, "n_codebooks must be a whole number from 1 to 100"),
+        (NATIVE | {"encoder_rates": [0]}, "each of encoder_rates must be a whole number from 1"),
         (HF_SHAPE | {"downsampling_ratios": 8}, "not a codec"),
     ],
 )

@@ -1,5 +1,7 @@
 """Memory is estimated before anything is loaded, and what does not fit is refused with numbers."""
 
+from dataclasses import replace
+
 import pytest
 from checkpoints import SMALL, drain, write_small
 
@@ -17,6 +19,7 @@ from dia_demo.engine.memory import (
 )
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
+from dia_demo.model.dia import Dia
 from dia_demo.model.weights import transformers_targets
 
 DIA = ModelConfig()
@@ -75,3 +78,13 @@ def test_what_others_hold_is_seen_before_a_tensor_is_read(tmp_path, monkeypatch)
     monkeypatch.setattr(machine, "available_bytes", lambda: 10**7)
     with pytest.raises(InputError, match=r"0\.0 GB are free now.*close other programs"):
         drain(Engine.load(RuntimeConfig(model=str(folder))))
+
+
+def test_positions_are_counted():
+    """Their rotary tables are made at once: 10^10 of them asked for 40 GB."""
+    decoder = replace(SMALL.decoder, max_positions=10**6)
+    encoder = replace(SMALL.encoder, max_positions=10**6)
+    long = replace(SMALL, decoder=decoder, encoder=encoder)
+    tables = [table for one in Dia(long).rotaries for table in (one.cos, one.sin)]
+    grown = needed_bytes(long, "float32") - needed_bytes(SMALL, "float32")
+    assert grown >= 0.99 * sum(table.nbytes for table in tables)

@@ -44,8 +44,11 @@ def needed_bytes(config: ModelConfig, precision: str) -> int:
     d = config.decoder
     positions = 2 * 2 * 4 * d.num_layers * WORKING_POSITIONS
     caches = positions * d.num_kv_heads * d.head_dim
+    # Rotary positions: cosines and sines for every place in text and audio.
+    e = config.encoder
+    rotary = 8 * (e.max_positions * e.head_dim + d.max_positions * d.head_dim)
     codec = CODEC if d.num_channels == DESCRIPT_CHANNELS else SMALL_CODEC
-    return model_bytes(config, precision) + caches + codec + PROGRAM
+    return model_bytes(config, precision) + caches + rotary + codec + PROGRAM
 
 
 def fitting(config: ModelConfig, room: int | None) -> list[str]:

@@ -24,6 +24,7 @@ from dia_demo.model.weights import (
     tensor_shapes,
     transformers_targets,
     weight_files,
+    why_unfit,
 )
 
 EMBEDDED = "nano"
@@ -62,7 +63,7 @@ def load(
     kernel: what the linears of a decoder step become; without one they stay torch's, for which
     the precision must be a floating-point type. Raises InputError where the files do not hold
     exactly the tensors that the config asks for, listing what is missing, surplus or misshapen,
-    and where a tensor holds NaN or infinity.
+    and where a tensor holds NaN, infinity or zeros alone.
     """
     config = ModelConfig.from_folder(folder)
     files = weight_files(folder)
@@ -71,7 +72,7 @@ def load(
     _check_names(shapes, {name: place.shape for name, place in places.items()}, folder)
     filling = Filling(config, precision, device, kernel)
     for done, (name, tensor) in enumerate(read_tensors(files)):
-        _check_finite(tensor, name, folder)
+        _check_weight(tensor, name, folder)
         filling.add(places[name], tensor)
         del tensor
         yield (done + 1) / len(places)
@@ -181,9 +182,8 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _check_finite(tensor: torch.Tensor, name: str, folder: Path) -> None:
-    # One pass and no mask: a sum is finite unless an element is not (or floats overflow).
+def _check_weight(tensor: torch.Tensor, name: str, folder: Path) -> None:
     if not tensor.is_floating_point():
         raise InputError(f"{name} in {folder} holds {tensor.dtype}, not floating-point weights.")
-    if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
-        raise InputError(f"{name} in {folder} holds NaN or infinity: the file is damaged.")
+    if reason := why_unfit(tensor):
+        raise InputError(f"{name} in {folder} {reason}")

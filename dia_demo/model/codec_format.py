@@ -1,4 +1,4 @@
-"""The rates of a checkpoint's codec, known without loading it."""
+"""The rates and sizes of a checkpoint's codec, known and checked without loading it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,35 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from dia_demo.config import read_json
+from dia_demo.config import ModelConfig, Range
 from dia_demo.errors import InputError
+from dia_demo.json_files import read_json
+
+SAMPLE_RATES = Range(4000, 384_000, whole=True)
+# Far above Descript's largest codec, and small enough to be built.
+_WIDTHS = Range(1, 2**16, whole=True)
+_ALLOWED = {
+    "sample_rate": SAMPLE_RATES,
+    "n_codebooks": Range(1, 100, whole=True),
+    "codebook_size": _WIDTHS,
+    "codebook_dim": _WIDTHS,
+    "encoder_dim": _WIDTHS,
+    "decoder_dim": _WIDTHS,
+    "latent_dim": _WIDTHS,
+}
+_RATES = Range(1, 256, whole=True)
+_MOST_BLOCKS = 8
 
 
 @dataclass(frozen=True)
 class CodecFormat:
-    """sample_rate in Hz; hop_length in samples a frame. The defaults are Descript's 44.1 kHz."""
+    """sample_rate in Hz; hop_length in samples a frame; codebooks of `codebook_size` codes each.
+    The defaults are Descript's 44.1 kHz."""
 
     sample_rate: int = 44100
     hop_length: int = 512
+    n_codebooks: int = 9
+    codebook_size: int = 1024
 
     @property
     def frames_per_second(self) -> float:
@@ -23,12 +42,40 @@ class CodecFormat:
 
 
 def codec_format(folder: Path) -> CodecFormat:
-    """That of the codec beside the checkpoint, or Descript's where it brings none of its own."""
-    file = folder / "codec" / "config.json"
-    if not file.is_file():
+    """That of the codec beside the checkpoint, or Descript's where it brings none of its own.
+
+    Raises InputError for a config that is missing or cannot be a codec's.
+    """
+    if not (folder / "codec").is_dir():
         return CodecFormat()
+    file = folder / "codec" / "config.json"
     raw = read_json(file)
-    try:
-        return CodecFormat(int(raw["sample_rate"]), math.prod(map(int, raw["encoder_rates"])))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{file} must give sample_rate and encoder_rates ({error!r}).") from error
+    missing = [key for key in ("sample_rate", "encoder_rates") if key not in raw]
+    if missing:
+        raise InputError(f"{file} must give {' and '.join(missing)}.")
+    check_codec_sizes(raw, str(file))
+    sizes = {key: raw[key] for key in ("n_codebooks", "codebook_size") if key in raw}
+    return CodecFormat(raw["sample_rate"], math.prod(raw["encoder_rates"]), **sizes)
+
+
+def check_codec_sizes(raw: dict, source: str) -> None:
+    """InputError where a number of dac.DAC's arguments cannot be; those left out are its own."""
+    for key, allowed in _ALLOWED.items():
+        if raw.get(key) is not None:
+            allowed.check(f"{source}: {key}", raw[key])
+    for key in ("encoder_rates", "decoder_rates"):
+        rates = raw.get(key, [1])
+        if not isinstance(rates, list) or not 1 <= len(rates) <= _MOST_BLOCKS:
+            raise InputError(f"{source}: {key} must list 1 to {_MOST_BLOCKS} whole numbers.")
+        for rate in rates:
+            _RATES.check(f"{source}: each of {key}", rate)
+
+
+def check_codec_fits(config: ModelConfig, codec: CodecFormat, source: str) -> None:
+    """InputError where the codec does not decode what the model says."""
+    channels, codes = config.decoder.num_channels, config.num_codes
+    if (codec.n_codebooks, codec.codebook_size) != (channels, codes):
+        raise InputError(
+            f"{source}: its codec has {codec.n_codebooks} codebooks of {codec.codebook_size} "
+            f"codes, and its model speaks {channels} channels of {codes}."
+        )

@@ -16,9 +16,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from dia_demo.config import read_json
 from dia_demo.errors import InputError
+from dia_demo.json_files import read_json
 from dia_demo.model.codec_files import CodecSource, import_dac
+from dia_demo.model.codec_format import check_codec_sizes
 from dia_demo.model.codec_names import (
     dac_name,
     fold,
@@ -26,7 +27,7 @@ from dia_demo.model.codec_names import (
     from_transformers,
     is_transformers,
 )
-from dia_demo.model.weights import unreadable
+from dia_demo.model.weights import unreadable, why_unfit
 
 _NAMES_SHOWN = 10
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
@@ -71,15 +72,19 @@ def open_dac(source: CodecSource) -> StoredDac:
         raise
     except Exception as error:  # torch and safetensors raise a dozen kinds for a damaged file.
         raise _unreadable(source, error) from error
+    check_codec_sizes(kwargs, source.label)
     shapes = {name: shapes[stored] for name, stored in renamed.items()}
     sources = fold_names(shapes)
     net = build_dac(kwargs, source.label)
 
     def read(name: str) -> Tensor:
         try:
-            return fold([get(renamed[one]) for one in sources[name]])
+            tensor = fold([get(renamed[one]) for one in sources[name]])
         except Exception as error:
             raise _unreadable(source, error) from error
+        if tensor.dim() > 1 and (reason := why_unfit(tensor)):
+            raise InputError(f"{name} in the codec from {source.label} {reason}")
+        return tensor
 
     stored = StoredDac(source.label, net, read)
     # Folding gives the direction's shape.

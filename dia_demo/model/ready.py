@@ -12,6 +12,7 @@ from dia_demo.model import checkpoint, prepared
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Choice, choose
 from dia_demo.model.threads import torch_threads
+from dia_demo.model.weights import weight_files
 
 # Work to tell of: what is being done, and the fraction of it that is done.
 Stages = Generator[tuple[str, float], None, "Ready"]
@@ -32,6 +33,7 @@ def load_ready(folder: Path, precision: str, threads: int) -> Stages:
     Raises InputError as `checkpoint.load` does.
     """
     config = ModelConfig.from_folder(folder)
+    weight_files(folder)  # Said before kernels are tried, which takes seconds the first time.
     choice = yield from _choose(config, precision, threads)
     # A prepared file as large as float32 would be read no faster than the checkpoint.
     can_keep = choice.kernel.compiled and precision != "float32"

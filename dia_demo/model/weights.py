@@ -9,6 +9,7 @@ import hashlib
 import math
 import pickle
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from dia_demo.config import ModelConfig, read_json
+from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.json_files import read_json
 
 SAFETENSORS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -192,16 +194,36 @@ def _read_pickle(file: Path) -> Iterator[tuple[str, Tensor]]:
 def _load_pickle(file: Path) -> dict[str, Tensor]:
     """Tensors only: weights_only refuses code. Old, unzipped files cannot be mapped."""
     try:
-        try:
-            state = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError:
-            state = torch.load(file, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Of protocols, to whoever wrote the file.
+            state = _load_tensors(file)
+    except pickle.UnpicklingError as error:
+        # torch's own advice is to let the code in the file run.
+        raise pickle.UnpicklingError("it holds more than tensors, which is not loaded") from error
     except Exception as error:  # Damaged bytes meet every kind of error inside the unpickler.
         raise pickle.UnpicklingError(str(error) or type(error).__name__) from error
     state = state.get("state_dict", state) if isinstance(state, dict) else state
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
         raise pickle.UnpicklingError("it holds something other than a table of tensors")
     return state
+
+
+def _load_tensors(file: Path) -> object:
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError:
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def why_unfit(tensor: Tensor) -> str:
+    """What keeps a weight from being one, or nothing: NaN, infinity, or zeros alone."""
+    # One pass and no mask: a sum is finite unless an element is not (or floats overflow).
+    total = tensor.sum(dtype=torch.float32)
+    if not total.isfinite() and not tensor.isfinite().all():
+        return "holds NaN or infinity: the file is damaged."
+    if total == 0 and not tensor.any():
+        return "holds zeros alone: the file is damaged, or its download broke off."
+    return ""
 
 
 def targets(config: ModelConfig, names: set[str]) -> dict[str, Target]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.model.codec_format import CodecFormat, codec_format
+from dia_demo.model.codec_format import CodecFormat, check_codec_fits, codec_format
 from dia_demo.model.hub import cached_config, fetch_config
 from dia_demo.script import SECONDS_PER_CHARACTER
 
@@ -60,7 +60,10 @@ def fetch_description(name: str) -> Generator[float, None, ModelInfo]:
 
 
 def _of_folder(name: str, folder: Path) -> ModelInfo:
-    return _info(name, ModelConfig.from_folder(folder), codec_format(folder))
+    config, codec = ModelConfig.from_folder(folder), codec_format(folder)
+    if (folder / "codec").is_dir():
+        check_codec_fits(config, codec, str(folder))
+    return _info(name, config, codec)
 
 
 def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
