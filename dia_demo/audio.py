@@ -28,6 +28,9 @@ LARGEST_OFFSET = 0.05
 _FULL_SCALE = 0.999
 _SHORT_PROMPT_SECONDS = 3.0
 _PROMPT_RATES = Range(1000, 768000)
+# Beyond what `write_audio` writes, and short to read in a file from elsewhere.
+_MOST_CHUNKS = 1000
+_LONGEST_COMMENT = 10**6
 
 
 # Files
@@ -79,7 +82,7 @@ def read_metadata(path: Path | str) -> dict | None:
             with soundfile.SoundFile(str(path)) as file:
                 comment = file.comment
         metadata = json.loads(comment)
-    except (OSError, TypeError, ValueError, soundfile.LibsndfileError):
+    except (OSError, TypeError, ValueError, RecursionError, soundfile.LibsndfileError):
         return None
     return metadata if isinstance(metadata, dict) else None
 
@@ -98,20 +101,25 @@ def _encode_file(pcm: np.ndarray, sample_rate: int, kind: str, metadata: dict) -
 
 
 def _riff_comment(path: Path) -> str | None:
-    """The INFO comment of a WAV (None for other files). libsndfile drops those above 2 kB."""
+    """The INFO comment of a WAV (None for other files). libsndfile drops those above 2 kB.
+
+    ValueError for more chunks, or a longer comment, than a take has.
+    """
     with open(path, "rb") as file:
         riff, _, wave = struct.unpack("<4sI4s", file.read(12).ljust(12, b"\0"))
         if (riff, wave) != (b"RIFF", b"WAVE"):
             return None
-        while len(head := file.read(8)) == 8:
+        for _ in range(_MOST_CHUNKS):
+            if len(head := file.read(8)) < 8:
+                return None
             name, size = struct.unpack("<4sI", head)
             if name == b"LIST" and file.read(4) == b"INFO":
                 size -= 4
-            elif name == b"ICMT":
+            elif name == b"ICMT" and size <= _LONGEST_COMMENT:
                 return file.read(size).rstrip(b"\0").decode("utf-8")
             else:
                 file.seek(size + size % 2 - (4 if name == b"LIST" else 0), os.SEEK_CUR)
-    return None
+    raise ValueError("too many chunks")
 
 
 # Voice prompts

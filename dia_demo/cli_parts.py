@@ -12,12 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.untrusted import read_codes
 
 Event = TypeVar("Event")
 Result = TypeVar("Result")
@@ -69,23 +68,13 @@ def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
     if options.voice_prompt is not None and options.voice_codes is not None:
         raise InputError("Give --voice-prompt or --voice-codes, not both.")
     if options.voice_codes is not None:
-        codes = _read_codes(options.voice_codes)
+        codes = read_codes(options.voice_codes)
         return VoicePrompt(codes=codes, transcript=options.voice_transcript)
     if options.voice_prompt is not None:
         return VoicePrompt(audio=options.voice_prompt, transcript=options.voice_transcript)
     if options.voice_transcript:
         raise InputError("--voice-transcript needs --voice-prompt or --voice-codes beside it.")
     return None
-
-
-def _read_codes(path: Path) -> np.ndarray:
-    try:
-        codes = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} cannot be read as a .npy array: {error}.") from error
-    if not isinstance(codes, np.ndarray):
-        raise InputError(f"{path} holds several arrays: give one .npy of [frames, channels].")
-    return codes
 
 
 class Status:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from dia_demo.errors import InputError
-from dia_demo.json_files import read_json
+from dia_demo.untrusted import read_json
 
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
 # cuda goes through the same self-check as xpu; the page does not offer it.

@@ -1,7 +1,9 @@
 """Waveforms at rest: files come back as written, bad prompts are refused by name and number."""
 
 import resource
+import struct
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,6 +96,32 @@ def test_files_without_our_settings_have_none(tmp_path):
     (tmp_path / "cut.wav").write_bytes(b"RIFF\x00\x00")
     for name in ("plain.wav", "plain.flac", "text.wav", "cut.wav", "missing.wav"):
         assert read_metadata(tmp_path / name) is None
+
+
+def chunk(name: bytes, content: bytes) -> bytes:
+    return name + struct.pack("<I", len(content)) + content + b"\0" * (len(content) % 2)
+
+
+def wav_with(tmp_path, *chunks: bytes) -> Path:
+    """A WAV of silence that says of itself what the chunks say."""
+    sound = chunk(b"fmt ", struct.pack("<HHIIHH", 1, 1, RATE, 2 * RATE, 2, 16))
+    body = b"WAVE" + b"".join(chunks) + sound + chunk(b"data", b"\0" * 200)
+    (tmp_path / "made.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    return tmp_path / "made.wav"
+
+
+def test_a_nested_comment_is_no_settings(tmp_path):
+    """It overflowed the JSON reader's stack wherever earlier takes were listed."""
+    comment = chunk(b"LIST", b"INFO" + chunk(b"ICMT", b'{"a":' * 50_000))
+    assert read_metadata(wav_with(tmp_path, comment)) is None
+
+
+def test_settings_behind_very_many_chunks_are_not_looked_for(tmp_path):
+    """A WAV of a million empty chunks cost 1.6 s at each listing."""
+    comment = chunk(b"LIST", b"INFO" + chunk(b"ICMT", b'{"seed": 1}'))
+    few, many = [chunk(b"JUNK", b"")] * 100, [chunk(b"JUNK", b"")] * 5000
+    assert read_metadata(wav_with(tmp_path, *few, comment)) == {"seed": 1}
+    assert read_metadata(wav_with(tmp_path, *many, comment)) is None
 
 
 # Voice prompts

@@ -210,6 +210,22 @@ def test_voice_codes_that_do_not_fit_are_refused(say, content, said):
     assert said in told(say(SCRIPT, "--codes", "a.npy", "--voice-codes", "voice.npy"))
 
 
+def lying_header(shape: str) -> bytes:
+    """A .npy of three frames whose header claims another shape."""
+    file = io.BytesIO()
+    np.save(file, np.zeros((3, 3), np.int16))
+    claim = file.getvalue().replace(b"(3, 3)", shape.encode())
+    return claim.replace(b" " * (len(shape) - 6) + b"\n", b"\n")
+
+
+@pytest.mark.parametrize("shape", ["(3, 4)", "(999999999, 999)", "(-3, -3)", "(((((("])
+def test_voice_codes_whose_header_lies_are_refused(say, shape):
+    """numpy makes room for what the header claims: a MemoryError, and a traceback."""
+    Path("voice.npy").write_bytes(lying_header(shape))
+    said = told(say(SCRIPT, "--codes", "a.npy", "--voice-codes", "voice.npy"))
+    assert "voice.npy cannot be read" in said
+
+
 def test_voice_codes_of_several_arrays_or_none_are_refused(say):
     np.savez("voice.npz", a=np.zeros(3))
     assert "one .npy" in told(say(SCRIPT, "--codes", "a.npy", "--voice-codes", "voice.npz"))

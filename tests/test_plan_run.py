@@ -144,6 +144,17 @@ def test_a_voice_prompt_is_kept_beside_the_plan(sides, synthesis, tmp_path):
     assert np.array_equal(np.load(tmp_path / "dir" / "voice.npy"), codes)
 
 
+def test_voice_codes_whose_header_lies_are_refused(sides, synthesis, tmp_path):
+    voice = VoicePrompt(codes=np.zeros((10, 3), np.int16), transcript="[S1] Hm.")
+    plan = make_plan("preference", sides, SCRIPTS[:1], (1,))
+    comparison = Comparison.create(tmp_path / "dir", plan, synthesis, voice)
+    file = tmp_path / "dir" / "voice.npy"
+    lying = file.read_bytes().replace(b"(10, 3), }       ", b"(9999999, 999), }")
+    file.write_bytes(lying)
+    with pytest.raises(InputError, match="voice.npy cannot be read"):
+        make(comparison, synthesis)
+
+
 def test_only_one_run_at_a_time(finished, synthesis):
     running = finished.run(synthesis, threading.Event())
     next(running)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dia_demo.config import ModelConfig, Range
 from dia_demo.errors import InputError
-from dia_demo.json_files import read_json
+from dia_demo.untrusted import read_json
 
 SAMPLE_RATES = Range(4000, 384_000, whole=True)
 # Far above Descript's largest codec, and small enough to be built.

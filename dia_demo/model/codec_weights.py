@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.errors import InputError
-from dia_demo.json_files import read_json
 from dia_demo.model.codec_files import CodecSource, import_dac
 from dia_demo.model.codec_format import check_codec_sizes
 from dia_demo.model.codec_names import (
@@ -28,6 +27,7 @@ from dia_demo.model.codec_names import (
     is_transformers,
 )
 from dia_demo.model.weights import unreadable, why_unfit
+from dia_demo.untrusted import read_json
 
 _NAMES_SHOWN = 10
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.

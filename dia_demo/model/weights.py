@@ -21,7 +21,7 @@ from torch import Tensor
 
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.json_files import read_json
+from dia_demo.untrusted import read_json
 
 SAFETENSORS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -14,8 +14,6 @@ from itertools import groupby
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
-
 from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
 from dia_demo.engine.loop import ROWS_AT_ONCE
@@ -25,6 +23,7 @@ from dia_demo.script import expected_seconds
 from dia_demo.services.clips import facts_of, nearly_same, read_wave, write_clip
 from dia_demo.services.plan import Plan, Secret, Slot, Trial
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
+from dia_demo.untrusted import read_codes
 
 CLIPS, TAKES = "clips", "takes"
 # A batch keeps its place in the queue, so that others wait for all of it.
@@ -262,8 +261,4 @@ def _voice(folder: Path, plan: Plan) -> VoicePrompt | None:
         raise InputError(f"The voice prompt {path} is missing: put it back, or make a new plan.")
     if path.suffix != ".npy":
         return VoicePrompt(audio=path, transcript=plan.voice_transcript)
-    try:
-        codes = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"The voice codes {path} cannot be read.") from error
-    return VoicePrompt(codes=codes, transcript=plan.voice_transcript)
+    return VoicePrompt(codes=read_codes(path), transcript=plan.voice_transcript)

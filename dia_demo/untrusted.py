@@ -1,0 +1,84 @@
+"""Files that others made, read without trusting them: JSON of a checkpoint, codes of a voice."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.errors import InputError
+
+# The index of a checkpoint of thousands of tensors has less than one, an hour of codes has six.
+MAX_MEGABYTES = 10
+
+
+def read_json(path: Path) -> dict:
+    """A JSON object from a regular file of at most MAX_MEGABYTES.
+
+    Raises InputError, which says what is wrong with it, for anything else.
+    """
+    try:
+        raw = json.loads(_read_regular(path).decode("utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing: a Dia checkpoint folder holds it.") from None
+    except RecursionError:
+        raise InputError(f"{path} cannot be read as JSON: it is nested too deeply.") from None
+    except (OSError, ValueError) as error:  # Not UTF-8, not JSON, or a number of 5,000 digits.
+        raise InputError(f"{path} cannot be read as JSON: {error}.") from error
+    if not isinstance(raw, dict):
+        raise InputError(f"{path} must hold a JSON object, not a {type(raw).__name__}.")
+    return raw
+
+
+def read_codes(path: Path) -> np.ndarray:
+    """The array of a .npy file of at most MAX_MEGABYTES; what it may hold is `check_prompt`'s.
+
+    Raises InputError where it cannot be read. No room is made for what a header only claims.
+    """
+    try:
+        data = _read_regular(path)
+        if data.startswith(b"PK"):
+            raise InputError(f"{path} holds several arrays: give one .npy of [frames, channels].")
+        _check_header(data)
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    except InputError:
+        raise
+    except Exception as error:  # numpy parses the header as Python, which fails in many ways.
+        raise InputError(f"{path} cannot be read as a .npy array: {error}.") from error
+
+
+def _check_header(data: bytes) -> None:
+    """ValueError unless the array that the header describes is there, byte for byte."""
+    file = io.BytesIO(data)
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(np.lib.format.read_magic(file))
+    if read is None:
+        raise ValueError("its version is not known")
+    shape, _, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects")
+    if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError("its header and its length do not agree")
+
+
+def _read_regular(path: Path) -> bytes:
+    # Without O_NONBLOCK, opening a named pipe waits for somebody to write into it.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{path} is not a regular file: give the name of one.")
+        limit = MAX_MEGABYTES * 10**6
+        if found.st_size > limit:
+            raise InputError(
+                f"{path} has {found.st_size / 1e6:,.0f} MB, and at most {MAX_MEGABYTES} MB are "
+                "read: it cannot be what it should be."
+            )
+        return file.read(limit)
