@@ -55,7 +55,8 @@ def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadat
     if kind is None:
         raise InputError(f"Audio is written as {' or '.join(FORMATS)}, not {path.name!r}.")
     data = _encode_file(to_int16(samples), sample_rate, kind, metadata)
-    part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    # Not with the file's own name in it, which may be as long as a name can be.
+    part = path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with open(part, "xb") as file:
             file.write(data)

@@ -10,9 +10,11 @@ import argparse
 import json
 import logging
 import os
+import stat
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -36,22 +38,43 @@ from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis, random_seed
 
+# A value that is quoted may come from a file and be of any length.
+LONGEST_ERROR = 2000
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     try:
         options = _parser().parse_args(argv)
-        return options.run(options)
+        code = options.run(options)
+        if sys.stdout is not None:  # Closed from the start: nobody wants to read anything.
+            sys.stdout.flush()
+        return code
     except InputError as error:
         return _told(error, 2)
     except DiaDemoError as error:
         return _told(error, 1)
+    except BrokenPipeError:  # Whoever read the output has enough of it, as `head` has.
+        _drop_output()
+        return 1
+    except OSError as error:
+        _drop_output()
+        place = error.filename or "The output could not be written"
+        return _told(RunError(f"{place}: {error.strerror or error}."), 1)
+    except KeyboardInterrupt:
+        return _told(RunError("Stopped."), 130)
 
 
 def _told(error: DiaDemoError, code: int) -> int:
-    print("error: " + " ".join(str(error).split()), file=sys.stderr)
+    print("error: " + " ".join(str(error).split())[:LONGEST_ERROR], file=sys.stderr)
     return code
+
+
+def _drop_output() -> None:
+    """What still stands in the buffer of stdout would fail once more when the program ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -115,7 +138,13 @@ def _check_place(path: Path) -> None:
         raise InputError(f"The folder {folder} does not exist: make it first.")
     if not os.access(folder, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written to: choose another.")
-    if path.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}. Choose another.") from error
+    if is_folder:
         raise InputError(f"{path} is a folder: give the name of a file in it.")
 
 

@@ -3,6 +3,7 @@
 import errno
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -353,3 +354,46 @@ def test_a_process_speaks_from_stdin_and_warns_at_most(folder, tmp_path):
 def test_a_process_ends_with_the_code_of_its_error():
     out = run_process("say", "", "-o", "/tmp/never.wav", "--model", "no such model")
     assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
+
+
+# Output that cannot be written
+
+
+@pytest.mark.parametrize("option", ["-o", "--codes"])
+def test_a_name_that_is_too_long_is_refused_before_the_take_is_made(say, option, monkeypatch):
+    monkeypatch.setattr(engine_module, "run", lambda *_: pytest.fail("the take was made"))
+    assert "File name too long" in told(say(SCRIPT, option, "a" * 296 + ".wav"))
+
+
+def test_the_longest_name_a_file_may_have_is_written(say):
+    name = "a" * 251 + ".wav"
+    assert say(SCRIPT, "-o", name)[0] == 0 and Path(name).is_file()
+
+
+def test_a_reader_that_has_had_enough_meets_no_traceback():
+    """`doctor | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        command = [sys.executable, "-m", "dia_demo", "doctor"]
+        out = subprocess.run(command, cwd=ROOT, stdout=pipe, stderr=subprocess.PIPE, timeout=120)
+    assert (out.returncode, out.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_is_full_is_a_failure_in_one_line(folder, tmp_path):
+    command = [sys.executable, "-m", "dia_demo", "say", SCRIPT, "--model", str(folder)]
+    command += ["-o", str(tmp_path / "take.wav"), "--max-tokens", "40"]
+    with open("/dev/full", "wb") as full:
+        out = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, timeout=120)
+    said = [line for line in out.stderr.splitlines() if not line.startswith(b"warning: ")]
+    assert (out.returncode, len(said)) == (1, 1), out.stderr
+    assert said[0].startswith(b"error: ") and b"No space left" in said[0]
+
+
+def test_a_value_of_any_length_is_quoted_in_short(cli, tmp_path):
+    folder = write_small(tmp_path / "long")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "x" * 10**6}))
+    said = told(cli("say", SCRIPT, "--codes", "a.npy", "--model", folder))
+    assert "describes a model of type" in said and len(said) < 3000

@@ -38,6 +38,7 @@ def test_a_request_takes_the_page_and_leaves_the_rest_as_started():
 def test_what_is_remembered_is_checked_before_it_is_believed():
     ends = {"temperature": (0.0, 2.5), "max_tokens": (6, 860)}
     saved = {"model": "nano", "script": "[S1]", "temperature": "hot", "max_tokens": 9999, "x": 1}
+    assert form.restored({"temperature": float("nan")}, ends) == {}
     kept = {"model": "nano", "script": "[S1]", "max_tokens": 860}
     assert form.restored(saved, ends) == kept
 

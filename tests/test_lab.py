@@ -105,6 +105,18 @@ def test_the_note_names_what_differs_costs_and_shows(synthesis, base):
     assert "problem" in handlers.describe(*asked(base, second={"top_k": None}))
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, "many", 2.5])
+def test_numbers_that_are_none_are_refused_in_words(synthesis, base, number):
+    handlers = CompareHandlers(synthesis, None, None)
+    assert "number of seeds must be" in handlers.describe(*asked(base, seeds=number))
+
+
+@pytest.mark.parametrize("speed", [0, float("nan"), -1])
+def test_a_speed_that_is_none_is_refused_in_words(synthesis, base, speed):
+    handlers = CompareHandlers(synthesis, None, None)
+    assert "speed must be" in handlers.describe(*asked(base, second={"speed": speed}))
+
+
 def test_both_sides_start_from_other_settings(synthesis, base):
     handlers = CompareHandlers(synthesis, None, None)
     values = base | {"temperature": 0.3, "script": "x", "cfg_scale": None}
@@ -284,6 +296,11 @@ def test_a_take_on_the_page_is_kept_and_listed(kept, synthesis):
     assert "error" in answer(kept.history, {"do": "hear", "key": new_key(), "id": row["id"]})
     assert answer(kept.history, {"do": "delete"} | asked_for) == {}
     assert answer(kept.history, {"do": "list", "key": kept.key})["takes"] == []
+    for wrong in (None, 3, [], "list", {}):
+        assert list(answer(kept.history, wrong)) == ["error"]
+    # A program's press carries no data.
+    with pytest.raises(gr.Error, match="no such take"):
+        handlers.use(kept.key, SimpleNamespace())
 
 
 def test_only_files_of_gradios_cache_are_kept(kept, synthesis, tmp_path):

@@ -37,8 +37,10 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     info = synthesis.info(synthesis.settings.runtime.model)
     live = LiveAudio()
 
-    def hear(wanted: dict) -> dict:
-        return live.after(str(wanted.get("run")), int(wanted.get("from") or 0))
+    def hear(wanted: object) -> dict:
+        asked = wanted if isinstance(wanted, dict) else {}
+        start = asked.get("from")
+        return live.after(str(asked.get("run")), start if type(start) is int else 0)
 
     with gr.Blocks(
         title="Dia on your CPU", analytics_enabled=False, delete_cache=(HOUR, DAY)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dia_demo.config import RuntimeConfig
+from dia_demo.audio import SPEEDS
+from dia_demo.config import Range, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.script import expected_seconds
 from dia_demo.services.plan import (
+    MAX_TRIALS,
     NAMES,
     Plan,
     Setting,
@@ -102,25 +104,32 @@ class CompareForm:
 
     def pairs(self) -> int:
         """Pairs for every two settings: seeds x scripts."""
-        return int(self.head["seeds"] or 0) * len(self.scripts())
+        return self.seeds() * len(self.scripts())
+
+    def seeds(self) -> int:
+        """How many seeds are asked for, 0 while nothing is. InputError for what is no number."""
+        count = self.head["seeds"] or 0
+        Range(0, MAX_TRIALS, whole=True).check("The number of seeds", count)
+        return int(count)
 
     def plan(self, synthesis: Synthesis) -> Plan:
         """The plan that is asked for. Raises InputError where there is none."""
         text = str(self.head["first_seed"] or "").strip()
         first = None if text in ("", "-1") else form.chosen_seed(text)
-        seeds = draw_seeds(int(self.head["seeds"] or 0), first)
+        seeds = draw_seeds(self.seeds(), first)
         return make_plan(self.kind, self.settings(synthesis), self.scripts(), seeds)
 
     def seconds_to_make(self, synthesis: Synthesis, settings: Sequence[Setting]) -> float:
         """Seconds of audio the whole plan is expected to have."""
         total = 0.0
         for setting in settings:
+            SPEEDS.check("speed", setting.speed)
             info = synthesis.info(setting.runtime.model)
             most = info.seconds_of(setting.params.max_tokens)
             for script in self.scripts():
                 pace = info.seconds_per_character
                 total += min(expected_seconds(script, pace), most) / setting.speed
-        return total * int(self.head["seeds"] or 0)
+        return total * self.seeds()
 
 
 def side_of(values: dict, defaults: dict) -> dict:

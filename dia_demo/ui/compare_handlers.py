@@ -146,7 +146,7 @@ class CompareHandlers:
         seconds = asked.seconds_to_make(self.synthesis, settings)
         return (
             f"{markup.plural(trials, 'pair')} to hear, {markup.plural(pairs * count, 'take')} to "
-            f"make ({scripts} × {int(asked.head['seeds'] or 0)} seeds), about "
+            f"make ({scripts} × {asked.seeds()} seeds), about "
             f"{present.duration(seconds)} of audio."
         )
 

@@ -100,7 +100,8 @@ def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     values = {name: saved[name] for name in REMEMBERED if name in saved}
     for name, (low, high) in ends.items():
         value = values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or value != value:
             values.pop(name, None)
         elif not low <= value <= high:
             values[name] = min(max(value, low), high)

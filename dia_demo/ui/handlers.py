@@ -188,8 +188,10 @@ class Handlers:
         """The script after the repair that was pressed, if that finding still stands."""
         read = self._read(script, model, max_tokens, transcript)
         findings = read[1].findings if read else ()
-        finding = findings[event.index] if event.index < len(findings) else None
-        if finding is None or finding.code != event.code or finding.repaired is None:
+        index, code = (getattr(event, name, None) for name in ("index", "code"))
+        known = type(index) is int and 0 <= index < len(findings)
+        finding = findings[index] if known else None
+        if finding is None or finding.code != code or finding.repaired is None:
             return gr.skip()
         return finding.repaired
 

@@ -56,6 +56,8 @@ def lay_out(history: History) -> HistoryParts:
 def answer(history: History, wanted: dict) -> dict:
     """One question of the list: {do: list, hear or delete, key, id}; or {error}."""
     try:
+        if not isinstance(wanted, dict):
+            raise InputError("The page asked for something unknown: reload it.")
         key, identity = wanted.get("key"), wanted.get("id")
         match wanted.get("do"):
             case "list":
@@ -69,6 +71,11 @@ def answer(history: History, wanted: dict) -> dict:
         raise InputError("The page asked for something unknown: reload it.")
     except Exception as error:
         return {"error": present.explain(error)}
+
+
+def _id_of(event: gr.EventData) -> object:
+    """The take that was pressed; None from a program, whose event carries no data."""
+    return getattr(event, "id", None)
 
 
 def _row(kept: Kept) -> dict:
@@ -127,7 +134,7 @@ class HistoryHandlers:
 
     def use(self, key: str, event: gr.EventData):
         """An earlier take's settings, for the Generate tab."""
-        return self._told(lambda: self._restored(self.history.get(key, event.id).values()))
+        return self._told(lambda: self._restored(self.history.get(key, _id_of(event)).values()))
 
     def drop(self, path: str | None):
         """The settings that a take's file carries."""
@@ -150,7 +157,7 @@ class HistoryHandlers:
         """An earlier take's settings on both sides of a comparison, with its tab in front."""
 
         def sides():
-            values = self.history.get(key, event.id).values()
+            values = self.history.get(key, _id_of(event)).values()
             self._check_model(values)
             return [values["script"], *self.compare.both_sides(values), gr.Tabs(selected="compare")]
 
