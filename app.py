@@ -1,5 +1,9 @@
 """Starts the page: settings, services, page. Everything else lives in dia_demo."""
 
+import sys
+
+from dia_demo.errors import DiaDemoError
+from dia_demo.machine import raise_descriptor_limit
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.build import build_ui, launch_options
@@ -7,11 +11,21 @@ from dia_demo.ui.build import build_ui, launch_options
 
 def main() -> None:
     """Serve the page where GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say."""
+    raise_descriptor_limit()
     settings = Settings.from_env()
     synthesis = Synthesis(settings)
-    synthesis.warm_up()
-    build_ui(synthesis).launch(**launch_options(settings))
+    try:
+        synthesis.warm_up()
+        build_ui(synthesis).launch(**launch_options(settings))
+    finally:
+        synthesis.close()
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except DiaDemoError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -10,6 +10,12 @@ from pathlib import Path
 
 import psutil
 
+try:
+    import resource
+except ImportError:  # Windows has no such limit.
+    resource = None
+
+MOST_DESCRIPTORS = 16_384
 CGROUP = Path("/sys/fs/cgroup")
 RENDER_NODES = Path("/sys/class/drm")
 PROC = Path("/proc")
@@ -52,6 +58,26 @@ def memory_bytes() -> int | None:
     with suppress(OSError, RuntimeError):
         found.append(psutil.virtual_memory().total)
     return min(found) if found else None
+
+
+def descriptor_limit() -> int:
+    """How many files and connections this process may have open."""
+    if resource is None:
+        return MOST_DESCRIPTORS
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if 0 < soft < MOST_DESCRIPTORS else MOST_DESCRIPTORS
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many as it is granted, up to MOST_DESCRIPTORS: 1,024 are soon used
+    up by connections that nobody closes."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard < 0 else min(hard, MOST_DESCRIPTORS)
+    if 0 < soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def cache_folder() -> Path:

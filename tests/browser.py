@@ -51,17 +51,7 @@ def running_app(folder: Path, port: int | None = None, script: str = "app.py", *
     script: an app to run in its place. given: environment variables beside or above the usual.
     """
     port = port or free_port()
-    env = os.environ | {
-        "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_SERVER_PORT": str(port),
-        "GRADIO_TEMP_DIR": str(folder / "gradio"),
-        "DIA_TAKES": str(folder / "takes"),
-        "DIA_KEPT": str(folder / "kept"),
-        "HF_HUB_OFFLINE": "1",
-        "DIA_MODEL": "nano",
-        "DIA_THREADS": "1",
-        **given,
-    }
+    env = environment(folder, port) | given
     log = folder / "app.log"
     with open(log, "w") as output:
         app = subprocess.Popen(
@@ -69,7 +59,7 @@ def running_app(folder: Path, port: int | None = None, script: str = "app.py", *
         )
         try:
             url = f"http://127.0.0.1:{port}"
-            _wait_until_up(url, app, log)
+            wait_until_up(url, app, log)
             yield url
         finally:
             app.terminate()
@@ -80,7 +70,21 @@ def running_app(folder: Path, port: int | None = None, script: str = "app.py", *
                 app.wait()
 
 
-def _wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:
+def environment(folder: Path, port: int) -> dict[str, str]:
+    """What `python app.py` is told: a port, offline, and where to write."""
+    return os.environ | {
+        "GRADIO_SERVER_NAME": "127.0.0.1",
+        "GRADIO_SERVER_PORT": str(port),
+        "GRADIO_TEMP_DIR": str(folder / "gradio"),
+        "DIA_TAKES": str(folder / "takes"),
+        "DIA_KEPT": str(folder / "kept"),
+        "HF_HUB_OFFLINE": "1",
+        "DIA_MODEL": "nano",
+        "DIA_THREADS": "1",
+    }
+
+
+def wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if app.poll() is not None:

@@ -7,7 +7,7 @@ import pytest
 from dia_demo.engine.events import Waiting
 from dia_demo.errors import InputError
 from dia_demo.services import queue as queue_module
-from dia_demo.services.queue import Queue
+from dia_demo.services.queue import PLACES, Caller, Queue, Visitor
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +94,126 @@ def test_threads_take_turns_and_come_in_order():
     for thread in threads:
         thread.join(timeout=30)
     assert most == 1 and order == list(range(20))
+
+
+# Turns
+
+
+class Line:
+    """A queue whose visitors all wait; `serve` runs whoever is next, as their threads would."""
+
+    def __init__(self, size: int) -> None:
+        self.queue = Queue(size)
+        self.waiting: list = []
+
+    def join(self, visitor: Visitor) -> None:
+        caller = Caller(visitor)
+        place = self.queue.place(caller)
+        ticket = place.__enter__()
+        self.waiting.append((visitor, place, self.queue.wait(ticket, caller)))
+
+    def serve(self) -> Visitor:
+        """One whole run of the one whose turn it is."""
+        for entry in self.waiting:
+            visitor, place, wait = entry
+            if next(wait, None) is None:
+                self.waiting.remove(entry)
+                self.running = place
+                return visitor
+        raise AssertionError("nobody's turn")
+
+    def end(self) -> None:
+        self.running.__exit__(None, None, None)
+
+    def run(self, turns: int) -> list[Visitor]:
+        served = []
+        for _ in range(turns):
+            served.append(self.serve())
+            self.end()
+        return served
+
+
+POLITE, GREEDY = Visitor("10.0.0.1", "page"), Visitor("10.0.0.2", "")
+
+
+@pytest.mark.parametrize("polite", [POLITE, Visitor("10.0.0.2", "page")])
+def test_one_beside_twelve_requests_waits_for_at_most_two_takes(polite):
+    """At another address, or at the same one (everybody's, behind a proxy that names nobody)."""
+    line = Line(20)
+    for _ in range(12):
+        line.join(GREEDY)
+    for _ in range(5):
+        assert line.serve() == GREEDY
+        line.join(polite)
+        line.end()
+        line.join(GREEDY)  # It tries again at once.
+        assert polite in line.run(2), "waited for more than two takes of the other"
+        line.join(GREEDY)
+
+
+def test_addresses_take_turns_and_each_keeps_its_order():
+    line = Line(20)
+    visitors = [Visitor(f"10.0.0.{n}", "s") for n in range(3)]
+    for visitor in visitors:
+        line.join(visitor)
+        line.join(visitor)
+    assert line.run(6) == [*visitors, *visitors]
+
+
+def test_nobody_starves_beside_newcomers_without_end():
+    """Each new session comes after those who wait already, served before or not."""
+    line = Line(20)
+    line.join(POLITE)
+    line.run(1)
+    line.join(POLITE)
+    for number in range(3):
+        line.join(Visitor("10.0.0.1", f"new {number}"))
+    assert line.run(1) == [POLITE]
+
+
+def test_programs_at_one_address_are_served_in_order():
+    line = Line(70)
+    for _ in range(64):
+        line.join(GREEDY)
+    while line.waiting:
+        first, *rest = line.waiting
+        line.run(1)
+        assert line.waiting == rest, "not the one that came first"
+
+
+def test_a_session_has_two_places_and_says_so():
+    queue = Queue(20)
+    with queue.place(Caller(POLITE)), queue.place(Caller(POLITE)):
+        assert PLACES == 2
+        with pytest.raises(InputError, match="You have 2 takes.*stop it"):
+            with queue.place(Caller(POLITE)):
+                pass
+        with queue.place(Caller(Visitor("10.0.0.1", "another page"))):
+            pass
+    with queue.place(Caller(POLITE)):
+        pass
+
+
+def test_who_holds_most_of_a_full_queue_makes_room_for_a_newcomer():
+    line = Line(3)
+    for _ in range(4):
+        line.join(GREEDY)
+    line.serve()
+    with pytest.raises(InputError, match="4 takes are running or waiting"):
+        line.join(GREEDY)
+    last = line.waiting[-1]
+    line.join(POLITE)
+    with pytest.raises(InputError, match="made room for somebody else"):
+        next(last[2])
+    line.waiting.remove(last)
+    line.end()
+    assert line.run(1) == [POLITE]
+    assert line.run(2) == [GREEDY, GREEDY]
+
+
+def test_nothing_is_remembered_of_who_is_gone():
+    line = Line(3)
+    for number in range(50):
+        line.join(Visitor(f"10.0.0.{number}", "s"))
+        line.run(1)
+    assert line.queue._served == {}

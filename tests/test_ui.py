@@ -13,11 +13,12 @@ from page_stubs import FIGURES, RUNNING, STARTED, result, stub_handlers, values
 
 from dia_demo.engine.events import Cancelled, Finished
 from dia_demo.errors import InputError
+from dia_demo.services.queue import Visitor
 from dia_demo.services.settings import Settings
 from dia_demo.ui import form
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.live import KEPT_RUNS, LiveAudio
-from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.sessions import Sessions, visitor_of
 
 
 def press_generate(handlers: Handlers):
@@ -110,8 +111,27 @@ def test_runs_that_are_not_there_are_silent_and_old_ones_go():
 
 def test_stop_reaches_the_page_that_asked_and_no_other():
     sessions = Sessions()
-    with sessions.run("a") as first, sessions.run("b") as second:
+    ann, ben = (SimpleNamespace(session_hash=name) for name in "ab")
+    with sessions.run(ann) as first, sessions.run(ben) as second:
         sessions.stop("a")
         sessions.stop("nobody")
         assert first.is_set() and not second.is_set()
     assert second.is_set(), "a run that is over must not keep the engine"
+
+
+def request_from(host: str, path: str = "/gradio_api/queue/join", session: str = "s"):
+    url = SimpleNamespace(path=path)
+    return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=host), url=url)
+
+
+def test_a_visitor_is_an_address_and_a_session():
+    assert visitor_of(request_from("10.0.0.7")) == Visitor("10.0.0.7", "s")
+    assert visitor_of(request_from("10.0.0.7", session=None)) == Visitor("10.0.0.7", "")
+    # Each call of a program is a session of its own: together they are one visitor.
+    calls = [request_from("10.0.0.7", "/x/gradio_api/call/generate", one) for one in "ab"]
+    assert {visitor_of(one) for one in calls} == {Visitor("10.0.0.7", "")}
+    # One person has 2^64 addresses of version 6.
+    near = [request_from(f"2001:db8:0:1::{last}") for last in ("7", "ffff")]
+    assert {visitor_of(one).address for one in near} == {"2001:db8:0:1::/64"}
+    assert visitor_of(request_from("2001:db8:0:2::7")).address != "2001:db8:0:1::/64"
+    assert visitor_of(SimpleNamespace(session_hash="s")) == Visitor("", "s")

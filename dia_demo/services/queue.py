@@ -1,59 +1,158 @@
-"""One engine, one at a time: the others wait in order and are told their place."""
+"""One engine, one run at a time: the others wait, people take turns, and each is told the place.
+
+Turns go to addresses, within an address to its visitors, and for one visitor in order of arrival:
+whoever was served longest ago comes next, so that twelve requests of one wait beside one of
+another for at most the run that goes on.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
 
 from dia_demo.engine.events import Waiting
 from dia_demo.errors import InputError
 
 SAY_AGAIN_SECONDS = 0.5
+# Of one session: a run and the next one.
+PLACES = 2
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks. session: a page's or a client's own; programs without one share "" and, with all
+    who come from their address, its turn. The command line is the visitor without an address."""
+
+    address: str = ""
+    session: str = ""
+
+
+class Caller(threading.Event):
+    """A run's cancel flag that knows who asked for the run."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        super().__init__()
+        self.visitor = visitor
 
 
 class Ticket:
     """A place in the queue. `seconds_left` is the holder's own estimate while it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, visitor: Visitor, arrival: int) -> None:
+        self.visitor = visitor
+        self.arrival = arrival
         self.seconds_left: float | None = None
 
 
 class Queue:
-    """First come, first served; at most `size` wait beside the one that runs."""
+    """At most `size` wait beside the one that runs."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._tickets: list[Ticket] = []
+        self._running: Ticket | None = None
+        # Arrivals and services in one order. `_served`: the last of each address and visitor.
+        self._clock = count(1)
+        self._served: dict[str | Visitor, int] = {}
         self._changed = threading.Condition()
 
     @contextmanager
-    def place(self) -> Iterator[Ticket]:
-        """A ticket, given back on leaving. Raises InputError where the queue is full."""
-        ticket = Ticket()
+    def place(self, cancel: threading.Event | None = None) -> Iterator[Ticket]:
+        """A ticket for whoever holds `cancel`, given back on leaving.
+
+        Raises InputError where the visitor has enough places, or the queue is full.
+        """
+        visitor = cancel.visitor if isinstance(cancel, Caller) else Visitor()
         with self._changed:
-            if len(self._tickets) > self._size:
-                raise InputError(
-                    f"{len(self._tickets)} takes are running or waiting already, which is all "
-                    "this machine accepts: try again in a little while."
-                )
+            self._admit(visitor)
+            ticket = Ticket(visitor, next(self._clock))
             self._tickets.append(ticket)
         try:
             yield ticket
         finally:
             with self._changed:
-                self._tickets.remove(ticket)
-                self._changed.notify_all()
+                self._leave(ticket)
 
     def wait(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
-        """Until the ticket is first or `cancel` is set: its place, whenever it changes and now
-        and then. Yields nothing where nobody is before it."""
+        """Until it is the ticket's turn or `cancel` is set: its place, whenever it changes and now
+        and then. Yields nothing where nobody is before it.
+
+        Raises InputError where the ticket had to make room for somebody else.
+        """
         while not cancel.is_set():
             with self._changed:
-                place = self._tickets.index(ticket)
-                seconds = self._tickets[0].seconds_left if place == 1 else None
-            if place == 0:
-                return
+                if ticket not in self._tickets:
+                    raise InputError(
+                        "The queue is full, and you held most of it: this take made room for "
+                        "somebody else's. Try again when the others are done."
+                    )
+                line = self._line()
+                place = line.index(ticket)
+                if place == 0:
+                    self._running = ticket
+                    self._serve(ticket)
+                    return
+                seconds = line[0].seconds_left if place == 1 else None
             yield Waiting(place, seconds)
             with self._changed:
                 self._changed.wait(timeout=SAY_AGAIN_SECONDS)
+
+    def _line(self) -> list[Ticket]:
+        """The one that runs, then the others as their turns come."""
+
+        def turn(ticket: Ticket) -> tuple:
+            visitor, arrival = ticket.visitor, ticket.arrival
+            served = [self._served.get(one, 0) for one in (visitor.address, visitor)]
+            return ticket is not self._running, *(max(arrival, one) for one in served), arrival
+
+        return sorted(self._tickets, key=turn)
+
+    def _serve(self, ticket: Ticket) -> None:
+        """Others who are here go before the ticket's visitor from now on."""
+        now = next(self._clock)
+        self._served |= {ticket.visitor.address: now, ticket.visitor: now}
+
+    def _admit(self, visitor: Visitor) -> None:
+        if visitor.session:
+            own = sum(one.visitor == visitor for one in self._tickets)
+            if own >= PLACES:
+                raise InputError(
+                    f"You have {own} takes running or waiting already, which is the most for one "
+                    "page or program: wait for one to end, or stop it."
+                )
+        if len(self._tickets) > self._size and not self._make_room(visitor):
+            raise InputError(
+                f"{len(self._tickets)} takes are running or waiting already, which is all "
+                "this machine accepts: try again in a little while."
+            )
+
+    def _make_room(self, visitor: Visitor) -> bool:
+        """Whoever holds most gives a place to a newcomer who holds less, by at least two: first
+        among the addresses, then among all visitors."""
+        waiting = [one for one in self._line() if one is not self._running]
+        for group in (lambda one: one.address, lambda one: one):
+            held = Counter(group(one.visitor) for one in self._tickets)
+            most = max(held.values())
+            if most < held[group(visitor)] + 2:
+                continue
+            last = [one for one in waiting if held[group(one.visitor)] == most]
+            if last:
+                self._leave(last[-1])
+                return True
+        return False
+
+    def _leave(self, ticket: Ticket) -> None:
+        if ticket not in self._tickets:
+            return
+        self._tickets.remove(ticket)
+        if self._running is ticket:
+            self._running = None
+            self._serve(ticket)
+        here = {one.visitor for one in self._tickets}
+        here |= {visitor.address for visitor in here}
+        self._served = {one: when for one, when in self._served.items() if one in here}
+        self._changed.notify_all()

@@ -3,13 +3,15 @@
 DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of the
 takes handed out for download), DIA_KEPT (folder of comparisons and earlier takes, which outlive
 the app and are never served as files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of
-one comparison that the page offers to everybody who opens it). Host and port are gradio's own
-GRADIO_SERVER_NAME and _PORT.
+one comparison that the page offers to everybody who opens it), DIA_MEASURE (off hides the Machine
+tab, whose benchmark holds everybody up), DIA_ORIGINS (other websites whose pages may use this app).
+Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from pathlib import Path
 from dia_demo.config import PRECISIONS, Range, RuntimeConfig
 from dia_demo.errors import InputError
 
-QUEUE_SIZE = 8
+QUEUE_SIZE = 64
 KEPT_GB = 4
 
 
@@ -41,6 +43,8 @@ class Settings:
     kept_folder: Path = field(default_factory=_default_kept)
     kept_bytes: int = KEPT_GB * 10**9
     shared_comparison: Path | None = None
+    measure: bool = True
+    origins: tuple[str, ...] = ()
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
@@ -60,7 +64,27 @@ class Settings:
             kept_folder=Path(kept) if kept else _default_kept(),
             kept_bytes=_whole(env, "DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
             shared_comparison=Path(shared) if shared else None,
+            measure=_switch(env, "DIA_MEASURE", True),
+            origins=_origins(env, "DIA_ORIGINS"),
         )
+
+
+def _switch(env: Mapping[str, str], name: str, default: bool) -> bool:
+    text = env.get(name)
+    if text and text not in ("on", "off"):
+        raise InputError(f"{name} must be on or off, not {text!r}.")
+    return text == "on" if text else default
+
+
+def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    found = tuple((env.get(name) or "").split())
+    for one in found:
+        if not re.fullmatch(r"https?://[^/]+", one):
+            raise InputError(
+                f"{name} lists websites with spaces between them, such as https://example.org, "
+                f"without anything after the name: not {one!r}."
+            )
+    return found
 
 
 def _whole(env: Mapping[str, str], name: str, default: int | None, low: int) -> int | None:

@@ -38,6 +38,7 @@ from dia_demo.model.threads import torch_threads
 from dia_demo.script import encode_script, expected_seconds
 from dia_demo.services import catalogue
 from dia_demo.services.catalogue import ModelInfo
+from dia_demo.services.ending import Ending
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.text import ScriptReport, check_script
@@ -123,6 +124,11 @@ class Synthesis:
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
         self._warming: threading.Thread | None = None
+        self._ending = Ending()
+
+    def close(self) -> None:
+        """End all runs and the warm-up, and wait for them. Nothing can be asked for afterwards."""
+        self._ending.come(self._warming)
 
     def warm_up(self) -> None:
         """Load the model the app starts with in the background, so that the first take begins at
@@ -137,7 +143,8 @@ class Synthesis:
             if folder is None or not (folder / "codec").is_dir():
                 return
             for _ in self._load_engine(runtime):
-                pass
+                if self._ending.has_come:
+                    return
             self._engine.warm_up()
         except DiaDemoError as error:
             log.warning("The start model could not be loaded yet: %s", error)
@@ -180,15 +187,15 @@ class Synthesis:
             self.validate(request)
         if len({(request.runtime, request.with_audio) for request in requests}) != 1:
             raise InputError("Takes made together must share model, precision, device and threads.")
-        with self._queue.place() as ticket:
+        with self._queue.place(cancel) as ticket:
             yield from self._queue.wait(ticket, cancel)
-            with closing(self._load(requests[0])) as loading:
+            with closing(self._ending.steps(self._load(requests[0]))) as loading:
                 while not cancel.is_set() and (event := next(loading, None)) is not None:
                     yield event
             if cancel.is_set():
                 yield from (Cancelled(None, row) for row in range(len(requests)))
                 return
-            yield from self._run(self._engine, requests, cancel, ticket)
+            yield from self._ending.steps(self._run(self._engine, requests, cancel, ticket))
 
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result, at the request's speed.
@@ -230,7 +237,7 @@ class Synthesis:
     def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
         """A place in the queue for something that is no take: drain what is given, and then the
         machine is free, with no model in memory, until the block ends."""
-        with self._queue.place() as ticket:
+        with self._queue.place(cancel) as ticket:
             yield self._wait_alone(ticket, cancel)
 
     def _wait_alone(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:

@@ -55,10 +55,12 @@ def make_endpoint(handlers: Handlers):
 
         A number that is left out is the model's own default; seed None or -1 is a random one.
         """
+        started = handlers.synthesis.settings.runtime
+        model, precision = model or started.model, precision or started.precision
         sampling = [temperature, cfg_scale, max_tokens, top_p, top_k]
         rest = [seed, speed, voice_prompt, voice_transcript, model, precision, xpu]
         try:
-            with handlers.sessions.run(request.session_hash) as cancel, handlers.scratch() as home:
+            with handlers.sessions.run(request) as cancel, handlers.scratch() as home:
                 defaults = form.defaults_of(handlers.synthesis.info(model))
                 named = zip(form.SAMPLING, sampling, strict=True)
                 filled = [defaults[name] if value is None else value for name, value in named]

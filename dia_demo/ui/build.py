@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from dia_demo.services.machine import describe_machine
 from dia_demo.services.settings import Settings
@@ -19,6 +23,7 @@ from dia_demo.ui import (
     markup,
     xpu_panel,
 )
+from dia_demo.ui.gate import Gate, on_hang_up, watch_connections
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.listening import Listening
@@ -57,8 +62,10 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
                 listening.lay_out_history()
             with gr.Tab("Compare", id="compare"):
                 listening.lay_out_compare()
-            with gr.Tab("Machine", id="machine-tab"):
-                machine = machine_tab.lay_out()
+            machine = None
+            if synthesis.settings.measure:
+                with gr.Tab("Machine", id="machine-tab"):
+                    machine = machine_tab.lay_out()
             with gr.Tab("About", id="about"):
                 about_tab.lay_out(models)
         handlers = Handlers(synthesis, parts, live)
@@ -67,15 +74,22 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         wire_form(parts, handlers)
         chosen = [parts.fields["model"], parts.fields["precision"]]
         xpu_panel.wire(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
-        bench = machine_tab.MachineHandlers(synthesis, machine)
-        machine_tab.wire(machine, parts.fields["model"], bench)
-        page.unload(bench.closed)
+        if machine is not None:
+            bench = machine_tab.MachineHandlers(synthesis, machine)
+            machine_tab.wire(machine, parts.fields["model"], bench)
+            page.unload(bench.closed)
         api.offer(parts, handlers)
         wire_memory(page, parts, handlers, memory)
         listening.wire(page, tabs, parts, handlers)
         page.unload(handlers.closed)
     # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
-    return page.queue(max_size=64, default_concurrency_limit=None)
+    on_hang_up(page, handlers.sessions.stop)
+    return page.queue(max_size=_threads(synthesis.settings), default_concurrency_limit=None)
+
+
+def _threads(settings: Settings) -> int:
+    """A thread for every run that may wait, and some for everything else."""
+    return settings.queue_size + 40
 
 
 def launch_options(settings: Settings) -> dict:
@@ -93,7 +107,21 @@ def launch_options(settings: Settings) -> dict:
         "pwa": False,
         "max_file_size": "100mb",
         "allowed_paths": [str(settings.takes_folder)],
+        "max_threads": _threads(settings),
+        "app_kwargs": {
+            "middleware": [Middleware(Gate, origins=settings.origins)],
+            "lifespan": _lifespan,
+        },
     }
+
+
+@asynccontextmanager
+async def _lifespan(app) -> AsyncIterator[None]:
+    watching = asyncio.create_task(watch_connections(app.get_blocks()))
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def _show_first_report(handlers: Handlers, parts: Parts, info) -> None:

@@ -188,7 +188,7 @@ class CompareHandlers:
                 parts.resume: gr.update(interactive=False),
                 parts.stop: gr.update(interactive=True),
             }
-            with self.sessions.run(request.session_hash) as cancel:
+            with self.sessions.run(request) as cancel:
                 yield from self._run(key, identity, cancel)
             ending = {}
         except Exception as error:

@@ -47,7 +47,7 @@ class Handlers:
         A page that goes away closes this generator, which stops the run.
         """
         parts, live = self.parts, self.live.begin()
-        with self.sessions.run(request.session_hash) as cancel:
+        with self.sessions.run(request) as cancel:
             yield {
                 parts.generate: gr.update(interactive=False),
                 parts.stop: gr.update(interactive=True),

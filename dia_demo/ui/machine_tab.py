@@ -96,7 +96,7 @@ class MachineHandlers:
             panel.stop: gr.update(interactive=True),
             panel.status: markup.status_card(BEGUN),
         }
-        with self.sessions.run(request.session_hash) as cancel:
+        with self.sessions.run(request) as cancel:
             try:
                 yield from self._measured(self.plan(what, model), cancel)
             except Stopped:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import gradio as gr
+
+from dia_demo.services.queue import Caller, Visitor
+
+# Where programs call that hold no session: gradio draws a new one for every call.
+_CALLS = "/gradio_api/call/"
 
 
 class Sessions:
     """The cancel flags of every page's runs."""
 
     def __init__(self) -> None:
-        self._flags: dict[str, set[threading.Event]] = defaultdict(set)
+        self._flags: dict[str, set[Caller]] = defaultdict(set)
         self._lock = threading.Lock()
 
     @contextmanager
-    def run(self, session: str) -> Iterator[threading.Event]:
+    def run(self, request: gr.Request) -> Iterator[Caller]:
         """A cancel flag for one run; leaving the block, in whatever way, sets it."""
-        flag = threading.Event()
+        flag, session = Caller(visitor_of(request)), request.session_hash
         with self._lock:
             self._flags[session].add(flag)
         try:
@@ -36,3 +44,25 @@ class Sessions:
             flags = list(self._flags.get(session, ()))
         for flag in flags:
             flag.set()
+
+
+def visitor_of(request: gr.Request) -> Visitor:
+    """Whose turn a request takes in the queue.
+
+    The address is the one the server saw; behind a proxy on this machine, what that proxy says.
+    """
+    client, url = getattr(request, "client", None), getattr(request, "url", None)
+    address = getattr(client, "host", None) or ""
+    program = _CALLS in getattr(url, "path", "")
+    return Visitor(_network(address), "" if program else request.session_hash or "")
+
+
+def _network(address: str) -> str:
+    """An IPv6 address without its last 64 bits, which one person may change at will."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return address
+    return str(ipaddress.ip_network((found, 64), strict=False))

@@ -155,7 +155,7 @@ class XpuHandlers:
             panel.save: gr.update(value=None, interactive=False),
         }
         update: dict = {}
-        with self.sessions.run(request.session_hash) as cancel:
+        with self.sessions.run(request) as cancel:
             try:
                 report = yield from self._checked(model, precision, cancel)
                 update = self._saved(report)

@@ -1,0 +1,51 @@
+"""The end of the program: nothing may compute any more when the interpreter goes.
+
+A thread that is inside torch at that moment aborts the whole program.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TypeVar
+
+from dia_demo.errors import RunError
+
+Event = TypeVar("Event")
+
+# How long a step, or the warm-up's compiler, is waited for.
+END_SECONDS = 20.0
+
+
+class Ending:
+    """Lets work go on step by step until the end has come."""
+
+    def __init__(self) -> None:
+        self._come = threading.Event()
+        self._computing = threading.Lock()
+
+    @property
+    def has_come(self) -> bool:
+        return self._come.is_set()
+
+    def steps(self, work: Iterator[Event]) -> Iterator[Event]:
+        """The events of `work`, each computed by one thread at a time. RunError at the end."""
+        with closing(work):
+            while True:
+                with self._computing:
+                    if self.has_come:
+                        raise RunError("The program is ending, so this take was given up.")
+                    event = next(work, None)
+                if event is None:
+                    return
+                yield event
+
+    def come(self, thread: threading.Thread | None) -> None:
+        """End all work, and wait until no step is being computed and `thread` has ended."""
+        self._come.set()
+        if thread is not None:
+            thread.join(END_SECONDS)
+        # Whoever comes after the step that is being computed sees that the end has come.
+        if self._computing.acquire(timeout=END_SECONDS):
+            self._computing.release()
