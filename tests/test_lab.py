@@ -72,6 +72,14 @@ def test_a_form_is_a_plan(synthesis, base):
     ]  # fmt: skip
 
 
+def test_more_text_than_is_looked_at_is_refused_at_once(synthesis, base, monkeypatch):
+    monkeypatch.setattr(compare_form, "split_scripts", None)
+    long = asked(base, scripts="a" * (compare_form.MAX_SCRIPTS_CHARACTERS + 1))
+    with pytest.raises(InputError, match="100,000 are allowed"):
+        CompareForm.of(long).plan(synthesis)
+    assert "100,000" in CompareHandlers(synthesis, None, None).describe(*long)
+
+
 def test_a_round_varies_one_value(synthesis, base):
     form = CompareForm.of(asked(base, kind="round", values="5, 9,20"))
     assert [one.params.top_k for one in form.settings(synthesis)] == [5, 9, 20]
