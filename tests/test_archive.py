@@ -11,6 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 import soundfile
+from comparisons import random_bytes, with_plan
 
 from dia_demo import audio
 from dia_demo.errors import InputError
@@ -103,6 +104,27 @@ def test_a_zip_that_lies_about_its_size_is_stopped(packed, tmp_path, monkeypatch
         name = next(name for name in members if name.startswith("clips/"))
         with pytest.raises(InputError, match="more than it says"):
             archive._copy(file, members[name], tmp_path / "x.wav", 100)
+
+
+def test_only_what_the_plan_names_is_unpacked_and_counted(packed, tmp_path):
+    stray = [(f"voice.{suffix}", random_bytes(50_000)) for suffix in ("wav", "mp3", "npy")]
+    stray += [(f"clips/{'3' * 24}.wav", random_bytes(50_000))]
+    full = with_plan(packed, tmp_path / "full.zip", {"voice_file": "voice.wav"}, *stray)
+    import_zip(full, tmp_path / "home" / "in")
+    assert [path.name for path in (tmp_path / "home" / "in").glob("voice.*")] == ["voice.wav"]
+    assert not (tmp_path / "home" / "in" / "clips" / f"{'3' * 24}.wav").exists()
+    added = archive.unpacked_bytes(full) - archive.unpacked_bytes(packed)
+    assert abs(added - 50_000) < 5_000, "one voice, and a plan written another way"
+
+
+def test_a_zip_that_unpacks_to_far_more_than_its_size_is_refused(packed, tmp_path):
+    zeros = ("voice.wav", bytes(archive.MAX_RATIO * packed.stat().st_size))
+    bomb = with_plan(packed, tmp_path / "bomb.zip", {"voice_file": "voice.wav"}, zeros)
+    with pytest.raises(InputError, match="20 times its size"):
+        archive.unpacked_bytes(bomb)
+    with pytest.raises(InputError, match="20 times its size"):
+        import_zip(bomb, tmp_path / "home" / "in")
+    assert list((tmp_path / "home").iterdir()) == []
 
 
 @pytest.mark.parametrize(
