@@ -7,6 +7,7 @@ import shutil
 import stat
 import threading
 import zipfile
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -257,7 +258,7 @@ def test_takes_are_kept_with_their_settings(take, tmp_path):
     assert values["temperature"] == take.request.params.temperature
     assert values["seed"] == take.figures.seed and values["model"] == take.figures.model
     assert soundfile.info(str(one.path)).subtype == "PCM_16"
-    kept.delete(key, first)
+    kept.delete(key, first, tmp_path)
     assert [one.id for one in kept.list(key)] == [second]
 
 
@@ -268,7 +269,7 @@ def test_takes_are_private(take, tmp_path):
     for wanted in (mine, f"../{mine}", "../x", None):
         with pytest.raises(InputError):
             kept.get(bob, wanted)
-    kept.delete(bob, mine)
+    kept.delete(bob, mine, tmp_path)
     assert len(kept.list(ann)) == 1
 
 
@@ -277,6 +278,34 @@ def test_the_oldest_takes_go(take, tmp_path, monkeypatch):
     kept, key = History(tmp_path), new_key()
     names = [kept.add(key, take) for _ in range(4)]
     assert [one.id for one in kept.list(key)] == names[:1:-1]
+
+
+def test_whoever_keeps_most_loses_first(take, tmp_path):
+    size = take.save(tmp_path / "one.wav").stat().st_size
+    kept, ann, bob = History(tmp_path / "kept", limit=int(4.5 * size)), new_key(), new_key()
+    mine = kept.add(ann, take)
+    names = [kept.add(bob, take) for _ in range(6)]
+    assert [one.id for one in kept.list(ann)] == [mine]
+    assert [one.id for one in kept.list(bob)] == names[:2:-1]
+
+
+@pytest.mark.parametrize("seconds", [-3 * 3600, -(10**10)], ids=["back", "before 1970"])
+def test_a_clock_that_is_set_back_loses_no_take(take, tmp_path, monkeypatch, seconds):
+    monkeypatch.setattr(history, "MAX_TAKES", 2)
+    kept, key = History(tmp_path), new_key()
+    first = [kept.add(key, take) for _ in range(2)]
+
+    class SetBack(datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return datetime.now(zone) + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(history, "datetime", SetBack)
+    new = kept.add(key, take)
+    assert [one.id for one in kept.list(key)] == [new, first[1]]
+    other = new_key()
+    assert [one.id for one in kept.list(other)] == []
+    assert kept.add(other, take) == kept.list(other)[0].id
 
 
 def test_a_dropped_file_gives_its_settings_or_nothing(take, tmp_path):
