@@ -19,6 +19,8 @@ from dia_demo.services import plan_file, votes
 from dia_demo.services.plan import Plan
 from dia_demo.services.plan_run import CLIPS, TAKES
 
+# What is being unpacked has this before its name.
+IMPORTING = ".import-"
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 600_000_000
 MAX_FILE_BYTES = 60_000_000
@@ -59,7 +61,7 @@ def import_zip(path: Path, folder: Path) -> Plan:
     own few, links, encryption, sizes beyond reason, and another version.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".import-", dir=folder.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=IMPORTING, dir=folder.parent))
     try:
         _unpack(path, scratch)
         plan = checked_folder(scratch)
