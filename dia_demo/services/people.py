@@ -20,7 +20,7 @@ from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import Plan
 from dia_demo.services.plan_file import NAME
 from dia_demo.services.plan_run import PlanEvent, expected
-from dia_demo.services.room import make_room
+from dia_demo.services.room import make_room, size_of
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
 MAX_COMPARISONS = 40
@@ -71,7 +71,8 @@ class Comparisons:
     def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
         """Keep a new comparison; returns its id."""
         self._check_models(plan)
-        self._make_room(self._expected_bytes(plan))
+        prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
+        self._make_room(self._expected_bytes(plan) + prompt)
         identity, folder = self._new_place(key)
         comparison = Comparison.create(folder, plan, self.synthesis, voice)
         with self._lock:
@@ -142,7 +143,7 @@ class Comparisons:
         return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == "abx" else 1.0))
 
     def _make_room(self, needed: int) -> None:
-        make_room(self.home, self.limit, needed, self._opened)
+        make_room(self.home, self.limit, needed, self._opened, self._remove)
 
     def list(self, key: str) -> list[tuple[str, Comparison]]:
         """The person's comparisons, the latest first; one that cannot be read is left out."""
@@ -161,11 +162,17 @@ class Comparisons:
         comparison = self.get(key, identity)
         if comparison is self.shared:
             raise InputError(f"This one lies in {comparison.folder} and is deleted there.")
-        if comparison.running:
+        if not self._remove(comparison):
             raise InputError("This comparison is being made: stop it first.")
+
+    def _remove(self, comparison: Comparison) -> bool:
+        """Remove its folder; False, and nothing goes, while it is being made."""
+        if comparison.running:
+            return False
         with self._lock:
             self._open.pop(comparison.folder, None)
         shutil.rmtree(comparison.folder, ignore_errors=True)
+        return True
 
     def export(self, key: str, identity: str, into: Path) -> Path:
         """The comparison as a zip in the folder `into`. InputError while it is blind."""

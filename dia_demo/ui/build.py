@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 
 import gradio as gr
-from starlette.middleware import Middleware
 
 from dia_demo.services.machine import describe_machine
 from dia_demo.services.settings import Settings
@@ -23,16 +19,16 @@ from dia_demo.ui import (
     markup,
     xpu_panel,
 )
-from dia_demo.ui.gate import Gate, on_hang_up, watch_connections
+from dia_demo.ui.gate import on_hang_up
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.listening import Listening
 from dia_demo.ui.live import LiveAudio
 from dia_demo.ui.over import when_over
+from dia_demo.ui.serving import server_options, threads
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu_panel import XpuHandlers
 
-HOUR, DAY = 3600, 86400
 STYLES = [ASSETS / f"{name}.css" for name in ("style", "status", "earlier", "machine")]
 
 
@@ -47,9 +43,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         start = asked.get("from")
         return live.after(str(asked.get("run")), start if type(start) is int else 0)
 
-    with gr.Blocks(
-        title="Dia on your CPU", analytics_enabled=False, delete_cache=(HOUR, DAY)
-    ) as page:
+    with gr.Blocks(title="Dia on your CPU", analytics_enabled=False) as page:
         gr.HTML(markup.header(_machine_parts()), js_on_load=None)
         # The secret only has to be the same after a restart: it lies in the page for all to see.
         memory = gr.BrowserState(None, storage_key="dia-form-1", secret="dia-on-your-cpu")
@@ -84,12 +78,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         page.unload(handlers.closed)
     # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
     on_hang_up(page, handlers.sessions.stop)
-    return page.queue(max_size=_threads(synthesis.settings), default_concurrency_limit=None)
-
-
-def _threads(settings: Settings) -> int:
-    """A thread for every run that may wait, and some for everything else."""
-    return settings.queue_size + 40
+    return page.queue(max_size=threads(synthesis.settings), default_concurrency_limit=None)
 
 
 def launch_options(settings: Settings) -> dict:
@@ -105,23 +94,8 @@ def launch_options(settings: Settings) -> dict:
         "run_history": False,
         "ssr_mode": False,
         "pwa": False,
-        "max_file_size": "100mb",
-        "allowed_paths": [str(settings.takes_folder)],
-        "max_threads": _threads(settings),
-        "app_kwargs": {
-            "middleware": [Middleware(Gate, origins=settings.origins)],
-            "lifespan": _lifespan,
-        },
+        **server_options(settings),
     }
-
-
-@asynccontextmanager
-async def _lifespan(app) -> AsyncIterator[None]:
-    watching = asyncio.create_task(watch_connections(app.get_blocks()))
-    try:
-        yield
-    finally:
-        watching.cancel()
 
 
 def _show_first_report(handlers: Handlers, parts: Parts, info) -> None:
