@@ -234,12 +234,17 @@ def _score(options: argparse.Namespace) -> int:
             folder = Path(scratch) / "zip"
             import_zip(options.score, folder)
         comparison = Comparison.open(folder)
+        listeners = comparison.listeners()
     result = comparison.tally()
     if options.json:
-        differing = {"differences": differences(comparison.plan.settings)}
-        print(json.dumps(asdict(result) | differing))
-    else:
-        print("\n".join(_told(comparison, result)))
+        more = {"differences": differences(comparison.plan.settings)}
+        more["listeners"] = [asdict(one.tally()) for one in listeners]
+        print(json.dumps(asdict(result) | more))
+        return 0
+    print("\n".join(_told(comparison, result)))
+    for number, one in enumerate(listeners, start=1):
+        print(f"\nListener {number} of {len(listeners)}:")
+        print("\n".join(_told(one, one.tally())))
     return 0
 
 

@@ -188,7 +188,8 @@ def test_a_folder_the_owner_names_is_heard_in_its_place(world, packed, synthesis
     ((name, comparison),) = shared.list(key)
     assert shared.get(key, name) is comparison and comparison.folder == tmp_path / "dir"
     comparison.vote(comparison.plan.trials[0].id, "A", HEARD)
-    assert len(Comparison.open(tmp_path / "dir").votes) == 1
+    (heard,) = Comparison.open(tmp_path / "dir").listeners()
+    assert len(heard.votes) == 1
     with pytest.raises(InputError, match="deleted there"):
         shared.delete(key, name)
     with pytest.raises(InputError, match="key"):

@@ -33,15 +33,20 @@ _ALLOWED = re.compile(
 _TOP = re.compile(r"[\w .()-]{1,100}/")
 
 
-def export_zip(folder: Path, path: Path) -> Path:
-    """Write the folder's plan, votes, voice and audio to a zip at `path`."""
+def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
+    """Write the folder's plan, votes, voice and audio to a zip at `path`. listener: the folder of
+    the one whose votes go along, where there are many."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    if listener is not None:
+        files = [file for file in files if file.name != votes.NAME]
     try:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
                     archive.write(file, name)
+            if listener is not None and (listener / votes.NAME).is_file():
+                archive.write(listener / votes.NAME, votes.NAME)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{path} could not be written: {reason}. Free some space.") from error

@@ -26,6 +26,9 @@ from dia_demo.services.tally import Tally, tally
 from dia_demo.services.votes import Vote, append_vote, make_vote, read_votes
 
 MIN_HEARD_SECONDS = 2.0
+# Of a comparison with many listeners: their folders, and the file of one who ended the test.
+LISTENERS, REVEALED = "listeners", "revealed"
+MAX_LISTENERS = 1000
 _CLIP_LETTERS = "ABX"
 _VOICE_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")
 
@@ -44,12 +47,17 @@ class Revealed:
 
 
 class Comparison:
-    """A comparison in its folder. Safe to use from several threads."""
+    """A comparison in its folder. Safe to use from several threads.
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    listener: the folder of one listener of many, with votes and a reveal of their own.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, listener: Path | None = None) -> None:
         self.folder = folder
-        self.plan = plan
-        self._votes = read_votes(folder, plan)
+        self.listener = listener
+        revealed = plan.revealed or (listener is not None and (listener / REVEALED).exists())
+        self.plan = replace(plan, revealed=revealed)
+        self._votes = read_votes(self._votes_folder, plan)
         self._lock = threading.RLock()
         self._running = threading.Lock()
 
@@ -79,6 +87,42 @@ class Comparison:
     def open(cls, folder: Path) -> Comparison:
         """A comparison made earlier. InputError where the folder holds none, or a damaged one."""
         return cls(folder, checked_folder(folder))
+
+    def heard_by(self, name: str) -> Comparison:
+        """The same pairs for one listener of many, whose votes and reveal are no one else's."""
+        heard = Comparison(self.folder, self.plan, self.folder / LISTENERS / name)
+        heard._running = self._running
+        return heard
+
+    def follow(self, plan: Plan) -> None:
+        """What was made since, as a listener of many hears it."""
+        with self._lock:
+            self.plan = replace(plan, revealed=plan.revealed or self.plan.revealed)
+
+    def listeners(self) -> list[Comparison]:
+        """Everybody who has voted in `heard_by`, or ended the test for themselves."""
+        home = self.folder / LISTENERS
+        names = sorted(os.listdir(home)) if home.is_dir() else []
+        return [self.heard_by(name) for name in names if (home / name).is_dir()]
+
+    @property
+    def _votes_folder(self) -> Path:
+        return self.folder if self.listener is None else self.listener
+
+    def _make_listener(self) -> None:
+        """A listener's folder, made with the first vote. InputError where there are too many."""
+        if self.listener is None or self.listener.is_dir():
+            return
+        try:
+            self.listener.parent.mkdir(exist_ok=True)
+            if len(os.listdir(self.listener.parent)) >= MAX_LISTENERS:
+                raise InputError(
+                    f"{MAX_LISTENERS:,} people have voted here, which is the most that are kept."
+                )
+            self.listener.mkdir(exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(f"Your votes cannot be kept: {reason}. Free some space.") from error
 
     # -- making --------------------------------------------------------------------------------
 
@@ -210,7 +254,8 @@ class Comparison:
             if not all(heard.get(letter, 0.0) >= needed - 0.05 for letter in letters):
                 raise InputError(f"Listen to each clip for {needed:.1f} s before you vote.")
             vote = make_vote(self.plan, trial, answer, strength, note, heard)
-            append_vote(self.folder, vote)
+            self._make_listener()
+            append_vote(self._votes_folder, vote)
             self._touch()
             self._votes[identity] = vote
             return vote
@@ -229,10 +274,16 @@ class Comparison:
         return self.plan.kind == "sighted" or self.plan.revealed or voted_all
 
     def reveal(self) -> None:
-        """End the test: nothing is blind from here on, and no further vote counts."""
+        """End the test: nothing is blind from here on, and no further vote counts. A listener of
+        many ends it for themselves alone."""
         with self._lock:
+            if self.listener is None:
+                self.plan = replace(self.plan, revealed=True)
+                plan_file.write_plan(self.folder, self.plan)
+                return
+            self._make_listener()
+            plan_file.write_whole(self.listener / REVEALED, b"")
             self.plan = replace(self.plan, revealed=True)
-            plan_file.write_plan(self.folder, self.plan)
 
     def tally(self) -> Tally:
         """What the votes say so far."""

@@ -11,6 +11,7 @@ import re
 import secrets
 import shutil
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from dia_demo.services.room import make_room, size_of
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
 MAX_COMPARISONS = 40
+# Of the shared one, in memory; the others are read again from their folders.
+LISTENERS_OPEN = 500
 MAX_BYTES = 3 * 10**9
 # Sound has 16 bits, and the estimate of its length may be short by a half.
 BYTES_A_SAMPLE = 2 * 1.5
@@ -66,6 +69,7 @@ class Comparisons:
         self.limit = limit
         self.shared = None if shared is None else Comparison.open(shared)
         self._open: dict[Path, Comparison] = {}
+        self._heard: OrderedDict[str, Comparison] = OrderedDict()
         self._lock = threading.Lock()
 
     def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
@@ -82,6 +86,8 @@ class Comparisons:
     def run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[PlanEvent]:
         """Make what is missing of one of the person's comparisons (see PlanRun.stream)."""
         comparison = self.get(key, identity)
+        if comparison.listener is not None:
+            comparison = self.shared
         self._check_models(comparison.plan)
         self._make_room(self._expected_bytes(comparison.plan))
         yield from comparison.run(self.synthesis, cancel)
@@ -117,9 +123,20 @@ class Comparisons:
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
             raise InputError("There is no such comparison.")
         if self.shared is not None and identity == self.shared.plan.id:
-            folder_of(self.home, key)
-            return self.shared
+            return self._shared_with(key)
         return self._opened(self._comparisons_of(key) / identity)
+
+    def _shared_with(self, key: str) -> Comparison:
+        """The shared comparison as this person hears it: with their own votes."""
+        name = folder_of(self.home, key).name
+        with self._lock:
+            if name not in self._heard:
+                self._heard[name] = self.shared.heard_by(name)
+            self._heard.move_to_end(name)
+            while len(self._heard) > LISTENERS_OPEN:
+                self._heard.popitem(last=False)
+            self._heard[name].follow(self.shared.plan)
+            return self._heard[name]
 
     def _opened(self, folder: Path) -> Comparison:
         with self._lock:
@@ -155,12 +172,14 @@ class Comparisons:
             except DiaDemoError:
                 continue
         found.sort(key=lambda one: one[1].plan.created, reverse=True)
-        return found if self.shared is None else [(self.shared.plan.id, self.shared), *found]
+        if self.shared is None:
+            return found
+        return [(self.shared.plan.id, self._shared_with(key)), *found]
 
     def delete(self, key: str, identity: str) -> None:
         """Remove one of the person's comparisons for good."""
         comparison = self.get(key, identity)
-        if comparison is self.shared:
+        if comparison.listener is not None:
             raise InputError(f"This one lies in {comparison.folder} and is deleted there.")
         if not self._remove(comparison):
             raise InputError("This comparison is being made: stop it first.")
@@ -182,7 +201,8 @@ class Comparisons:
                 "The zip holds the answers: it can be had when every pair is voted on, or when "
                 "you end the test."
             )
-        return archive.export_zip(comparison.folder, into / f"comparison-{identity}.zip")
+        path = into / f"comparison-{identity}.zip"
+        return archive.export_zip(comparison.folder, path, comparison.listener)
 
     def _comparisons_of(self, key: str) -> Path:
         return folder_of(self.home, key) / "comparisons"
