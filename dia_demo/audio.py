@@ -67,7 +67,7 @@ def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadat
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "Free some space" if full else "Choose a folder that exists and can be written to"
         reason = error.strerror or str(error)
-        raise RunError(f"{path} could not be written: {reason}. {remedy}.") from error
+        raise RunError(f"{path.name} could not be written: {reason}. {remedy}.") from error
     finally:
         part.unlink(missing_ok=True)
     return path
@@ -145,7 +145,7 @@ def read_prompt(path: Path | str, sample_rate: int, max_seconds: float) -> Promp
 
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"The voice prompt {path} does not exist: choose an audio file.")
+        raise InputError(f"The voice prompt {path.name} does not exist: choose an audio file.")
     try:
         with soundfile.SoundFile(str(path)) as file:
             rate, channels = file.samplerate, file.channels

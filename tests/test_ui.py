@@ -52,7 +52,19 @@ def test_a_place_that_cannot_be_written_is_named_and_the_buttons_come_back(tmp_p
     handlers.synthesis.settings = Settings(takes_folder=taken)
     updates = list(press_generate(handlers))
     assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["live"]["done"]
+    assert str(tmp_path) not in updates[-1]["status"], "a server's folders are its own affair"
     assert handlers.ready()["generate"]["interactive"]
+
+
+def test_a_full_disk_is_said_before_the_take_is_made(tmp_path, monkeypatch):
+    """gradio's copy of the finished take failed, with the message "null"."""
+    handlers, seen = stub_handlers([STARTED, Finished(result())])
+    handlers.synthesis.settings = Settings(takes_folder=tmp_path)
+    usage = SimpleNamespace(free=1_000_000)
+    monkeypatch.setattr("dia_demo.ui.handlers.shutil.disk_usage", lambda _: usage)
+    updates = list(press_generate(handlers))
+    assert "1 MB are free" in updates[-1]["status"] and "DIA_TAKES" in updates[-1]["status"]
+    assert "take" not in updates[-1] and updates[-1]["live"]["done"]
 
 
 def test_a_run_without_a_sound_is_no_take():

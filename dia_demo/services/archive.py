@@ -49,7 +49,7 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
                 archive.write(listener / votes.NAME, votes.NAME)
     except OSError as error:
         reason = error.strerror or error
-        raise RunError(f"{path} could not be written: {reason}. Free some space.") from error
+        raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
     return path
 
 

@@ -34,7 +34,7 @@ def read_wave(path: Path) -> tuple[np.ndarray, int]:
     try:
         return soundfile.read(path, dtype="float32")
     except (OSError, soundfile.LibsndfileError) as error:
-        raise RunError(f"{path} cannot be read any more: delete it and go on.") from error
+        raise RunError(f"{path.name} cannot be read any more: delete it and go on.") from error
 
 
 def nearly_same(clip: np.ndarray) -> np.ndarray:

@@ -120,7 +120,7 @@ class History:
                 os.replace(part, path)
             except OSError as error:
                 part.unlink(missing_ok=True)
-                said = f"{path} could not be written: {error.strerror or error}. Free some space."
+                said = f"The take could not be kept: {error.strerror or error}. Free some space."
                 raise RunError(said) from error
             self._drop_oldest(path)
         return path.stem
@@ -132,7 +132,7 @@ class History:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(
-                f"{home} cannot be written: {reason}. Name another folder in DIA_KEPT."
+                f"Takes cannot be kept: {reason}. Name another folder in DIA_KEPT."
             ) from error
         # Later than every other, even where the clock was set back.
         newest = max((_stamp(path) for path in self._paths(key)), default=0)

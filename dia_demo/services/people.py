@@ -180,7 +180,9 @@ class Comparisons:
         """Remove one of the person's comparisons for good."""
         comparison = self.get(key, identity)
         if comparison.listener is not None:
-            raise InputError(f"This one lies in {comparison.folder} and is deleted there.")
+            raise InputError(
+                "This one lies in the folder that DIA_COMPARE names and is deleted there."
+            )
         if not self._remove(comparison):
             raise InputError("This comparison is being made: stop it first.")
 
@@ -214,7 +216,7 @@ class Comparisons:
             kept = sum(1 for _ in home.iterdir())
         except OSError as error:
             raise RunError(
-                f"{home} cannot be written: {error.strerror}. Name another folder in DIA_KEPT."
+                f"Comparisons cannot be kept: {error.strerror}. Name another folder in DIA_KEPT."
             ) from error
         if kept >= MAX_COMPARISONS:
             raise InputError(f"{kept} comparisons are kept, which is all: delete one first.")

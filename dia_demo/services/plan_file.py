@@ -48,7 +48,7 @@ def write_whole(path: Path, data: bytes) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise RunError(
-            f"{path} could not be written: {error.strerror}. Free some space."
+            f"{path.name} could not be written: {error.strerror}. Free some space."
         ) from error
 
 
@@ -69,7 +69,7 @@ def read_plan(path: Path) -> Plan:
         with open(path, "rb") as file:
             return plan_from_bytes(file.read(MAX_BYTES + 1))
     except FileNotFoundError:
-        raise InputError(f"{path} is missing: a comparison's folder holds it.") from None
+        raise InputError(f"{path.name} is missing: a comparison's folder holds it.") from None
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
 

@@ -258,7 +258,9 @@ def _voice(folder: Path, plan: Plan) -> VoicePrompt | None:
         return None
     path = folder / plan.voice_file
     if not path.is_file():
-        raise InputError(f"The voice prompt {path} is missing: put it back, or make a new plan.")
+        raise InputError(
+            f"The voice prompt {path.name} is missing: put it back, or make a new plan."
+        )
     if path.suffix != ".npy":
         return VoicePrompt(audio=path, transcript=plan.voice_transcript)
     return VoicePrompt(codes=read_codes(path), transcript=plan.voice_transcript)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 import time
@@ -34,6 +35,9 @@ from dia_demo.ui.sessions import Sessions
 
 # A page redraws this often at most; the rest of the two cores belongs to the model.
 SECONDS_BETWEEN_UPDATES = 0.2
+# The longest take at half speed, as WAV and FLAC, and gradio's copies of both. gradio has no words
+# for a disk that is full.
+TAKE_BYTES = 30_000_000
 
 Updates = dict[gr.components.Component, object]
 
@@ -159,12 +163,17 @@ class Handlers:
         home = self.synthesis.settings.served_folder
         try:
             home.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(home).free
+            if free < TAKE_BYTES:
+                raise OSError(
+                    f"{free / 1e6:.0f} MB are free, and a take needs {TAKE_BYTES / 1e6:.0f}"
+                )
             folder = tempfile.TemporaryDirectory(prefix="take-", dir=home)
         except OSError as error:
             reason = error.strerror or error
             raise RunError(
-                f"The folder of takes, {home}, cannot be written: {reason}. Free some space, or "
-                "start the app with another folder in DIA_TAKES."
+                f"The folder of takes cannot be written: {reason}. Free some space, or start the "
+                "app with another folder in DIA_TAKES."
             ) from error
         with folder as path:
             yield Path(path)
