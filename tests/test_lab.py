@@ -316,7 +316,7 @@ def test_a_take_on_the_page_is_kept_and_listed(kept, synthesis):
         assert list(answer(kept.history, kept.served, wrong)) == ["error"]
     # A program's press carries no data.
     with pytest.raises(gr.Error, match="no such take"):
-        handlers.use(kept.key, SimpleNamespace())
+        handlers.use(kept.key, gr.EventData(None, None))
 
 
 def test_a_stranger_cannot_push_others_takes_out(kept, synthesis, monkeypatch):

@@ -211,7 +211,7 @@ class Handlers:
         """The script after the repair that was pressed, if that finding still stands."""
         read = self._read(script, model, max_tokens, transcript)
         findings = read[1].findings if read else ()
-        index, code = (getattr(event, name, None) for name in ("index", "code"))
+        index, code = event_value(event, "index"), event_value(event, "code")
         known = type(index) is int and 0 <= index < len(findings)
         finding = findings[index] if known else None
         if finding is None or finding.code != code or finding.repaired is None:
@@ -258,6 +258,14 @@ class Handlers:
             given = {"value": values[name]} if name in values else {}
             updates.append(gr.update(**reach, **given))
         return [*updates, markup.model_note(info)]
+
+
+def event_value(event: gr.EventData, name: str) -> object:
+    """What the page sent with an event; None from a program, which sends nothing or anything."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:
+        return None
 
 
 def finished_result(event: Event) -> Result | None:

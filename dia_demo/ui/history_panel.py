@@ -15,7 +15,7 @@ from dia_demo.ui.compare_form import SIDE_FIELDS
 from dia_demo.ui.compare_handlers import CompareHandlers
 from dia_demo.ui.compare_tab import CompareParts
 from dia_demo.ui.generate_tab import ASSETS, Parts
-from dia_demo.ui.handlers import Handlers
+from dia_demo.ui.handlers import Handlers, event_value
 
 _QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 _LIST = '<p class="earlier-said" role="status"></p><ul class="earlier"></ul>'
@@ -77,11 +77,6 @@ def answer(history: History, served: Path, wanted: dict) -> dict:
         return {"error": present.explain(error)}
 
 
-def _id_of(event: gr.EventData) -> object:
-    """The take that was pressed; None from a program, whose event carries no data."""
-    return getattr(event, "id", None)
-
-
 def _row(kept: Kept) -> dict:
     settings, figures = kept.settings, kept.figures
     said = " ".join(kept.script.split())
@@ -141,7 +136,9 @@ class HistoryHandlers:
 
     def use(self, key: str, event: gr.EventData):
         """An earlier take's settings, for the Generate tab."""
-        return self._told(lambda: self._restored(self.history.get(key, _id_of(event)).values()))
+        return self._told(
+            lambda: self._restored(self.history.get(key, event_value(event, "id")).values())
+        )
 
     def drop(self, path: str | None):
         """The settings that a take's file carries."""
@@ -164,7 +161,7 @@ class HistoryHandlers:
         """An earlier take's settings on both sides of a comparison, with its tab in front."""
 
         def sides():
-            values = self.history.get(key, _id_of(event)).values()
+            values = self.history.get(key, event_value(event, "id")).values()
             self._check_model(values)
             return [values["script"], *self.compare.both_sides(values), gr.Tabs(selected="compare")]
 

@@ -1,0 +1,292 @@
+"""Attacks by files: what is uploaded, kept, left behind, or lies where it should not be read."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from dia_demo import audio
+from dia_demo.config import RuntimeConfig
+from dia_demo.services import archive
+from dia_demo.services.compare import Comparison
+from dia_demo.services.history import History
+from dia_demo.services.people import folder_of, new_key
+from dia_demo.services.plan import Setting, make_plan
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from tools.attack_client import ROOT, App, bytes_below
+
+SECRET = "the owner's own"
+
+
+def leave_behind(home: Path) -> None:
+    """What a `kill -9` leaves while a zip opens, and a private file in the folder of takes."""
+    half = home / "kept" / ("a" * 40) / "comparisons" / ".import-left"
+    half.mkdir(parents=True)
+    (half / "plan.json").write_bytes(b"0" * 100_000)
+    (home / "takes").mkdir()
+    (home / "takes" / "private.txt").write_text(SECRET)
+
+
+def make_comparison(folder: Path) -> Path:
+    """Two pairs of the embedded voice, finished, nobody has voted on."""
+    synthesis = Synthesis(Settings(RuntimeConfig(threads=1)))
+    params = replace(synthesis.info("nano").config.defaults, max_tokens=120)
+    cold = Setting(params, RuntimeConfig())
+    sides = [cold, cold.changed({"temperature": 0.5})]
+    plan = make_plan("preference", sides, ("[S1] Hello there. [S2] Yes.",), (1, 2))
+    comparison = Comparison.create(folder, plan, synthesis)
+    for _ in comparison.run(synthesis, threading.Event()):
+        pass
+    return folder
+
+
+def r3(app: App) -> tuple[bool, str]:
+    """R3
+    3 zips with 60 MB of zeros that no plan names
+    nothing is kept that cannot be freed"""
+    before, key = bytes_below(app.folder / "kept"), new_key()
+    archive.export_zip(app.folder / "shared", app.folder / "good.zip")
+    data = io.BytesIO((app.folder / "good.zip").read_bytes())
+    with zipfile.ZipFile(data, "a", zipfile.ZIP_DEFLATED) as hostile:
+        hostile.writestr("voice.flac", bytes(60_000_000))
+    for number in range(3):
+        _, path = app.upload(f"{number}.zip", data.getvalue())
+        app.press("load", [key, {"path": path, "meta": {"_type": "gradio.FileData"}}], f"z{number}")
+        for update in app.updates(f"z{number}"):
+            if update.get("msg") == "process_completed":
+                break
+    kept = (bytes_below(app.folder / "kept") - before) / 1e6
+    return kept < 30, f"{kept:.1f} MB kept of {len(data.getvalue()) * 3 / 1e6:.1f} MB sent"
+
+
+def r5(app: App) -> tuple[bool, str]:
+    """R5
+    a stranger keeps an upload under invented keys
+    only what this app made is kept"""
+    path = app.folder / "large.wav"
+    settings = {"script": "x", "settings": {}, "figures": {}}
+    audio.write_audio(path, np.zeros(8_000_000, np.float32), 44100, settings)
+    _, uploaded = app.upload("large.wav", path.read_bytes())
+    kept = 0
+    for _ in range(3):
+        key = new_key()
+        app.run("keep", key, {"path": uploaded, "meta": {"_type": "gradio.FileData"}})
+        _, body = app.serve("earlier", {"do": "list", "key": key})
+        kept += len(json.loads(body).get("takes", []))
+    return kept == 0, f"{kept} of 3 kept"
+
+
+def r8(app: App) -> tuple[bool, str]:
+    """R8
+    an earlier take is asked for
+    its address, not all of it as text"""
+    key = new_key()
+    _, (take, _) = app.wait(app.call("[S1] " + "Hello there, my friend. " * 12))
+    app.run("keep", key, take)
+    _, body = app.serve("earlier", {"do": "list", "key": key})
+    takes = json.loads(body)["takes"]
+    if not takes:
+        return False, "the take was not kept"
+    _, body = app.serve("earlier", {"do": "hear", "key": key, "id": takes[0]["id"]})
+    return len(body) < 2000, f"{len(body):,} bytes"
+
+
+def r12(app: App) -> tuple[bool, str]:
+    """R12
+    one visitor of the shared comparison reveals it
+    the other's test goes on"""
+    plan = json.loads((app.folder / "shared" / "plan.json").read_text())
+    ann, ben = ({"key": new_key(), "id": plan["id"]} for _ in "ab")
+    app.serve("ask", {"do": "look"} | ann)
+    app.serve("ask", {"do": "reveal"} | ben)
+    _, body = app.serve("ask", {"do": "look"} | ann)
+    state = json.loads(body)
+    held = state.get("open") is False and state.get("trial") is not None
+    return held, "it goes on" if held else f"open: {state.get('open')}"
+
+
+def r13(app: App) -> tuple[bool, str]:
+    """R13
+    a private file in the folder that DIA_TAKES names
+    it is not served"""
+    status, body = app.get(f"/gradio_api/file={app.folder / 'takes' / 'private.txt'}")
+    return SECRET.encode() not in body, f"status {status}"
+
+
+def r15(app: App) -> tuple[bool, str]:
+    """R15
+    a second app on the same kept folder
+    it says so and ends with exit code 2"""
+    env = app.env | {"GRADIO_SERVER_PORT": "0", "DIA_TAKES": str(app.folder / "other")}
+    command = [sys.executable, "app.py"]
+    try:
+        out = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return False, "it runs"
+    lines = out.stderr.strip().splitlines()
+    return (out.returncode, len(lines)) == (2, 1), f"exit code {out.returncode}"
+
+
+def r16(app: App) -> tuple[bool, str]:
+    """R16
+    what a killed app left of a zip half opened
+    it is gone after the start"""
+    left = list((app.folder / "kept").glob("*/comparisons/.import-*"))
+    return not left, f"{len(left)} left"
+
+
+def r19_hear(app: App) -> tuple[bool, str]:
+    """R19
+    what is no question, to each of the page's functions
+    no status 500"""
+    found = {app.serve(name, one)[0] for name in ("hear", "ask", "earlier") for one in (3, [], "x")}
+    return found == {200}, f"statuses {sorted(found)}"
+
+
+def r19_repair(app: App) -> tuple[bool, str]:
+    """R19
+    a press of Repair without its event's data
+    no traceback"""
+    before = app.log.read_text().count("Traceback")
+    status, _ = app.run("repair", "[S1] Hello.", "nano", 300, "")
+    traces = app.log.read_text().count("Traceback") - before
+    return traces == 0, f"status {status}, {traces} tracebacks"
+
+
+def r20(app: App) -> tuple[bool, str]:
+    """R20
+    an upload and a call from another website
+    403"""
+    found = {
+        app.upload("a.wav", b"RIFF", Origin=one)[0] for one in ("https://evil.example", "null")
+    }
+    other = {"Origin": f"http://127.0.0.1:{app.port + 1}"}
+    body = {"data": ["[S1] Hi.", *[None] * 12]}
+    found.add(app.post("/gradio_api/call/generate", body, **other)[0])
+    own, _ = app.upload("a.wav", b"RIFF", Origin=f"http://127.0.0.1:{app.port}")
+    return found == {403} and own == 200, f"statuses {sorted(found)}, its own {own}"
+
+
+def r6(app: App) -> tuple[bool, str]:
+    """R6
+    uploads, broken-off uploads and takes, then SIGTERM
+    no temporary file is left"""
+    app.upload("large.wav", bytes(5_000_000))
+    head = b"--e\r\nContent-Disposition: form-data; name=files; filename=a.wav\r\n\r\n" + bytes(
+        10**6
+    )
+    with contextlib.suppress(OSError), app.connection() as connection:
+        connection.putrequest("POST", "/gradio_api/upload")
+        connection.putheader("Content-Type", "multipart/form-data; boundary=e")
+        connection.putheader("Content-Length", str(10**7))
+        connection.endheaders(head)
+        time.sleep(0.5)
+    app.call("[S1] " + "Hello there, my friend. " * 20)
+    app.end()
+    # Beside the owner's own file.
+    left = bytes_below(app.folder / "takes") + bytes_below(app.folder / "gradio") - len(SECRET)
+    return left < 10_000, f"{left / 1e6:.1f} MB left"
+
+
+# -- without the page --------------------------------------------------------------------------
+
+
+def r14(home: Path) -> tuple[bool, str]:
+    """R14
+    the clock is set 3 hours back with 30 takes kept
+    the new take is the latest"""
+    history, key = History(home / "kept"), new_key()
+    folder = folder_of(home / "kept", key) / "takes"
+    folder.mkdir(parents=True)
+    settings = {"script": "x", "settings": {}, "figures": {}}
+    later = int((datetime.now(UTC).timestamp() + 3 * 3600) * 1e6)
+    for number in range(30):
+        wave = np.full(100 + number, 0.1, np.float32)
+        name = f"{later + number:013d}-{number:012x}.wav"
+        audio.write_audio(folder / name, wave, 16000, settings)
+    new = audio.write_audio(home / "new.wav", np.zeros(999, np.float32), 16000, settings)
+    identity = history.copy(key, new)
+    first = history.list(key)[0].id
+    return first == identity, "kept" if first == identity else "gone"
+
+
+def said_by(*arguments: str, env: dict | None = None, **options) -> tuple[int, list[bytes]]:
+    """Exit code and lines on stderr of a command."""
+    out = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=os.environ | (env or {}),
+        stderr=subprocess.PIPE,
+        timeout=120,
+        **({"stdout": subprocess.DEVNULL} | options),
+    )
+    return out.returncode, out.stderr.strip().splitlines()
+
+
+def judged(codes: set[int], *answers: tuple[int, list[bytes]]) -> tuple[bool, str]:
+    """Held where each is one line, or none, with one of these exit codes."""
+    held = all(code in codes and len(lines) <= 1 for code, lines in answers)
+    return held, "; ".join(f"exit code {code}, {len(lines)} lines" for code, lines in answers)
+
+
+def r17(home: Path) -> tuple[bool, str]:
+    """R17
+    voice codes whose header claims gigabytes
+    exit code 2, one line"""
+    home.mkdir()
+    file = io.BytesIO()
+    np.save(file, np.zeros((10, 4), np.int16))
+    claim = file.getvalue().replace(b"(10, 4), }         ", b"(999999999, 999), }")
+    (home / "voice.npy").write_bytes(claim)
+    say = ("-m", "dia_demo", "say", "[S1] Hi.", "-o", str(home / "a.wav"))
+    return judged({2}, said_by(*say, "--voice-codes", str(home / "voice.npy")))
+
+
+def r18(home: Path) -> tuple[bool, str]:
+    """R18
+    a WAV whose comment is nested 50,000 deep
+    it has no settings"""
+    home.mkdir()
+    note = b'{"a":' * 50_000
+    info = b"INFOICMT" + struct.pack("<I", len(note)) + note
+    sound = io.BytesIO()
+    soundfile.write(sound, np.zeros(100), 16000, format="WAV", subtype="PCM_16")
+    body = b"WAVELIST" + struct.pack("<I", len(info)) + info + sound.getvalue()[12:]
+    (home / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    try:
+        return audio.read_metadata(home / "a.wav") is None, "none"
+    except RecursionError:
+        return False, "RecursionError"
+
+
+def r19(home: Path) -> tuple[bool, str]:
+    """R19
+    a name of 300 letters; a reader that is gone; DIA_QUEUE=x
+    one line each"""
+    home.mkdir()
+    long = said_by("-m", "dia_demo", "say", "[S1] Hi.", "-o", str(home / ("a" * 296 + ".wav")))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        gone = said_by("-m", "dia_demo", "doctor", stdout=pipe)
+    wrong = said_by("app.py", env={"DIA_QUEUE": "x", "DIA_KEPT": str(home / "kept")})
+    return judged({1, 2}, long, gone, wrong)
+
+
+QUICK = (r16, r3, r5, r8, r12, r13, r15, r19_hear, r19_repair, r20)
+ALONE = (r14, r17, r18, r19)

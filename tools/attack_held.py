@@ -1,0 +1,140 @@
+"""Attacks that never succeeded, and must not begin to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+
+from dia_demo.services.people import new_key
+from tools.attack_client import HOST, App
+
+PASSWD = b"root:"
+
+
+def paths(app: App) -> tuple[bool, str]:
+    """held
+    files of the server by 12 spellings of their path
+    none is served"""
+    names = [
+        "/etc/passwd",
+        "//etc/passwd",
+        "/etc/./passwd",
+        "%2fetc%2fpasswd",
+        "../../../../etc/passwd",
+        "..%2f..%2f..%2f..%2fetc%2fpasswd",
+        "/proc/self/environ",
+        "file:///etc/passwd",
+        f"{app.folder}/takes/../../../etc/passwd",
+        f"{app.folder}/app.log",
+        f"{app.folder}/kept",
+        "app.py",
+    ]
+    found = [app.get(f"/gradio_api/file={name}") for name in names]
+    leaks = [name for name, (status, body) in zip(names, found, strict=True) if status == 200]
+    return not leaks, f"{len(leaks)} served"
+
+
+def traversal(app: App) -> tuple[bool, str]:
+    """held
+    raw requests that climb out of the folders
+    none is served"""
+    lines = ["/../../../etc/passwd", "/static/../../../../etc/passwd"]
+    lines += ["/assets/..%2f..%2f..%2f..%2fetc/passwd", "/gradio_api/file/../../etc/passwd"]
+    lines += ["/custom_component/../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd"]
+    leaks = 0
+    for line in lines:
+        with socket.create_connection((HOST, app.port), timeout=20) as raw:
+            raw.sendall(f"GET {line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            answer = b""
+            while piece := raw.recv(65536):
+                answer += piece
+        leaks += PASSWD in answer
+    return leaks == 0, f"{leaks} served"
+
+
+def foreign_files(app: App) -> tuple[bool, str]:
+    """held
+    a server's file as voice prompt, take and dropped file
+    refused, and kept by nobody"""
+    file = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
+    key = new_key()
+    answers = [app.run("drop", file), app.run("keep", key, file)]
+    ended, _ = app.wait(app.call("[S1] Hi.", *[None] * 7, file))
+    _, body = app.serve("earlier", {"do": "list", "key": key})
+    kept = json.loads(body).get("takes")
+    leaked = any(PASSWD.decode() in str(one) for _, one in answers)
+    return not leaked and not kept and ended == "error", f"kept {kept}, the call: {ended}"
+
+
+def requests_inside(app: App) -> tuple[bool, str]:
+    """held
+    6 spellings of this machine as a file's address
+    the server asks for none"""
+    asked: list[bytes] = []
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def listen() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    asked.append(listener.accept()[0].recv(100))
+
+        threading.Thread(target=listen, daemon=True).start()
+        for name in ("127.0.0.1", "localhost", "0.0.0.0", "127.1", "2130706433", "0x7f000001"):
+            url = f"http://{name}:{port}/x.wav"
+            file = {"path": url, "url": url, "meta": {"_type": "gradio.FileData"}}
+            with contextlib.suppress(OSError):
+                app.wait(app.call("[S1] Hi.", *[None] * 7, file))
+    return not asked, f"{len(asked)} requests"
+
+
+def strangers(app: App) -> tuple[bool, str]:
+    """held
+    another's take by its name, with another key
+    refused"""
+    ann = new_key()
+    _, (take, _) = app.wait(app.call("[S1] Hello there. [S2]"))
+    app.run("keep", ann, take)
+    _, body = app.serve("earlier", {"do": "list", "key": ann})
+    (kept,) = json.loads(body)["takes"]
+    found = []
+    for do in ("hear", "delete"):
+        _, body = app.serve("earlier", {"do": do, "key": new_key(), "id": kept["id"]})
+        found.append("error" in json.loads(body) or json.loads(body) == {})
+    _, body = app.serve("earlier", {"do": "list", "key": ann})
+    held = all(found) and len(json.loads(body)["takes"]) == 1
+    return held, "refused" if held else "answered"
+
+
+def pages(app: App) -> tuple[bool, str]:
+    """held
+    an uploaded .html and .svg, opened in a browser
+    come as attachments"""
+    found = []
+    for name in ("a.html", "a.svg"):
+        _, path = app.upload(name, b"<svg onload=alert(1)></svg>")
+        status, _ = app.get(f"/gradio_api/file={path}")
+        found.append(status != 200 or "attachment" in app.headers.get("content-disposition", ""))
+    return all(found), f"{sum(found)} of 2"
+
+
+def malformed(app: App) -> tuple[bool, str]:
+    """held
+    120 malformed calls
+    the app goes on"""
+    bodies = [b"", b"{", b"[]", b"null", b'{"data":', b'{"data": 1}', b'{"data": []}', b"\xff" * 99]
+    bodies += [json.dumps({"data": [one] * 13}).encode() for one in (None, [], {}, -1, 1e300, "x")]
+    bodies.append(b'{"data": ' + b"[" * 20_000 + b"]" * 20_000 + b"}")
+    names = ("call/generate", "run/check", "run/keep", "run/drop", "run/restore", "queue/join")
+    names += ("component_server/", "run/describe")
+    for name in names:
+        for body in bodies:
+            with contextlib.suppress(OSError):
+                app.post(f"/gradio_api/{name}", body, timeout=20)
+    ended, _ = app.wait(app.call("[S1] Hi. [S2]"))
+    return ended == "complete", f"the next take: {ended}"
+
+
+QUICK = (paths, traversal, foreign_files, requests_inside, strangers, pages, malformed)

@@ -1,0 +1,186 @@
+"""Attacks on the app's time: what freezes it, grows it, or keeps others waiting."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tools.attack_client import HOST, App, in_threads
+
+# Of the server's own, so that other programs on the machine do not count.
+MOST_PROCESSOR_SECONDS = 1.0
+OTHER = "127.0.0.2"
+
+
+def spent_on(app: App, script: str) -> tuple[bool, str]:
+    app.run("check", "[S1] Hi. [S2]", "nano", 300, "")
+    before = app.processor_seconds()
+    status, _ = app.run("check", script, "nano", 300, "")
+    spent = app.processor_seconds() - before
+    return spent <= MOST_PROCESSOR_SECONDS, f"{spent:.2f} s of processor, status {status}"
+
+
+def r1(app: App) -> tuple[bool, str]:
+    """R1
+    a tag that never closes, 15,000 spaces
+    a check within 1 s of processor"""
+    return spent_on(app, "[s1" + " " * 15_000 + "x")
+
+
+def r2(app: App) -> tuple[bool, str]:
+    """R2
+    20,000 tagged turns, 100 kB
+    a check within 1 s of processor"""
+    return spent_on(app, "[S1]a" * 20_000)
+
+
+def r2_turns(app: App) -> tuple[bool, str]:
+    """R2
+    alternating turns, 96 kB
+    a check within 1 s of processor"""
+    return spent_on(app, "[S1] Hello there.\n[S2] And you?\n" * 3000)
+
+
+def r4(app: App) -> tuple[bool, str]:
+    """R4
+    300 refused calls, each a session
+    memory grows by less than 20 MB"""
+
+    def refused(_: int) -> None:
+        for _ in range(75):
+            with suppress(OSError):
+                app.wait(app.call(""))
+
+    refused(0)
+    before = app.memory_bytes()
+    in_threads(4, refused)
+    grown = (app.memory_bytes() - before) / 1e6
+    return grown < 20, f"{grown:+.0f} MB"
+
+
+def r9(app: App) -> tuple[bool, str]:
+    """R9
+    13 refused presses beside a take that is heard live
+    its sound is still there"""
+    values = ["[S1] " + "Hello there, my good old friend. " * 6, 1.2, 3.0, 800, 0.95, 45, "5"]
+    values += [1.0, None, "", "nano", "float32", False]
+    app.press("press_generate", values, "listener")
+    token = None
+    for update in app.updates("listener"):
+        for value in (update.get("output") or {}).get("data") or []:
+            if isinstance(value, dict) and value.get("run"):
+                token = value["run"]
+        if update.get("msg") == "process_completed":
+            break
+    for number in range(13):
+        app.press("press_generate", ["", *values[1:]], f"other{number}")
+        for update in app.updates(f"other{number}"):
+            if update.get("msg") == "process_completed":
+                break
+    if token is None:
+        return False, "no take was heard"
+    _, body = app.serve("hear", {"run": token, "from": 0})
+    left = len(json.loads(body)["pcm"])
+    return left > 0, f"{left:,} characters of sound"
+
+
+def r11(app: App) -> tuple[bool, str]:
+    """R11
+    a polite visitor beside 12 requests that retry
+    waits for at most 2 takes of the other"""
+    ended: list[float] = []
+    over = threading.Event()
+
+    def greedy(_: int) -> None:
+        while not over.is_set():
+            with suppress(OSError):
+                if app.wait(app.call("[S1] Hello there, my friend.", source=OTHER), OTHER)[0]:
+                    ended.append(time.monotonic())
+
+    threads = [threading.Thread(target=greedy, args=[n], daemon=True) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    while len(ended) < 3:
+        time.sleep(0.05)
+    worst, refused = 0, 0
+    for _ in range(4):
+        began = time.monotonic()
+        with suppress(OSError):
+            refused += app.wait(app.call("[S1] Hi. [S2]"))[0] != "complete"
+        worst = max(worst, sum(began < one < time.monotonic() for one in ended))
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    # One more may end between the question and its arrival.
+    return worst <= 3 and not refused, f"{worst} takes at most, {refused} of 4 refused"
+
+
+def r11_hang_up(app: App) -> tuple[bool, str]:
+    """R11
+    3 programs ask for long takes and hang up
+    the takes stop"""
+    script = "[S1] " + "Hello there, my good old friend. " * 25
+    before = app.processor_seconds()
+    app.wait(app.call(script))
+    whole = app.processor_seconds() - before
+    events = [app.call(script) for _ in range(3)]
+    before = app.processor_seconds()
+    for event in events:
+        with socket.create_connection((HOST, app.port)) as caller:
+            line = f"GET /gradio_api/call/generate/{event} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
+            caller.sendall(line.encode())
+            caller.recv(10)
+    app.wait(app.call("[S1] Hi. [S2]"))
+    spent = app.processor_seconds() - before
+    return spent < 2 * whole, f"{spent / whole:.1f} takes' worth of processor, of 3"
+
+
+def r7(home: Path) -> tuple[bool, str]:
+    """R7
+    1,100 half-open connections, 1,024 descriptors
+    pages answer, the log stays small"""
+    app = App(home, descriptors=1024)
+    opened: list[socket.socket] = []
+    try:
+        app.wait_until_up()
+        for _ in range(1100):
+            with suppress(OSError):
+                opened.append(socket.create_connection((HOST, app.port), timeout=5))
+                opened[-1].sendall(b"GET / HTTP/1.1\r\n")
+        began = time.monotonic()
+        try:
+            status, _ = app.get("/gradio_api/app_id", timeout=20)
+        except OSError as error:
+            status = type(error).__name__
+        took = time.monotonic() - began
+        size = app.log.stat().st_size / 1e6
+        return status == 200 and size < 1, f"{status} after {took:.1f} s, log {size:.1f} MB"
+    finally:
+        for one in opened:
+            one.close()
+        app.end()
+
+
+def r22(home: Path) -> tuple[bool, str]:
+    """R22
+    Ctrl-C while three takes are made
+    an orderly end"""
+    app = App(home)
+    app.wait_until_up()
+    for _ in range(3):
+        app.call("[S1] " + "Hello there, my good old friend. " * 25)
+    time.sleep(0.5)
+    code = app.end(signal.SIGINT)
+    said = app.log.read_text()
+    held = code in (0, 130) and "terminate called" not in said and "FATAL" not in said
+    return held, f"exit code {code}"
+
+
+QUICK = (r1, r2, r2_turns, r4, r9)
+SLOW = (r11, r11_hang_up)
+ALONE = (r7, r22)
