@@ -34,15 +34,18 @@ _TOP = re.compile(r"[\w .()-]{1,100}/")
 
 
 def export_zip(folder: Path, path: Path) -> Path:
-    """Write the folder's plan, votes, voice and audio to a zip at `path`."""
+    """Write the folder's plan, votes, voice and audio to a zip at `path`, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
                     archive.write(file, name)
+        os.replace(part, path)
     except OSError as error:
+        part.unlink(missing_ok=True)
         reason = error.strerror or error
         raise RunError(f"{path} could not be written: {reason}. Free some space.") from error
     return path
