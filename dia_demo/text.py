@@ -6,13 +6,13 @@ asks for it. How a script becomes turns and bytes is in `dia_demo.script`, passe
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
+from dia_demo.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
 from dia_demo.script import (
     MAX_SCRIPT_CHARACTERS,
     NONVERBALS,
@@ -52,8 +52,6 @@ _NEAR_TAG = re.compile(
     r"|\[(?P<words>[^\[\]\n]{1,40})\]",  # [laughs], [John]
     re.IGNORECASE | re.MULTILINE,
 )
-_STOP = re.compile(r"(?<=[.!?…])[\"'”’)]{0,5}(?=\s)|(?=\[S[12]\])|(?=\n)")
-_FIRST_WORD = re.compile(r"(?:\s|\[S[12]\])*+.", re.DOTALL)
 _EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27ff\u2b00-\u2bff\ufe0f\u200d]+")
 _SHOWN_TOKENS = 5
 
@@ -210,7 +208,7 @@ def _check_bytes(draft: _Draft) -> Iterator[_Remark]:
         if before
         else "the voice prompt's transcript leaves no room for the script."
     )
-    repair = partial(_shortened, draft.script, cut)
+    repair = partial(shortened, draft.script, cut)
     line = line_at(draft.script, cut)
     yield _Remark("too_many_bytes", "error", message, line, repair, "Cut after the last sentence")
 
@@ -221,7 +219,7 @@ def _check_first_tag(draft: _Draft) -> Iterator[_Remark]:
     if not (first and first.start() == 0) and not _NEAR_TAG.match(start):
         message = "The script does not begin with a speaker: put [S1] before the first word."
         # The words before a tag are taken for the other speaker's: turns alternate.
-        tag = _other_tag(first[1]) if first else "[S1]"
+        tag = other_tag(first[1]) if first else "[S1]"
         repair = partial("{} {}".format, tag, draft.script)
         yield _Remark("no_first_tag", "warning", message, 1, repair, f"Put {tag} first")
 
@@ -232,7 +230,7 @@ def _check_near_tags(draft: _Draft) -> Iterator[_Remark]:
         meant = f"[S{number}]" if number in ("1", "2") else None
         message = f"“{token}” is not a speaker: the tags are [S1] and [S2], exactly so."
         if match["words"] and not number:
-            meant = _nearest_sound(match["words"].lower(), 0.7)
+            meant = nearest_sound(match["words"].lower(), 0.7)
             message = f"“{token}” is no tag Dia knows: sounds stand in (round) brackets."
         elif meant is None:
             message = f"“{token}” is a speaker Dia does not have: there are [S1] and [S2]."
@@ -243,7 +241,7 @@ def _check_sounds(draft: _Draft) -> Iterator[_Remark]:
     for token, match in _tokens(SOUND, draft.script, skip=_NEAR_TAG):
         if match[1] in NONVERBALS:
             continue
-        meant = _nearest_sound(match[1].strip().lower(), 0.6)
+        meant = nearest_sound(match[1].strip().lower(), 0.6)
         message = f"“{token}” is not a sound Dia knows: it may be read aloud or skipped."
         yield _replacement("unknown_sound", "tip", message, draft.script, match, meant, SOUND)
 
@@ -252,12 +250,12 @@ def _check_order(draft: _Draft) -> Iterator[_Remark]:
     script, tags = draft.script, list(TAG.finditer(draft.script))
     if tags and script.lstrip().startswith("[S2]") and not draft.transcript:
         message = "Dia was trained on scripts that begin with [S1]; this one begins with [S2]."
-        line, repair = line_at(script, tags[0].start()), partial(_swapped, script)
+        line, repair = line_at(script, tags[0].start()), partial(swapped, script)
         yield _Remark("starts_with_s2", "tip", message, line, repair, "Swap the two speakers")
     again = [tag for last, tag in zip(tags, tags[1:], strict=False) if last[1] == tag[1]]
     if again:
         message = f"{again[0][0]} speaks twice in a row: turns should alternate."
-        line, repair = line_at(script, again[0].start()), partial(_without, script, again)
+        line, repair = line_at(script, again[0].start()), partial(without_tags, script, again)
         yield _Remark("same_speaker", "warning", message, line, repair, "Join them into one turn")
 
 
@@ -282,7 +280,7 @@ def _check_seconds(draft: _Draft) -> Iterator[_Remark]:
 def _check_last_tag(draft: _Draft) -> Iterator[_Remark]:
     tags = list(TAG.finditer(draft.script))
     if tags and draft.script[tags[-1].end() :].strip():
-        tag = _other_tag(tags[-1][1])
+        tag = other_tag(tags[-1][1])
         message = f"Ending with {tag}, the other speaker's tag, keeps the last word whole."
         script = draft.script.rstrip()
         line, repair = script.count("\n") + 1, partial("{} {}".format, script, tag)
@@ -309,16 +307,6 @@ def _replacement(code, level, message, script, match, meant, pattern) -> _Remark
     return _Remark(code, level, message, line, repair, f"Write {meant}")
 
 
-def _shortened(script: str, cut: int) -> str:
-    """`script` up to the last end of a turn or sentence at or before `cut`, else of a word."""
-    said = _FIRST_WORD.match(script)
-    begun = said.end() if said else len(script) + 1
-    stops = [match.end() for match in _STOP.finditer(script) if begun <= match.end() <= cut]
-    words = [match.start() for match in re.finditer(r"\s", script[: cut + 1])]
-    end = (stops or words or [cut])[-1]
-    return script[:end].rstrip()
-
-
 def _characters_within(script: str, room: int) -> int:
     """How many characters fit into `room` encoded bytes, without splitting a character or tag."""
     used = 0
@@ -329,34 +317,9 @@ def _characters_within(script: str, room: int) -> int:
     return len(script)
 
 
-def _is_foreign(char: str) -> bool:
-    return ord(char) > 0x24F and char.isalpha() and "LATIN" not in unicodedata.name(char, "")
-
-
-@lru_cache(maxsize=256)
-def _nearest_sound(words: str, likeness: float) -> str | None:
-    """The sound, in its brackets, that something was probably meant to be."""
-    near = difflib.get_close_matches(words, NONVERBALS, 1, likeness)
-    return f"({near[0]})" if near else None
-
-
-def _swapped(script: str) -> str:
-    return TAG.sub(lambda tag: _other_tag(tag[1]), script)
-
-
-def _without(script: str, tags: list[re.Match]) -> str:
-    """`script` without these tags, one space in the place of each where there is none."""
-    parts, ends = [script[: tags[0].start()]], [tag.start() for tag in tags[1:]]
-    for tag, end in zip(tags, [*ends, len(script)], strict=True):
-        if parts[-1] and not script[tag.start() - 1].isspace():
-            parts.append(" ")
-        parts.append(script[tag.end() : end].lstrip(" \t"))
-    return "".join(parts)
-
-
 def _words(script: str) -> str:
     return TAG.sub("", script).strip()
 
 
-def _other_tag(speaker: str) -> str:
-    return "[S1]" if speaker == "2" else "[S2]"
+def _is_foreign(char: str) -> bool:
+    return ord(char) > 0x24F and char.isalpha() and "LATIN" not in unicodedata.name(char, "")

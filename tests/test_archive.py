@@ -191,14 +191,25 @@ def test_keys_cannot_be_read_off_the_folders(comparisons, packed):
     assert not any(key in str(path) for path in comparisons.home.rglob("*"))
 
 
-def test_a_blind_comparison_is_not_handed_out(comparisons, packed, tmp_path):
+def test_a_blind_comparison_is_not_handed_out(comparisons, packed):
     key = new_key()
     name = comparisons.load(key, packed)
     with pytest.raises(InputError, match="answers"):
-        comparisons.export(key, name, tmp_path)
+        comparisons.export(key, name)
     comparisons.get(key, name).reveal()
-    again = comparisons.load(key, comparisons.export(key, name, tmp_path))
+    again = comparisons.load(key, comparisons.export(key, name))
     assert comparisons.get(key, again).plan.revealed
+
+
+def test_a_comparison_has_one_zip_and_takes_it_along(comparisons, packed, synthesis):
+    key = new_key()
+    name = comparisons.load(key, packed)
+    comparisons.get(key, name).reveal()
+    zipped = comparisons.export(key, name)
+    assert comparisons.export(key, name) == zipped and zipped.is_file()
+    assert zipped.is_relative_to(synthesis.settings.served_folder)
+    comparisons.delete(key, name)
+    assert not zipped.parent.exists()
 
 
 def test_a_comparison_is_made_again_from_its_plan(comparisons, packed):

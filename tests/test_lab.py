@@ -216,11 +216,17 @@ def test_ending_early_reveals_and_closes(world, fresh):
     assert "no vote counts" in world.lab.ask(vote | ask)["error"]
 
 
-def test_the_zip_comes_with_the_end(world, fresh, synthesis):
-    handlers = CompareHandlers(synthesis, world.comparisons, None)
-    assert handlers._zip(world.ann, fresh)["value"] is None
+def test_the_zip_comes_with_the_end(world, fresh, synthesis, tmp_path):
+    parts = SimpleNamespace(**{name: name for name in CompareParts.__annotations__})
+    handlers = CompareHandlers(synthesis, world.comparisons, parts)
+    assert handlers.zip(world.ann, fresh)["zip_file"] == {}
     world.comparisons.get(world.ann, fresh).reveal()
-    assert handlers._zip(world.ann, fresh)["value"].endswith(f"{fresh}.zip")
+    zipped = Path(handlers.zip(world.ann, fresh)["zip_file"]["file"])
+    assert zipped.name == f"comparison-{fresh}.zip"
+    upload = tmp_path / "upload.zip"
+    upload.write_bytes(zipped.read_bytes())
+    assert handlers.load(world.ann, str(upload))["kept"]["value"] != fresh
+    assert not upload.exists(), "what is kept is not kept twice"
 
 
 def test_make_and_go_on_come_back_when_the_run_is_over(world, synthesis):

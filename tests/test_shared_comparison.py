@@ -62,7 +62,7 @@ def test_a_zip_of_a_shared_comparison_holds_ones_own_votes_alone(shared, tmp_pat
         for trial in heard_by(comparisons, key).plan.trials:
             heard_by(comparisons, key).vote(trial.id, answer, HEARD)
     (name, _), *_ = comparisons.list(ben)
-    archive.import_zip(comparisons.export(ben, name, tmp_path), tmp_path / "exported")
+    archive.import_zip(comparisons.export(ben, name), tmp_path / "exported")
     votes = Comparison.open(tmp_path / "exported").votes
     assert {vote.vote for vote in votes.values()} == {"B"}
 

@@ -184,6 +184,24 @@ class App:
                 if line.startswith(b"data:"):
                     yield json.loads(line[5:])
 
+    def press_generate(self, script: str, session: str, key: str) -> tuple[str | None, dict | None]:
+        """A take as the page makes it: the name of its live sound, and its file, kept under the
+        key; None for what there is not."""
+        values = [script, 1.2, 3.0, 800, 0.95, 45, "5", 1.0, None, "", "nano", "float32", False]
+        token = take = None
+        self.press("press_generate", values, session)
+        for update in self.updates(session):
+            for value in (update.get("output") or {}).get("data") or []:
+                if isinstance(value, dict) and value.get("run"):
+                    token = value["run"]
+                elif isinstance(value, dict) and str(value.get("path")).endswith(".wav"):
+                    take = take or value
+            if update.get("msg") == "process_completed":
+                break
+        if take is not None:
+            self.run("keep", key, take)
+        return token, take
+
 
 def in_threads(count: int, work) -> None:
     """Run `work(number)` in as many threads, and wait for all."""

@@ -96,8 +96,7 @@ def r8(app: App) -> tuple[bool, str]:
     an earlier take is asked for
     its address, not all of it as text"""
     key = new_key()
-    _, (take, _) = app.wait(app.call("[S1] " + "Hello there, my friend. " * 12))
-    app.run("keep", key, take)
+    app.press_generate("[S1] " + "Hello there, my friend. " * 12, "keeper", key)
     _, body = app.serve("earlier", {"do": "list", "key": key})
     takes = json.loads(body)["takes"]
     if not takes:

@@ -95,8 +95,7 @@ def strangers(app: App) -> tuple[bool, str]:
     another's take by its name, with another key
     refused"""
     ann = new_key()
-    _, (take, _) = app.wait(app.call("[S1] Hello there. [S2]"))
-    app.run("keep", ann, take)
+    app.press_generate("[S1] Hello there, my friend. [S2]", "ann", ann)
     _, body = app.serve("earlier", {"do": "list", "key": ann})
     (kept,) = json.loads(body)["takes"]
     found = []

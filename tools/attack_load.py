@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from dia_demo.services.people import new_key
 from tools.attack_client import HOST, App, in_threads
 
 # Of the server's own, so that other programs on the machine do not count.
@@ -67,21 +68,10 @@ def r9(app: App) -> tuple[bool, str]:
     """R9
     13 refused presses beside a take that is heard live
     its sound is still there"""
-    values = ["[S1] " + "Hello there, my good old friend. " * 6, 1.2, 3.0, 800, 0.95, 45, "5"]
-    values += [1.0, None, "", "nano", "float32", False]
-    app.press("press_generate", values, "listener")
-    token = None
-    for update in app.updates("listener"):
-        for value in (update.get("output") or {}).get("data") or []:
-            if isinstance(value, dict) and value.get("run"):
-                token = value["run"]
-        if update.get("msg") == "process_completed":
-            break
+    script = "[S1] " + "Hello there, my good old friend. " * 6
+    token, _ = app.press_generate(script, "listener", new_key())
     for number in range(13):
-        app.press("press_generate", ["", *values[1:]], f"other{number}")
-        for update in app.updates(f"other{number}"):
-            if update.get("msg") == "process_completed":
-                break
+        app.press_generate("", f"other{number}", new_key())
     if token is None:
         return False, "no take was heard"
     _, body = app.serve("hear", {"run": token, "from": 0})

@@ -34,20 +34,25 @@ _TOP = re.compile(r"[\w .()-]{1,100}/")
 
 
 def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
-    """Write the folder's plan, votes, voice and audio to a zip at `path`. listener: the folder of
-    the one whose votes go along, where there are many."""
+    """Write the folder's plan, votes, voice and audio to a zip at `path`, whole or not at all.
+
+    listener: the folder of the one whose votes go along, where there are many.
+    """
+    part = path.with_name(f".{path.name}.part")
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     if listener is not None:
         files = [file for file in files if file.name != votes.NAME]
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
                     archive.write(file, name)
             if listener is not None and (listener / votes.NAME).is_file():
                 archive.write(listener / votes.NAME, votes.NAME)
+        os.replace(part, path)
     except OSError as error:
+        part.unlink(missing_ok=True)
         reason = error.strerror or error
         raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
     return path

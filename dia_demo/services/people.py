@@ -21,7 +21,8 @@ from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import Plan
 from dia_demo.services.plan_file import NAME
 from dia_demo.services.plan_run import PlanEvent, expected
-from dia_demo.services.room import make_room, size_of
+from dia_demo.services.room import bytes_in, make_room, size_of
+from dia_demo.services.scratch import Scratch
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
 MAX_COMPARISONS = 40
@@ -70,6 +71,7 @@ class Comparisons:
         self.shared = None if shared is None else Comparison.open(shared)
         self._open: dict[Path, Comparison] = {}
         self._heard: OrderedDict[str, Comparison] = OrderedDict()
+        self._zips: dict[Path, str] = {}
         self._lock = threading.Lock()
 
     def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
@@ -192,19 +194,36 @@ class Comparisons:
             return False
         with self._lock:
             self._open.pop(comparison.folder, None)
+        shutil.rmtree(self._zip_folder(comparison), ignore_errors=True)
         shutil.rmtree(comparison.folder, ignore_errors=True)
         return True
 
-    def export(self, key: str, identity: str, into: Path) -> Path:
-        """The comparison as a zip in the folder `into`. InputError while it is blind."""
+    def export(self, key: str, identity: str) -> Path:
+        """The comparison as a zip among the files that the page may fetch, under a name that
+        cannot be guessed, until the comparison is deleted. InputError while it is blind."""
         comparison = self.get(key, identity)
         if not comparison.open_book:
             raise InputError(
                 "The zip holds the answers: it can be had when every pair is voted on, or when "
                 "you end the test."
             )
-        path = into / f"comparison-{identity}.zip"
+        settings = self.synthesis.settings
+        scratch = Scratch(settings.takes_folder, settings.temp_bytes)
+        size = bytes_in(comparison.folder)
+        scratch.reserve(size)
+        folder = self._zip_folder(comparison)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"The zip cannot be written: {error.strerror or error}.") from error
+        path = folder / f"comparison-{identity}.zip"
         return archive.export_zip(comparison.folder, path, comparison.listener)
+
+    def _zip_folder(self, comparison: Comparison) -> Path:
+        place = comparison.listener or comparison.folder
+        with self._lock:
+            name = self._zips.setdefault(place, f"zip-{secrets.token_hex(20)}")
+        return self.synthesis.settings.served_folder / name
 
     def _comparisons_of(self, key: str) -> Path:
         return folder_of(self.home, key) / "comparisons"

@@ -43,7 +43,8 @@ class CompareParts:
     again: gr.Button
     delete: gr.Button
     upload: gr.UploadButton
-    zip: gr.DownloadButton
+    zip: gr.Button
+    zip_file: gr.JSON
 
     @property
     def inputs(self) -> list[gr.components.Component]:
@@ -163,7 +164,7 @@ def _keeping() -> dict:
         upload = gr.UploadButton(
             "Open a zip", file_types=[".zip"], size="sm", min_width=90, elem_id="lab-upload"
         )
-        zipped = gr.DownloadButton(
+        zipped = gr.Button(
             "Download zip", size="sm", min_width=90, interactive=False, elem_id="lab-zip"
         )
     gr.HTML(
@@ -173,5 +174,5 @@ def _keeping() -> dict:
     )
     return {
         "kept": kept, "show": show, "again": again, "delete": delete, "upload": upload,
-        "zip": zipped,
+        "zip": zipped, "zip_file": gr.JSON(visible=False),
     }  # fmt: skip
