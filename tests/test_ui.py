@@ -152,6 +152,17 @@ def test_stop_reaches_the_page_that_asked_and_no_other():
     assert second.is_set(), "a run that is over must not keep the engine"
 
 
+def test_a_call_that_is_given_up_before_it_begins_does_not_begin():
+    sessions, call = Sessions(), "0123456789abcdef" * 2
+    sessions.hung_up(call)
+    with sessions.run(SimpleNamespace(session_hash=call)) as flag:
+        assert flag.is_set()
+    # A page that lost its connection may press again.
+    sessions.hung_up("abc4defgh7i")
+    with sessions.run(SimpleNamespace(session_hash="abc4defgh7i")) as flag:
+        assert not flag.is_set()
+
+
 def request_from(host: str, path: str = "/gradio_api/queue/join", session: str = "s"):
     url = SimpleNamespace(path=path)
     return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=host), url=url)

@@ -77,7 +77,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         listening.wire(page, tabs, parts, handlers)
         page.unload(handlers.closed)
     # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
-    on_hang_up(page, handlers.sessions.stop)
+    on_hang_up(page, handlers.sessions.hung_up)
     return page.queue(max_size=threads(synthesis.settings), default_concurrency_limit=None)
 
 

@@ -32,7 +32,7 @@ _hang_ups: WeakKeyDictionary[gr.Blocks, Callable[[str], None]] = WeakKeyDictiona
 
 
 def on_hang_up(page: gr.Blocks, stop: Callable[[str], None]) -> None:
-    """Call `stop` with the session of whoever leaves while an answer is still being made."""
+    """Call `stop` with the session of whoever leaves while a take's events are still told."""
     _hang_ups[page] = stop
 
 
@@ -49,52 +49,61 @@ class Gate:
         elif _is_foreign(scope, self.origins):
             message = "This app takes no requests from other websites (see DIA_ORIGINS)."
             await PlainTextResponse(message, 403)(scope, receive, send)
+        elif session := _session_of(scope):
+            await _told_until_gone(self.app, scope, receive, send, session)
         else:
-            await _Exchange(scope, receive, send).run(self.app)
+            await _within_time(self.app, scope, receive, send)
 
 
-class _Exchange:
-    """One request and its answer."""
+async def _within_time(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request; one that begins and does not go on is given up."""
+    asking, begun = True, False
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.scope, self._receive, self._send = scope, receive, send
-        self._asking, self._answered, self._begun = True, False, False
-
-    async def run(self, app: ASGIApp) -> None:
-        try:
-            await app(self.scope, self.receive, self.send)
-        except TimeoutError:
-            if not self._asking or self._begun:
-                raise
-            answer = PlainTextResponse("The request did not come to its end.", 408)
-            await answer(self.scope, self._receive, self._send)
-
-    async def receive(self) -> Message:
-        # Only a question that has not ended is waited for with impatience.
-        async with asyncio.timeout(SILENT_SECONDS if self._asking else None):
-            message = await self._receive()
-        if message["type"] == "http.disconnect":
-            self._hung_up()
-        else:
-            self._asking = message.get("more_body", False)
+    async def receive_soon() -> Message:
+        nonlocal asking
+        async with asyncio.timeout(SILENT_SECONDS if asking else None):
+            message = await receive()
+        asking = message.get("more_body", False)
         return message
 
-    async def send(self, message: Message) -> None:
-        self._begun = True
-        self._answered = message["type"] == "http.response.body" and not message.get("more_body")
-        try:
-            await self._send(message)
-        except OSError:
-            self._answered = False
-            self._hung_up()
-            raise
+    async def send_noted(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
 
-    def _hung_up(self) -> None:
-        session = _session_of(self.scope)
-        if not self._answered and session:
-            stop = _hang_ups.get(self.scope["app"].get_blocks())
-            if stop is not None:
-                stop(session)
+    try:
+        await app(scope, receive_soon, send_noted)
+    except TimeoutError:
+        if not asking or begun:
+            raise
+        answer = PlainTextResponse("The request did not come to its end.", 408)
+        await answer(scope, receive, send)
+
+
+async def _told_until_gone(
+    app: ASGIApp, scope: Scope, receive: Receive, send: Send, session: str
+) -> None:
+    """Answer with events, and stop the session's takes at once where nobody listens any more.
+
+    gradio itself looks when it has something to say, which may be at the end of the take.
+    """
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def listen() -> None:
+        message = await receive()
+        while message["type"] != "http.disconnect":
+            messages.put_nowait(message)
+            message = await receive()
+        messages.put_nowait(message)
+        if stop := _hang_ups.get(scope["app"].get_blocks()):
+            stop(session)
+
+    listening = asyncio.create_task(listen())
+    try:
+        await app(scope, messages.get, send)
+    finally:
+        # Whoever has heard the end may go.
+        listening.cancel()
 
 
 def _session_of(scope: Scope) -> str | None:
@@ -118,13 +127,16 @@ def _is_foreign(scope: Scope, origins: tuple[str, ...]) -> bool:
     # Browsers say it themselves, whatever name a proxy calls us by.
     if headers.get("sec-fetch-site") in ("same-origin", "none"):
         return False
-    theirs = urlsplit(origin)
     ours = [headers.get(name, "") for name in ("host", "x-forwarded-host")]
+    try:
+        theirs = urlsplit(origin)
+    except ValueError:
+        return True
     if theirs.netloc and theirs.netloc in ours:
         return False
     # "localhost" and "127.0.0.1" are one machine, but each port is somebody else's.
-    own = urlsplit(f"//{ours[0]}")
     with suppress(ValueError):
+        own = urlsplit(f"//{ours[0]}")
         both = {theirs.hostname, own.hostname} <= set(LOOPBACK)
         return not (both and theirs.port == own.port)
     return True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import threading
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,9 @@ from dia_demo.services.queue import Caller, Visitor
 
 # Where programs call that hold no session: gradio draws a new one for every call.
 _CALLS = "/gradio_api/call/"
+# The session of such a call, which is its event's name; a page draws a shorter one.
+_CALL = re.compile(r"[0-9a-f]{32}")
+REMEMBERED = 1000
 
 
 class Sessions:
@@ -21,6 +25,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._flags: dict[str, set[Caller]] = defaultdict(set)
+        self._gone: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -29,6 +34,8 @@ class Sessions:
         flag, session = Caller(visitor_of(request)), request.session_hash
         with self._lock:
             self._flags[session].add(flag)
+            if session in self._gone:
+                flag.set()
         try:
             yield flag
         finally:
@@ -44,6 +51,16 @@ class Sessions:
             flags = list(self._flags.get(session, ()))
         for flag in flags:
             flag.set()
+
+    def hung_up(self, session: str) -> None:
+        """Nobody listens to this session: a program's call may be given up before its run begins,
+        and no other run ever has its session. A page's next press is another matter."""
+        if _CALL.fullmatch(session):
+            with self._lock:
+                self._gone[session] = None
+                while len(self._gone) > REMEMBERED:
+                    self._gone.popitem(last=False)
+        self.stop(session)
 
 
 def visitor_of(request: gr.Request) -> Visitor:
