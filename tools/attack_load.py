@@ -130,6 +130,37 @@ def r11_hang_up(app: App) -> tuple[bool, str]:
     return spent < 2 * whole, f"{spent / whole:.1f} takes' worth of processor, of 3"
 
 
+def takes_a_minute(app: App, clients: int, seconds: float) -> tuple[float, int, int]:
+    """Takes a minute of programs that ask again and again; the fewest and the most of one."""
+    ended = [0] * clients
+    end = time.monotonic() + seconds
+
+    def client(number: int) -> None:
+        while time.monotonic() < end:
+            with suppress(OSError):
+                ended[number] += app.wait(app.call("[S1] Hello there, my friend."))[0] == "complete"
+
+    in_threads(clients, client)
+    return 60 * sum(ended) / (seconds + time.monotonic() - end), min(ended), max(ended)
+
+
+def load(app: App) -> tuple[bool, str]:
+    """load
+    takes a minute of 16 and 64 programs, against one
+    0.9 and 0.75 of one's; all are served in turn"""
+    takes_a_minute(app, 1, 3)
+    found = {1: [], 16: [], 64: []}
+    fair = True
+    for _ in range(3):
+        for clients, rates in found.items():
+            rate, fewest, most = takes_a_minute(app, clients, 20)
+            rates.append(rate)
+            fair &= most - fewest <= 2
+    alone, few, many = (sorted(rates)[1] for rates in found.values())
+    said = f"{few / alone:.2f} and {many / alone:.2f} of {alone:.0f}{'' if fair else ', unfair'}"
+    return few >= 0.9 * alone and many >= 0.75 * alone and fair, said
+
+
 def r7(home: Path) -> tuple[bool, str]:
     """R7
     1,100 half-open connections, 1,024 descriptors
@@ -172,5 +203,5 @@ def r22(home: Path) -> tuple[bool, str]:
 
 
 QUICK = (r1, r2, r2_turns, r4, r9)
-SLOW = (r11, r11_hang_up)
+SLOW = (r11, r11_hang_up, load)
 ALONE = (r7, r22)

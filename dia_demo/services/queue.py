@@ -46,6 +46,8 @@ class Ticket:
         self.visitor = visitor
         self.arrival = arrival
         self.seconds_left: float | None = None
+        # Something to look at: its turn has come, or its place is gone.
+        self.called = threading.Event()
 
 
 class Queue:
@@ -58,7 +60,7 @@ class Queue:
         # Arrivals and services in one order. `_served`: the last of each address and visitor.
         self._clock = count(1)
         self._served: dict[str | Visitor, int] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
 
     @contextmanager
     def place(self, cancel: threading.Event | None = None) -> Iterator[Ticket]:
@@ -67,24 +69,24 @@ class Queue:
         Raises InputError where the visitor has enough places, or the queue is full.
         """
         visitor = cancel.visitor if isinstance(cancel, Caller) else Visitor()
-        with self._changed:
+        with self._lock:
             self._admit(visitor)
             ticket = Ticket(visitor, next(self._clock))
             self._tickets.append(ticket)
         try:
             yield ticket
         finally:
-            with self._changed:
+            with self._lock:
                 self._leave(ticket)
 
     def wait(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
-        """Until it is the ticket's turn or `cancel` is set: its place, whenever it changes and now
-        and then. Yields nothing where nobody is before it.
+        """Until it is the ticket's turn or `cancel` is set: its place, now and then. Yields nothing
+        where nobody is before it.
 
         Raises InputError where the ticket had to make room for somebody else.
         """
         while not cancel.is_set():
-            with self._changed:
+            with self._lock:
                 if ticket not in self._tickets:
                     raise InputError(
                         "The queue is full, and you held most of it: this take made room for "
@@ -98,8 +100,8 @@ class Queue:
                     return
                 seconds = line[0].seconds_left if place == 1 else None
             yield Waiting(place, seconds)
-            with self._changed:
-                self._changed.wait(timeout=SAY_AGAIN_SECONDS)
+            if ticket.called.wait(SAY_AGAIN_SECONDS):
+                ticket.called.clear()
 
     def _line(self) -> list[Ticket]:
         """The one that runs, then the others as their turns come."""
@@ -155,4 +157,7 @@ class Queue:
         here = {one.visitor for one in self._tickets}
         here |= {visitor.address for visitor in here}
         self._served = {one: when for one, when in self._served.items() if one in here}
-        self._changed.notify_all()
+        ticket.called.set()
+        if self._tickets:
+            # The next one alone: to wake all of a long line costs more than a short take.
+            self._line()[0].called.set()
