@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from browser import running_app
 
 from dia_demo.errors import InputError
 from dia_demo.services.folders import held
@@ -146,3 +151,41 @@ def test_room_is_reserved_before_anything_is_written(tmp_path):
     os.utime(used, (0, 0))
     scratch.reserve(1000)
     assert not used.exists()
+
+
+def test_the_app_ends_on_sigterm_and_leaves_nothing_temporary(tmp_path):
+    """An upload, one that breaks off, and a take handed out."""
+    with running_app(tmp_path) as url:
+        address = urlsplit(url)
+        head = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.wav"\r\n\r\n'
+        for sent, size in ((5000, 5000), (5000, 9000)):
+            body = head + bytes(sent) + b"\r\n--x--\r\n" * (sent == size)
+            length = len(head) + size + len(b"\r\n--x--\r\n")
+            with socket.create_connection((address.hostname, address.port)) as connection:
+                connection.sendall(
+                    f"POST /gradio_api/upload HTTP/1.1\r\nHost: {address.netloc}\r\n"
+                    "Content-Type: multipart/form-data; boundary=x\r\n"
+                    f"Content-Length: {length}\r\nConnection: close\r\n\r\n".encode()
+                    + body
+                )
+                if sent == size:
+                    assert b" 200 " in connection.recv(100)
+        take = api_take(url, "[S1] Hello. [S2]")
+        (run,) = (tmp_path / "takes").glob("dia-run-*")
+        assert Path(take["path"]).is_relative_to(run)
+        assert len([path for path in run.rglob("*") if path.is_file()]) >= 3
+    assert [path.name for path in (tmp_path / "takes").iterdir()] == [".dia-demo.lock"]
+    assert "Traceback" not in (tmp_path / "app.log").read_text()
+
+
+def api_take(url: str, script: str) -> dict:
+    """A take by the endpoint for programs: its file as gradio names it."""
+    call = f"{url}/gradio_api/call/generate"
+    values = [script, 0.8, 1.0, 60, 0.95, 45, 1, 1.0, None, "", "nano", "auto", False]
+    data = json.dumps({"data": values}).encode()
+    asked = urllib.request.Request(call, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        event = json.load(answer)["event_id"]
+    with urllib.request.urlopen(f"{call}/{event}", timeout=120) as answer:
+        *_, last = (line for line in answer.read().decode().splitlines() if "data: " in line)
+    return json.loads(last.removeprefix("data: "))[0]

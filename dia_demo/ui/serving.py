@@ -18,6 +18,7 @@ from gradio.blocks import BlocksConfig
 from gradio.state_holder import SessionState, StateHolder
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -185,6 +186,8 @@ class UploadGuard:
             return
         try:
             await self.app(scope, receive, send)
+        except ClientDisconnect:
+            pass  # what came of it goes with the other temporary files
         finally:
             self.scratch.release(size)
 
