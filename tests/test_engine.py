@@ -11,7 +11,7 @@ import torch
 from checkpoints import SMALL, drain, random_codes, write_small
 from torch import nn
 
-from dia_demo import machine
+from dia_demo import machine, processor
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import devices, events
 from dia_demo.engine import engine as engine_module
@@ -287,17 +287,17 @@ FULL_SIZE = ModelConfig()
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "numba", "expected"),
+    ("features", "numba", "expected"),
     [
-        ({"avx512_vnni": True, "avx512_bf16": True}, True, "int8"),
-        ({"avx_vnni": True}, True, "int8"),
-        ({"avx2": True}, True, "bfloat16"),
-        ({"avx512_vnni": True, "avx512_bf16": True}, False, "bfloat16"),
-        ({"avx2": True}, False, "float32"),
+        ({"avx512vnni", "avx512vl", "avx512bf16"}, True, "int8"),
+        ({"avxvnni"}, True, "int8"),
+        ({"avx2"}, True, "bfloat16"),
+        ({"avx512vnni", "avx512vl", "avx512bf16"}, False, "bfloat16"),
+        ({"avx2"}, False, "float32"),
     ],
 )
-def test_auto_is_the_fastest_that_sounds_the_same_here(capabilities, numba, expected, monkeypatch):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+def test_auto_is_the_fastest_that_sounds_the_same_here(features, numba, expected, monkeypatch):
+    monkeypatch.setattr(processor, "features", lambda: frozenset(features))
     monkeypatch.setattr(devices, "find_spec", lambda _: object() if numba else None)
     monkeypatch.setattr(machine, "memory_bytes", lambda: 64 * 10**9)
     placement = place(RuntimeConfig(), FULL_SIZE)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core import cgutils, config
+from numba.core import cgutils
 
+from dia_demo import processor
 from dia_demo.kernels.formats import BFLOAT16, FLOAT32
 
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
@@ -30,27 +30,12 @@ class BFloat(ir.Type):
 def dot_lanes(kind: int) -> int:
     """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd) or of two
     bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
-
-    Where numba is told to compile for another processor (NUMBA_CPU_NAME), that one's.
     """
-    has = _features()
-    if kind == FLOAT32 or not has:
+    if kind == FLOAT32:
         return 0
     if kind == BFLOAT16:
-        return 16 if has.get("avx512bf16") else 0
-    if has.get("avx512vnni") and has.get("avx512vl"):
-        return 16
-    return 8 if has.get("avxvnni") else 0
-
-
-def _features() -> dict[str, bool]:
-    if config.CPU_NAME:
-        named = (config.CPU_FEATURES or "").split(",")
-        return {name[1:]: name[:1] == "+" for name in named}
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # A processor that LLVM does not know.
-        return {}
+        return 16 if "avx512bf16" in processor.features() else 0
+    return processor.byte_product_lanes()
 
 
 class Emitter:

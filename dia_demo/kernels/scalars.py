@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dia_demo.kernels.emit import F32, I16, I32, I64, WHOLE_BITS, WHOLE_BITS_AS_INT
+from dia_demo.kernels.team import BROKEN
 
 # exp(x) = 2^n * exp(r), |r| <= ln(2) / 2: Taylor's terms up to r^6 / 6! leave 1e-7 of it.
 EXP_TERMS = [1 / math.factorial(power) for power in range(6, -1, -1)]
@@ -126,9 +127,10 @@ def claim(context, counter):
 
 @intrinsic
 def meet(context, barrier, team, let_others):
-    """Wait until all of `team` members are here.
+    """Wait until all of `team` members are here, or the barrier is broken (team.py).
 
-    barrier: address of two int64 that begin as zero; let_others: address of a function without
+    barrier: address of three int64 that begin as zero (members here, rounds so far, whether it is
+    broken); let_others: address of a function without
     arguments that gives the core to whoever waits for it.
     """
 
@@ -136,6 +138,7 @@ def meet(context, barrier, team, let_others):
         barrier, team, let_others = arguments
         arrived = builder.inttoptr(barrier, I64.as_pointer())
         rounds = builder.inttoptr(builder.add(barrier, I64(8)), I64.as_pointer())
+        broken = builder.inttoptr(builder.add(barrier, I64(8 * BROKEN)), I64.as_pointer())
         with builder.if_then(builder.icmp_signed(">", team, I64(1))):
             round_now = builder.load_atomic(rounds, "acquire", 8)
             before = builder.atomic_rmw("add", arrived, I64(1), "acq_rel")
@@ -146,13 +149,13 @@ def meet(context, barrier, team, let_others):
                     next_round = builder.add(round_now, I64(1))
                     builder.store_atomic(next_round, rounds, "release", 8)
                 with must_wait:
-                    _spin(builder, rounds, round_now, let_others)
+                    _spin(builder, rounds, round_now, broken, let_others)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _spin(builder, rounds, round_now, let_others) -> None:
+def _spin(builder, rounds, round_now, broken, let_others) -> None:
     """Look again and again, and after SPINS looks let others run between two looks."""
     looks = cgutils.alloca_once_value(builder, I64(0))
     look, done = builder.append_basic_block("look"), builder.append_basic_block("met")
@@ -160,7 +163,8 @@ def _spin(builder, rounds, round_now, let_others) -> None:
     builder.branch(look)
     builder.position_at_end(look)
     same = builder.icmp_signed("==", builder.load_atomic(rounds, "acquire", 8), round_now)
-    builder.cbranch(same, wait, done)
+    whole = builder.icmp_signed("==", builder.load_atomic(broken, "acquire", 8), I64(0))
+    builder.cbranch(builder.and_(same, whole), wait, done)
     builder.position_at_end(wait)
     count = builder.add(builder.load(looks), I64(1))
     builder.store(count, looks)

@@ -12,12 +12,16 @@ from functools import cache
 
 import numpy as np
 
+# Index of the barrier's int64 that releases all who wait (scalars.meet).
+BROKEN = 2
+
 
 class Team:
     """`size` threads, the caller's among them. One run at a time.
 
-    The function must end only after all members have met (scalars.meet), must not raise, and must
-    release the GIL: then no one waits for the others here.
+    The function must end only after all members have met (scalars.meet) and must release the GIL:
+    then no one waits for the others here. A member that raises breaks the barrier, so that the
+    others end as well, and its exception is raised in the caller; the team can be used again.
     """
 
     def __init__(self, size: int) -> None:
@@ -25,6 +29,7 @@ class Team:
         self._barrier = np.zeros(16, np.int64)  # A cache line of its own.
         self._process = None
         self._lock = threading.Lock()
+        self._errors: list[BaseException] = []
 
     @property
     def barrier(self) -> int:
@@ -32,12 +37,18 @@ class Team:
         return self._barrier.ctypes.data
 
     def run(self, function: Callable, *arguments: object) -> None:
-        """function(member, *arguments) in every member at once."""
+        """function(member, *arguments) in every member at once; raises what a member raised."""
         with self._lock:
             self._start()
+            _compile(function, (0, *arguments))
             for member in range(1, self.size):
                 self._work[member].put((function, arguments))
-            function(0, *arguments)
+            try:
+                function(0, *arguments)
+            except BaseException as error:
+                self._break_barrier(error)
+            if self._errors:
+                raise self._recover()
 
     def _start(self) -> None:
         """Threads do not outlive a fork: a new process starts its own."""
@@ -50,12 +61,40 @@ class Team:
                 target=self._serve, args=(member, self._work[member]), daemon=True
             ).start()
 
-    @staticmethod
-    def _serve(member: int, work: queue.SimpleQueue) -> None:
+    def _serve(self, member: int, work: queue.SimpleQueue) -> None:
         while True:
             function, arguments = work.get()
-            function(member, *arguments)
+            try:
+                function(member, *arguments)
+            except BaseException as error:
+                self._break_barrier(error)
             del function, arguments
+
+    def _break_barrier(self, error: BaseException) -> None:
+        """Let every member that waits, or will wait, go on to its end."""
+        self._errors.append(error)
+        self._barrier[BROKEN] = 1
+
+    def _recover(self) -> BaseException:
+        """The first error, once all members are idle and the barrier is whole again."""
+        for work in self._work[1:]:
+            idle = threading.Event()
+            work.put((lambda _, idle=idle: idle.set(), ()))
+            idle.wait()
+        self._barrier[:] = 0
+        first, self._errors = self._errors[0], []
+        return first
+
+
+def _compile(function: Callable, arguments: tuple) -> None:
+    """Compile a numba function for these arguments, unless that was done before.
+
+    In the caller's thread: what goes wrong is raised here, before any member runs.
+    """
+    if hasattr(function, "signatures") and not function.signatures:
+        from numba import typeof
+
+        function.compile(tuple(typeof(argument) for argument in arguments))
 
 
 @cache

@@ -28,6 +28,7 @@ from time import perf_counter
 import torch
 from torch import Tensor, nn
 
+from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.machine import cache_folder
@@ -57,6 +58,8 @@ class OneDnnLinear(nn.Module):
 
     def __init__(self, weight_NK: Tensor, precision: str) -> None:
         super().__init__()
+        if precision == "bfloat16" and not processor.multiplies_bfloat16():
+            raise NotImplementedError("this processor multiplies bfloat16 in software")
         weight_NK = weight_NK.to(getattr(torch, precision))
         self.width = weight_NK.shape[0]
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_NK, TRIAL_ROWS[0])
@@ -68,7 +71,7 @@ class OneDnnLinear(nn.Module):
 
 
 class PlainLinear(nn.Module):
-    """torch's own linear on the weight as it lies in the checkpoint."""
+    """torch's own linear on the weight as it lies in the checkpoint, in its input's precision."""
 
     def __init__(self, weight_NK: Tensor, precision: str = "float32") -> None:
         super().__init__()
@@ -76,7 +79,7 @@ class PlainLinear(nn.Module):
         self.register_buffer("weight", weight_NK, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.linear(x, self.weight)
+        return nn.functional.linear(x, self.weight.to(x.dtype))
 
 
 class PackedInt8Linear(nn.Module):
@@ -259,7 +262,8 @@ def _try_all(
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(shape, generator=generator)
     x = torch.randn(max(TRIAL_ROWS), shape[1], generator=generator)
-    x = x.to(torch.float32 if precision == "float32" else torch.bfloat16)
+    if precision != "float32" and processor.multiplies_bfloat16():
+        x = x.bfloat16()
     expected = x.double() @ _as_kept(weight, precision).t()
     milliseconds = {}
     for kernel in kernels:
@@ -306,7 +310,7 @@ def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
     compiler = None
     if can_compile():
         compiler = importlib.metadata.version("numba")
-    cpu = sorted(torch.cpu.get_capabilities().items())
+    cpu = sorted(processor.features())
     tried = [kernel.name for kernel in KERNELS if precision in kernel.precisions]
     return json.dumps(
         [platform.machine(), cpu, torch.__version__, compiler, precision, shape, threads]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dia_demo.config import ModelConfig
+from dia_demo.kernels.jit import new_failures
 from dia_demo.machine import give_back_memory
 from dia_demo.model import checkpoint, prepared
 from dia_demo.model.dia import Dia
@@ -79,4 +80,4 @@ def _arm(model: Dia, choice: Choice, note: str = "") -> Stages:
     if choice.kernel.compiled:
         yield "Building the decoder for this processor, kept for the next start", 0.0
     choice.kernel.arm(model, choice.threads)
-    return Ready(model, choice, note)
+    return Ready(model, choice, " ".join(filter(None, [note, *new_failures()])))
