@@ -182,9 +182,9 @@ def test_without_numba_torchs_kernels_serve(monkeypatch):
 
 
 OTHER_PROCESSOR = """
-import torch
 from dia_demo.kernels.emit import dot_lanes
 from dia_demo.model.linear import KERNELS
+import torch
 
 assert not any(dot_lanes(kind) for kind in range(4))
 by_dot, compiled = KERNELS[:2]
@@ -206,11 +206,7 @@ def test_a_processor_with_avx2_alone_is_served(tmp_path):
     """Most people's: no AVX-512, no byte products. The code is made as for it, and runs here."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("needs a processor that runs AVX2 code")
-    told = {
-        "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": "+avx2,+fma",
-        "DIA_CACHE": str(tmp_path),
-    }
+    told = {"DIA_CPU": "avx2", "DIA_CACHE": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", OTHER_PROCESSOR],
         env=os.environ | told,

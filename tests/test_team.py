@@ -76,7 +76,7 @@ def test_what_a_member_raises_reaches_the_caller_and_the_team_lives_on(compiled_
         assert isinstance(error, ValueError) and str(error) == f"member {failing}"
         done.clear()
         assert within_time(lambda: team.run(works)) == [None]
-        # The others may append a moment after the caller has come back: one more run, then they have.
+        # The others may append a moment after the caller has come back, but before the next run.
         team.run(lambda member: compiled_wait(*arguments))
         assert sorted(done) == [0, 1, 2]
 
