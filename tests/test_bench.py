@@ -16,6 +16,8 @@ from dia_demo.services.bench.child import Stopped, run_child
 from dia_demo.services.bench.plan import MEASURED, Plan
 from dia_demo.services.bench.report import Report
 
+pytestmark = pytest.mark.processor
+
 
 def drain(generator) -> tuple[list, Report]:
     events = []

@@ -15,6 +15,8 @@ from dia_demo.services.bench import codec, hardware, quality, steps, words
 from dia_demo.services.bench.report import RUN_KEYS, finish_run
 from dia_demo.services.bench.subject import make_rows, step_bytes
 
+pytestmark = pytest.mark.processor
+
 
 def test_the_serial_products_are_the_same_by_both_routes():
     random = np.random.default_rng(0)

@@ -17,6 +17,8 @@ from dia_demo.services.bench.plan import MEASURED, Plan
 from dia_demo.services.bench.report import RUN_KEYS, Report
 from dia_demo.ui import machine_markup
 
+pytestmark = pytest.mark.processor
+
 
 def test_the_command_gives_json_and_a_table(capsys, monkeypatch):
     """With the real processes; they read as little memory as where hardly any is free."""

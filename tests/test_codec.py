@@ -11,6 +11,8 @@ from dia_demo.model.codec import Codec, load_codec, random_codec, random_dac
 from dia_demo.model.codec_weights import build_dac
 from dia_demo.processor import multiplies_bfloat16
 
+pytestmark = pytest.mark.processor
+
 SHAPES = {
     "four books, even strides": dict(
         encoder_dim=4, encoder_rates=[4, 2, 2], decoder_dim=32, decoder_rates=[2, 2, 4],

@@ -33,6 +33,8 @@ from dia_demo.model import linear
 from dia_demo.model.codec import Codec, load_codec
 from dia_demo.model.dia import Dia
 
+pytestmark = pytest.mark.processor
+
 LETTERS = {
     Waiting: "w", Loading: "l", Started: "s", Progress: "p", AudioChunk: "a",
     Finished: "F", Cancelled: "C", Failed: "X",

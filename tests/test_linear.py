@@ -18,6 +18,8 @@ from dia_demo.model import linear
 from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
 
+pytestmark = pytest.mark.processor
+
 ROOT = Path(__file__).resolve().parents[1]
 CASES = [(kernel, precision) for kernel in KERNELS for precision in kernel.precisions]
 

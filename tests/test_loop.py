@@ -19,6 +19,8 @@ from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
 
+pytestmark = pytest.mark.processor
+
 TEXT = b"\x01 Hello there.\n\x02 Hi."
 
 

@@ -22,6 +22,8 @@ from dia_demo.model.linear import KERNELS
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 
+pytestmark = pytest.mark.processor
+
 COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
 
 

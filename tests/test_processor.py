@@ -24,6 +24,8 @@ from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import KERNELS
 from dia_demo.services.settings import Settings
 
+pytestmark = pytest.mark.processor
+
 ROOT = Path(__file__).resolve().parents[1]
 BFLOAT16_FEATURES = frozenset({"avx2", "avx512bf16"})
 X86 = platform.machine() in ("x86_64", "AMD64")

@@ -22,6 +22,8 @@ from dia_demo.kernels import jit
 from dia_demo.kernels.scalars import meet
 from dia_demo.kernels.team import Team, let_others
 
+pytestmark = pytest.mark.processor
+
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 60  # far more than any of these runs takes
 
