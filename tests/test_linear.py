@@ -15,8 +15,8 @@ from torch import nn
 
 from dia_demo.errors import InputError
 from dia_demo.model import linear
-from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
+from dia_demo.model.packed_linear import PackedLinear
 
 pytestmark = pytest.mark.processor
 
@@ -32,7 +32,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def as_kept(weight, precision):
     """float64 weights as a precision keeps them."""
-    blocks = BlockLinear.of(weight, precision)
+    blocks = PackedLinear.of(weight, precision)
     joined = blocks.weights(torch.float32).transpose(1, 2).flatten(0, 1)
     return joined[: len(weight)].double()
 
@@ -66,7 +66,7 @@ def test_every_block_is_done_once_whoever_comes_for_it(precision, threads):
     if not linear.can_compile():
         pytest.skip("needs numba")
     torch.manual_seed(0)
-    made, x = BlockLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
+    made, x = PackedLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
     compiled = next(kernel for kernel in KERNELS if kernel.name == "compiled")
     alone = compiled.run(made, x, threads=1)
     for _ in range(20):
@@ -184,7 +184,7 @@ def test_without_numba_torchs_kernels_serve(monkeypatch):
 
 
 OTHER_PROCESSOR = """
-from dia_demo.kernels.emit import dot_lanes
+from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.model.linear import KERNELS
 import torch
 

@@ -55,7 +55,7 @@ def pair(request, references):
 
 def load_with(folder, kernel):
     model = drain(checkpoint.load(folder, "float32", kernel=kernel))
-    kernel.arm(model, threads_for(kernel))
+    kernel.install(model, threads_for(kernel))
     return model
 
 

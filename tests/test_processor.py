@@ -154,7 +154,7 @@ DESCRIBE = """
 import json
 from dia_demo import processor
 import torch
-from dia_demo.kernels.emit import dot_lanes
+from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.kernels import jit
 jit._use_cache_folder()
 import os

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.model.cache import RowCache
+from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import (
     CrossAttention,
     Embedding,
@@ -117,7 +117,7 @@ class Decoder(nn.Module):
         )
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.logits_dense = Linear(config.hidden_size, codes)
-        # Runs single steps where there is one (model/native.py); prompts go through `forward`.
+        # Runs single steps, if set (model/compiled_step.py); prompts go through `forward`.
         self.stepper: Callable[[Tensor, Sequence[RowCache]], Tensor] | None = None
 
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:

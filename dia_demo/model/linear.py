@@ -32,8 +32,8 @@ from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.machine import cache_folder
-from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
+from dia_demo.model.packed_linear import PackedLinear
 
 # Rows with guidance, a conditional and an unconditional half: of 1, 2, 4 and 8 utterances.
 TRIAL_ROWS = (2, 4, 8, 16)
@@ -106,7 +106,7 @@ class PackedInt8Linear(nn.Module):
 class Kernel:
     """One way to run a decoder's linears: which module they become, and who runs a step.
 
-    compiled: the whole step is one function (model/native.py); use_dot: which of its routes.
+    compiled: the whole step is one function (model/compiled_step.py); use_dot: which of its routes.
     """
 
     name: str
@@ -126,17 +126,17 @@ class Kernel:
             for _ in range(times):
                 out = linear(x)
             return out
-        from dia_demo.model.native import product
+        from dia_demo.model.compiled_step import product
 
         return product(linear, x, threads, self.use_dot, times)
 
-    def arm(self, model: Dia, threads: int) -> None:
+    def install(self, model: Dia, threads: int) -> None:
         """Have `model`, whose linears this kernel built, run its steps; compiles where needed."""
         model.threads = threads
         if self.compiled:
-            from dia_demo.model.native import NativeStep
+            from dia_demo.model.compiled_step import CompiledStep
 
-            stepper = NativeStep(model.decoder, model.rotaries[1], threads, self.use_dot)
+            stepper = CompiledStep(model.decoder, model.rotaries[1], threads, self.use_dot)
             model.decoder.stepper = stepper
             stepper.compile(model)
 
@@ -145,12 +145,12 @@ INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
 KERNELS = (
     Kernel(
         "compiled, dot products",
-        BlockLinear.of,
+        PackedLinear.of,
         ("bfloat16", *INTEGERS),
         compiled=True,
         use_dot=True,
     ),
-    Kernel("compiled", BlockLinear.of, (*FLOATS, *INTEGERS), compiled=True),
+    Kernel("compiled", PackedLinear.of, (*FLOATS, *INTEGERS), compiled=True),
     Kernel("oneDNN packed", OneDnnLinear, FLOATS),
     Kernel("plain", PlainLinear, FLOATS),
     Kernel("torch int8", PackedInt8Linear, ("int8",)),
@@ -186,7 +186,7 @@ def can_compile() -> bool:
     if importlib.util.find_spec("numba") is None:
         return False
     try:
-        from dia_demo.kernels import emit  # noqa: F401
+        from dia_demo.kernels import llvm_simd  # noqa: F401
     except (ImportError, OSError, RuntimeError) as reason:
         log.warning("no compiled kernels: %s", reason)
         return False
@@ -287,7 +287,7 @@ def _try_all(
 
 def _as_kept(weight_NK: Tensor, precision: str) -> Tensor:
     """float64 weights as their precision keeps them: a kernel answers for its own error only."""
-    kept = BlockLinear.of(weight_NK, precision).weights(torch.float32)
+    kept = PackedLinear.of(weight_NK, precision).weights(torch.float32)
     return kept.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
 
 

@@ -19,8 +19,8 @@ from numba import int64
 from numba.core.caching import FunctionCache
 
 from dia_demo.kernels import jit
-from dia_demo.kernels.scalars import meet
-from dia_demo.kernels.team import Team, let_others
+from dia_demo.kernels.intrinsics import barrier_wait
+from dia_demo.kernels.thread_pool import ThreadPool, yield_core
 
 pytestmark = pytest.mark.processor
 
@@ -30,8 +30,8 @@ SECONDS = 60  # far more than any of these runs takes
 
 @jit.compiled()
 def wait_twice(barrier, size, yield_core):
-    meet(barrier, size, yield_core)
-    meet(barrier, size, yield_core)
+    barrier_wait(barrier, size, yield_core)
+    barrier_wait(barrier, size, yield_core)
 
 
 def within_time(run) -> list:
@@ -60,38 +60,38 @@ def compiled_wait():
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_what_a_member_raises_reaches_the_caller_and_the_team_lives_on(compiled_wait, failing):
-    team = Team(3)
-    arguments = team.barrier, team.size, let_others()
+    pool = ThreadPool(3)
+    arguments = pool.barrier, pool.size, yield_core()
     done = []
 
-    def fails(member):
-        if member == failing:
-            raise ValueError(f"member {member}")
+    def fails(thread_index):
+        if thread_index == failing:
+            raise ValueError(f"thread {thread_index}")
         compiled_wait(*arguments)
 
-    def works(member):
+    def works(thread_index):
         compiled_wait(*arguments)
-        done.append(member)
+        done.append(thread_index)
 
     for _ in range(2):
-        (error,) = within_time(lambda: team.run(fails))
-        assert isinstance(error, ValueError) and str(error) == f"member {failing}"
+        (error,) = within_time(lambda: pool.run(fails))
+        assert isinstance(error, ValueError) and str(error) == f"thread {failing}"
         done.clear()
-        assert within_time(lambda: team.run(works)) == [None]
+        assert within_time(lambda: pool.run(works)) == [None]
         # The others may append a moment after the caller has come back, but before the next run.
-        team.run(lambda member: compiled_wait(*arguments))
+        pool.run(lambda _: compiled_wait(*arguments))
         assert sorted(done) == [0, 1, 2]
 
 
 def test_every_member_failing_is_one_error():
-    team = Team(3)
+    pool = ThreadPool(3)
 
-    def fails(member):
-        raise KeyError(member)
+    def fails(thread_index):
+        raise KeyError(thread_index)
 
-    (error,) = within_time(lambda: team.run(fails))
+    (error,) = within_time(lambda: pool.run(fails))
     assert isinstance(error, KeyError)
-    assert within_time(lambda: team.run(lambda member: None)) == [None]
+    assert within_time(lambda: pool.run(lambda _: None)) == [None]
 
 
 def test_a_kernel_is_compiled_before_any_thread_runs(monkeypatch):
@@ -104,13 +104,13 @@ def test_a_kernel_is_compiled_before_any_thread_runs(monkeypatch):
         def compile(self, arguments):
             raise RuntimeError("no compiler")
 
-        def __call__(self, member):
-            started.append(member)
+        def __call__(self, thread_index):
+            started.append(thread_index)
 
-    team = Team(2)
-    (error,) = within_time(lambda: team.run(Uncompilable()))
+    pool = ThreadPool(2)
+    (error,) = within_time(lambda: pool.run(Uncompilable()))
     assert str(error) == "no compiler" and started == []
-    assert within_time(lambda: team.run(lambda member: None)) == [None]
+    assert within_time(lambda: pool.run(lambda _: None)) == [None]
 
 
 # A cache folder on a full disk

@@ -1,4 +1,4 @@
-"""Vectors in LLVM's language: a few operations that the tiles are written with."""
+"""SIMD vectors in LLVM's language: the operations that the microkernels are written with."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from dia_demo import processor
-from dia_demo.kernels.formats import BFLOAT16, FLOAT32
+from dia_demo.kernels.packing import BFLOAT16, FLOAT32
 
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
-# 1.5 * 2^23: a float32 added to it, rounded to nearest even, is what its lowest bits have grown by.
-WHOLE_BITS, WHOLE_BITS_AS_INT = 12582912.0, 0x4B400000
+# 1.5 * 2^23: adding it to a float32 within 2^22 leaves the nearest integer, ties to even, in the
+# lowest bits.
+ROUNDER, ROUNDER_AS_INT = 12582912.0, 0x4B400000
 NEAREST_CACHE, NEXT_CACHE = 3, 2  # LLVM's localities of a prefetch
 
 
 class BFloat(ir.Type):
-    """LLVM's bfloat, which llvmlite has no name for: only what dot products are given has it."""
+    """LLVM's bfloat, which llvmlite does not define: the type of a dot product's operands."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -27,21 +28,22 @@ class BFloat(ir.Type):
         return hash(BFloat)
 
 
-def dot_lanes(kind: int) -> int:
+def dot_lanes(format: int) -> int:
     """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd) or of two
     bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
     """
-    if kind == FLOAT32:
+    if format == FLOAT32:
         return 0
-    if kind == BFLOAT16:
+    if format == BFLOAT16:
         return 16 if "avx512bf16" in processor.features() else 0
     return processor.byte_product_lanes()
 
 
-class Emitter:
+class SimdBuilder:
     """Operations on vectors of `lanes` numbers. Addresses are int64, offsets in bytes.
 
-    Lanes that a processor lacks are LLVM's to split: only `dot` names an instruction.
+    LLVM splits vectors that are wider than the processor's: only the dot products name an
+    instruction.
     """
 
     def __init__(self, builder: ir.IRBuilder, lanes: int = 16) -> None:
@@ -71,7 +73,7 @@ class Emitter:
         self.builder.store(value, pointer, align=align)
 
     def prefetch(self, address: ir.Value, cache: int = NEAREST_CACHE) -> None:
-        """Ask for the cache line at an address that will be read soon; it need not exist."""
+        """Prefetch the cache line at an address that will be read soon; it need not exist."""
         pointer = self.builder.inttoptr(address, BYTE.as_pointer())
         self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(cache), I32(1))
 
@@ -83,10 +85,10 @@ class Emitter:
         return self.builder.shuffle_vector(first, nothing, mask)
 
     def broadcast(self, address: ir.Value, kind: ir.Type) -> ir.Value:
-        """One number from memory in every lane."""
+        """One number from memory, in every lane."""
         return self.splat(self.load(address, kind))
 
-    def number(self, value: int) -> ir.Value:
+    def int_constant(self, value: int) -> ir.Value:
         return ir.Constant(self.ints, [value] * self.lanes)
 
     def zeros(self) -> ir.Value:
@@ -95,22 +97,22 @@ class Emitter:
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         return self.call(f"llvm.fmuladd.v{self.lanes}f32", self.floats, a, b, c)
 
-    def floats_at(self, address: ir.Value) -> ir.Value:
+    def load_floats(self, address: ir.Value) -> ir.Value:
         return self.load(address, self.floats)
 
     def as_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.bitcast(ints, self.floats)
 
-    def both_halves(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def unpack_bfloats(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The lower and the upper bfloat16 of every int32 lane, as float32."""
-        lower = self.builder.shl(pairs, self.number(16))
-        upper = self.builder.and_(pairs, self.number(-0x10000))
+        lower = self.builder.shl(pairs, self.int_constant(16))
+        upper = self.builder.and_(pairs, self.int_constant(-0x10000))
         return self.as_floats(lower), self.as_floats(upper)
 
-    def bfloats_at(self, address: ir.Value) -> ir.Value:
+    def load_bfloats(self, address: ir.Value) -> ir.Value:
         """bfloat16 in memory as float32: the upper half of its bits."""
         halves = self.load(address, ir.VectorType(I16, self.lanes), align=2)
-        wide = self.builder.shl(self.builder.zext(halves, self.ints), self.number(16))
+        wide = self.builder.shl(self.builder.zext(halves, self.ints), self.int_constant(16))
         return self.as_floats(wide)
 
     def sum_lanes(self, floats: ir.Value) -> ir.Value:
@@ -123,15 +125,17 @@ class Emitter:
     def to_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.sitofp(ints, self.floats)
 
-    def size_bits(self, floats: ir.Value) -> ir.Value:
+    def abs_bits(self, floats: ir.Value) -> ir.Value:
         """The bits of their absolute values."""
-        return self.builder.and_(self.builder.bitcast(floats, self.ints), self.number(0x7FFFFFFF))
+        return self.builder.and_(
+            self.builder.bitcast(floats, self.ints), self.int_constant(0x7FFFFFFF)
+        )
 
-    def nearest(self, floats: ir.Value) -> ir.Value:
+    def round_to_int(self, floats: ir.Value) -> ir.Value:
         """int32 of floats within 2^22, nearest even; any number of what is not finite."""
-        lifted = self.builder.fadd(floats, self.splat(F32(WHOLE_BITS)))
+        lifted = self.builder.fadd(floats, self.splat(F32(ROUNDER)))
         bits = self.builder.bitcast(lifted, self.ints)
-        return self.builder.sub(bits, self.number(WHOLE_BITS_AS_INT))
+        return self.builder.sub(bits, self.int_constant(ROUNDER_AS_INT))
 
     def dot(self, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
         """sums + the products of four unsigned with four signed bytes, in every int32 lane."""
@@ -155,11 +159,11 @@ class Emitter:
         for variable in sum(variables, []):
             self.builder.store(value, variable)
 
-    def add_out(self, sums: list[list[ir.Value]], out: ir.Value, stride: ir.Value) -> None:
+    def add_to_memory(self, sums: list[list[ir.Value]], out: ir.Value, stride: ir.Value) -> None:
         """out[row][lane] += sums[row][lane], side by side in memory."""
         for row, line in enumerate(sums):
             start = self.row(out, stride, row)
             for place, variable in enumerate(line):
                 where = self.at(start, 4 * self.lanes * place)
-                total = self.builder.fadd(self.floats_at(where), self.builder.load(variable))
+                total = self.builder.fadd(self.load_floats(where), self.builder.load(variable))
                 self.store(total, where)
