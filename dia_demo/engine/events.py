@@ -81,6 +81,8 @@ class AudioChunk:
 class Figures:
     """What was measured on one take. realtime_factor = audio_seconds / wall_seconds.
 
+    audio_seconds is the length of the take's samples, the silence at its end included, before any
+    change of speed (of its frames, where no codec was asked for).
     wall_seconds runs from the row's start (model loaded, place taken) to its last sample;
     token_seconds and codec_seconds are the parts of it spent in each.
     """
