@@ -52,16 +52,14 @@ class TakeAudio:
         self._made += len(samples)
         whole = len(self._unmeasured) // self._piece * self._piece
         pieces, self._unmeasured = np.split(self._unmeasured, [whole])
-        measured = self._made - len(self._unmeasured) - whole
-        for number, piece in enumerate(pieces.reshape(-1, self._piece), start=1):
-            self._measure(piece, measured + number * self._piece)
+        self._measure(pieces.reshape(-1, self._piece), self._made - len(self._unmeasured))
         # The end can only move on from here, so nothing before its fade changes.
         return self._take(self._cut() - len(self._fade_in))
 
     def finish(self, ended_by_itself: bool) -> np.ndarray:
         """The rest of the take. One that was cut or stopped gets no more silence than it made."""
         if len(self._unmeasured):
-            self._measure(self._unmeasured, self._made)
+            self._measure(self._unmeasured[None], self._made)
         cut, end = self._cut(), self._sound_end + self._silence
         if not ended_by_itself:
             end = min(end, self._made)
@@ -74,16 +72,18 @@ class TakeAudio:
         gains = self._fade_in[self._made : self._made + len(samples)]
         return np.concatenate([samples[: len(gains)] * gains, samples[len(gains) :]])
 
-    def _measure(self, piece: np.ndarray, end: int) -> None:
-        """Note whether a piece that ends at sample `end` is a sound.
+    def _measure(self, pieces: np.ndarray, end: int) -> None:
+        """Note where the last sound ends, given the next pieces [n, samples], up to sample `end`.
 
         A louder piece raises the bar for those after it alone: it is a sound itself.
         """
-        level = float(np.sqrt(np.square(piece, dtype=np.float64).mean()))
-        self._loudest = max(self._loudest, level)
-        relative = self._loudest * 10 ** (-BELOW_LOUDEST_DB / 20)
-        if level >= min(relative, 10 ** (ALWAYS_SOUND_DB / 20)):
-            self._sound_end = end
+        levels = np.sqrt(np.square(pieces, dtype=np.float64).mean(axis=1))
+        loudest = np.maximum.accumulate(np.append(self._loudest, levels))
+        self._loudest = float(loudest[-1])
+        relative = loudest[1:] * 10 ** (-BELOW_LOUDEST_DB / 20)
+        sounds = np.flatnonzero(levels >= np.minimum(relative, 10 ** (ALWAYS_SOUND_DB / 20)))
+        if len(sounds):
+            self._sound_end = end - (len(pieces) - 1 - int(sounds[-1])) * pieces.shape[1]
 
     def _cut(self) -> int:
         """Where the made samples would end if nothing followed."""
