@@ -160,6 +160,22 @@ def test_the_kernel_chosen_serves_one_utterance_and_eight(took, chosen):
     assert linear._serves_all(took) == chosen
 
 
+def test_one_stalled_call_decides_no_trial(monkeypatch):
+    """Another program may hold up any one call: the first took 74 ms where the kernel takes 3."""
+    clock = iter([0.0, 0.074, 0.08, 0.104, 0.11, 0.134, 0.2])
+    monkeypatch.setattr(linear, "perf_counter", lambda: next(clock))
+    calls = []
+    assert linear._fastest(calls.append) == pytest.approx(24.0)
+    assert calls == [1, 1, 1]
+
+
+def test_a_kernel_of_seconds_is_called_once(monkeypatch):
+    clock = iter([0.0, 2.0, 2.1])
+    monkeypatch.setattr(linear, "perf_counter", lambda: next(clock))
+    calls = []
+    assert linear._fastest(calls.append) == pytest.approx(2000.0) and calls == [1]
+
+
 def test_a_trial_is_remembered_for_its_precision_and_threads(monkeypatch):
     first = linear.choose(SMALL, "float32", threads=1)
     monkeypatch.setattr(linear, "_try_all", lambda *_: pytest.fail("it was tried again"))

@@ -31,6 +31,7 @@ from dia_demo.engine.events import (
 )
 from dia_demo.engine.rows import Row, check_prompt
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
+from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.hub import cached_config
@@ -200,7 +201,10 @@ class Synthesis:
                 "The model ended before it made a sound. Try another seed, or a longer script."
             )
         rate = result.figures.sample_rate
-        samples = audio.change_speed(result.samples, rate, request.speed)
+        samples = result.samples
+        if request.speed != 1:  # That blurs the ends and stretches the silence.
+            samples = audio.change_speed(samples, rate, request.speed)
+            samples = finish_audio(samples, rate, result.figures.finish_reason == "end")
         health = audio.health(samples, rate)
         return Take(samples, rate, result.codes, result.figures, request, health)
 
