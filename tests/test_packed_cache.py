@@ -69,10 +69,10 @@ def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypat
     ):
         if isinstance(ours, PackedLinear):
             assert torch.equal(ours.blocks, theirs.blocks), name
-            assert (ours.outputs, ours.inputs, ours.kind) == (
+            assert (ours.outputs, ours.inputs, ours.format) == (
                 theirs.outputs,
                 theirs.inputs,
-                theirs.kind,
+                theirs.format,
             )
 
 

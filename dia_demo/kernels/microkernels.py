@@ -137,58 +137,63 @@ def gemm_int_dot_block(
     """
     fmt = format.literal_value
 
-    def tile(simd, count, weights, x, x_stride, scales, x_sums, groups, out, out_stride):
-        builder = simd.builder
-        vectors, at_once = BLOCK // simd.lanes, min(VECTORS_AT_ONCE, BLOCK // simd.lanes)
-        sums = simd.variables(count, vectors, simd.floats)
-        simd.fill(sums, simd.zeros())
-        int_sums = simd.variables(count, at_once, simd.ints)
-        group_stride = builder.mul(groups, I64(4))
-        with cgutils.for_range(builder, groups) as loop:
-            place = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
-            lines = [
-                simd.at(simd.row(x, x_stride, row), builder.mul(loop.index, I64(GROUP)))
-                for row in range(count)
-            ]
-            offset = builder.mul(loop.index, I64(4))
-            for line in range(0, HEAD_BYTES[fmt], 64):
-                _prefetch_weights(simd, fmt, simd.at(place, line))
-            for first in range(0, vectors, at_once):
-                for row in range(count):
-                    where = simd.at(simd.row(x_sums, group_stride, row), offset)
-                    start = builder.mul(
-                        simd.broadcast(where, I32), simd.int_constant(-ZERO_POINT[fmt])
-                    )
-                    for v in range(at_once):
-                        builder.store(start, int_sums[row][v])
-                _dot_group(simd, fmt, place, first, lines, int_sums)
-                for row in range(count):
-                    where = simd.at(simd.row(scales, group_stride, row), offset)
-                    scale = simd.broadcast(where, F32)
-                    for v in range(at_once):
-                        factor = scale
-                        if fmt == INT4:
-                            lane = 2 * simd.lanes * (first + v)
-                            factor = builder.fmul(scale, simd.load_bfloats(simd.at(place, lane)))
-                        group_sum = simd.to_floats(builder.load(int_sums[row][v]))
-                        total = builder.load(sums[row][first + v])
-                        builder.store(simd.fma(group_sum, factor, total), sums[row][first + v])
-        if fmt == INT8:
-            _scale_rows(simd, sums, weights, groups)
-        simd.add_to_memory(sums, out, out_stride)
-
     def generate(context, builder, _signature, arguments):
         _, weights, x, x_stride, scales, x_sums, groups, rows, out, out_stride = arguments
         simd = SimdBuilder(builder, dot_lanes(fmt))
-        group_stride = builder.mul(groups, I64(4))
-        arrays = (x, x_stride), (out, out_stride), (scales, group_stride), (x_sums, group_stride)
+        stride = builder.mul(groups, I64(4))
+        arrays = (x, x_stride), (out, out_stride), (scales, stride), (x_sums, stride)
         for count, x_tile, out_tile, *of_groups in tiles_of_rows(simd, rows, *arrays):
-            tile(simd, count, weights, x_tile, x_stride, *of_groups, groups, out_tile, out_stride)
+            _int_dot_tile(
+                simd, fmt, count, weights, x_tile, x_stride, *of_groups, groups, out_tile,
+                out_stride,
+            )  # fmt: skip
         return context.get_dummy_value()
 
     if not dot_lanes(fmt):
         return None
     return types.void(format, *[types.int64] * 9), generate
+
+
+def _int_dot_tile(
+    simd, fmt, count, weights, x, x_stride, scales, x_sums, groups, out, out_stride
+) -> None:
+    """The block's products with `count` rows: integer sums of each group, scaled and added up."""
+    builder = simd.builder
+    vectors, at_once = BLOCK // simd.lanes, min(VECTORS_AT_ONCE, BLOCK // simd.lanes)
+    sums = simd.variables(count, vectors, simd.floats)
+    simd.fill(sums, simd.zeros())
+    int_sums = simd.variables(count, at_once, simd.ints)
+    stride = builder.mul(groups, I64(4))
+    with cgutils.for_range(builder, groups) as loop:
+        place = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
+        lines = [
+            simd.at(simd.row(x, x_stride, row), builder.mul(loop.index, I64(GROUP)))
+            for row in range(count)
+        ]
+        offset = builder.mul(loop.index, I64(4))
+        for line in range(0, HEAD_BYTES[fmt], 64):
+            _prefetch_weights(simd, fmt, simd.at(place, line))
+        for first in range(0, vectors, at_once):
+            for row in range(count):
+                # Weights are stored as unsigned numbers, the zero point above their value.
+                x_sum = simd.broadcast(simd.at(simd.row(x_sums, stride, row), offset), I32)
+                start = builder.mul(x_sum, simd.int_constant(-ZERO_POINT[fmt]))
+                for v in range(at_once):
+                    builder.store(start, int_sums[row][v])
+            _dot_group(simd, fmt, place, first, lines, int_sums)
+            for row in range(count):
+                scale = simd.broadcast(simd.at(simd.row(scales, stride, row), offset), F32)
+                for v in range(at_once):
+                    factor = scale
+                    if fmt == INT4:
+                        lane = 2 * simd.lanes * (first + v)
+                        factor = builder.fmul(scale, simd.load_bfloats(simd.at(place, lane)))
+                    group_sum = simd.to_floats(builder.load(int_sums[row][v]))
+                    total = builder.load(sums[row][first + v])
+                    builder.store(simd.fma(group_sum, factor, total), sums[row][first + v])
+    if fmt == INT8:
+        _scale_rows(simd, sums, weights, groups)
+    simd.add_to_memory(sums, out, out_stride)
 
 
 def _prefetch_weights(simd: SimdBuilder, format: int, place: ir.Value) -> None:
