@@ -92,10 +92,20 @@ def multiplies_bfloat16() -> bool:
 
 
 def byte_product_lanes() -> int:
-    """int32 lanes of the instruction that adds four products of bytes (vpdpbusd): 16, 8 or 0."""
+    """int32 lanes of the vectors in which products of bytes are added: 16, 8 or, without any, 0."""
     if {"avx512vnni", "avx512vl"} <= features():
         return 16
-    return 8 if "avxvnni" in features() else 0
+    return 8 if "avxvnni" in features() or "avx2" in features() else 0
+
+
+def adds_byte_products_at_once() -> bool:
+    """Whether one instruction adds four products of bytes (vpdpbusd); AVX2 alone takes three."""
+    return {"avx512vnni", "avx512vl"} <= features() or "avxvnni" in features()
+
+
+def has_avx512() -> bool:
+    """Whether vectors have 512 bits, and 32 registers hold them: else 256 bits and 16 registers."""
+    return "avx512f" in features()
 
 
 def _is_x86() -> bool:

@@ -294,7 +294,8 @@ FULL_SIZE = ModelConfig()
     [
         ({"avx512vnni", "avx512vl", "avx512bf16"}, True, "int8"),
         ({"avxvnni"}, True, "int8"),
-        ({"avx2"}, True, "bfloat16"),
+        ({"avx2"}, True, "int8"),
+        ({"sse4.2"}, True, "bfloat16"),
         ({"avx512vnni", "avx512vl", "avx512bf16"}, False, "bfloat16"),
         ({"avx2"}, False, "float32"),
     ],

@@ -172,7 +172,7 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
         return "float32", "a model this small is fast enough with all its bits"
     if can_compile and byte_product_lanes():
         return "int8", (
-            "a quarter of float32's bytes are read, this CPU multiplies bytes itself, and a "
+            "a quarter of float32's bytes are read, this CPU adds products of bytes, and a "
             "recogniser understands it as well"
         )
     if can_compile or multiplies_bfloat16():

@@ -6,14 +6,10 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels import packing
+from dia_demo.kernels.int_microkernels import gemm_int_dot_block, quantize
 from dia_demo.kernels.intrinsics import cast_like, fetch_add, floats_at, halves_at
 from dia_demo.kernels.jit import compiled, inlined
-from dia_demo.kernels.microkernels import (
-    gemm_block,
-    gemm_int_dequant_block,
-    gemm_int_dot_block,
-    quantize,
-)
+from dia_demo.kernels.microkernels import gemm_block, gemm_int_dequant_block
 from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
 
 # Inputs of a dense block that are read for all slots before the next, so that they stay in cache.

@@ -29,8 +29,8 @@ class BFloat(ir.Type):
 
 
 def dot_lanes(format: int) -> int:
-    """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd) or of two
-    bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
+    """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd, or vpmaddubsw
+    and vpmaddwd) or of two bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
     """
     if format == FLOAT32:
         return 0
@@ -50,6 +50,7 @@ class SimdBuilder:
         self.builder, self.lanes = builder, lanes
         self.floats = ir.VectorType(F32, lanes)
         self.ints = ir.VectorType(I32, lanes)
+        self.shorts = ir.VectorType(I16, 2 * lanes)
 
     def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
         kind = ir.FunctionType(result, [one.type for one in arguments])
@@ -141,6 +142,26 @@ class SimdBuilder:
         """sums + the products of four unsigned with four signed bytes, in every int32 lane."""
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
         return self.call(name, self.ints, sums, unsigned, signed)
+
+    def bitcast_bytes(self, ints: ir.Value) -> ir.Value:
+        return self.builder.bitcast(ints, ir.VectorType(BYTE, 4 * self.lanes))
+
+    def abs_bytes(self, signed: ir.Value) -> ir.Value:
+        """Absolute values of signed bytes."""
+        return self.call(f"llvm.abs.v{4 * self.lanes}i8", signed.type, signed, ir.IntType(1)(0))
+
+    def multiply_by_sign(self, values: ir.Value, signs: ir.Value) -> ir.Value:
+        """Signed bytes within 127, negated where `signs` is negative, 0 where it is 0 (vpsignb)."""
+        return self.call("llvm.x86.avx2.psign.b", values.type, values, signs)
+
+    def add_byte_pairs(self, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
+        """int16 sums of two products of bytes each; they saturate (vpmaddubsw)."""
+        return self.call("llvm.x86.avx2.pmadd.ub.sw", self.shorts, unsigned, signed)
+
+    def add_short_pairs(self, shorts: ir.Value) -> ir.Value:
+        """int32 sums of two int16 each (vpmaddwd)."""
+        ones = ir.Constant(self.shorts, [1] * (2 * self.lanes))
+        return self.call("llvm.x86.avx2.pmadd.wd", self.ints, shorts, ones)
 
     def dot_pairs(self, sums: ir.Value, pairs: ir.Value, others: ir.Value) -> ir.Value:
         """float sums + the products of the two bfloat16 in every int32 lane."""

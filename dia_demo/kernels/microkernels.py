@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dia_demo.kernels.llvm_simd import BYTE, F32, I32, I64, NEXT_CACHE, SimdBuilder, dot_lanes
+from dia_demo.kernels.llvm_simd import F32, I32, I64, SimdBuilder, dot_lanes
 from dia_demo.kernels.packing import (
     BFLOAT16,
     BLOCK,
@@ -27,17 +27,17 @@ from dia_demo.kernels.packing import (
     INT8,
     INT8_GROUP,
 )
+from dia_demo.processor import has_avx512
 
 ZERO_POINT = {INT8: 128, INT4: 8}
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
 HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
 # How far ahead weights are prefetched: the hardware prefetcher comes too late where every cache
-# line is multiplied with several rows. INT4, which computes longest on a line, prefetches it once
-# before into the next cache level. Found by trial (Zen 5).
+# line is multiplied with several rows. Found by trial (Zen 5).
 PREFETCH_BYTES = {FLOAT32: 3072, BFLOAT16: 8192, INT8: 4096, INT4: 3072}
-FAR_PREFETCH_BYTES = {INT8: 0, INT4: 8192}
-# Vectors of a block whose byte products are accumulated at the same time.
-VECTORS_AT_ONCE = 4
+# AVX2 has 16 registers: so many vectors of sums fit beside what they are made of. They stay in
+# registers for so many steps of inputs, whose weights stay in the nearest cache.
+SUMS_AVX2, STEPS_AVX2 = 8, 64
 
 
 def tiles_of_rows(
@@ -72,39 +72,70 @@ def gemm_block(context, format, use_dot, weights, x, x_stride, inputs, rows, out
     fmt, is_dot = format.literal_value, use_dot.literal_value
     per_lane = 2 if fmt == BFLOAT16 else 1
 
-    def tile(simd, count, weights, x, x_stride, inputs, out, out_stride):
-        builder = simd.builder
-        vectors = BLOCK // simd.lanes
-        sums = simd.variables(count, vectors, simd.floats)
-        simd.fill(sums, simd.zeros())
-        lines = [simd.row(x, x_stride, row) for row in range(count)]
-        steps = builder.udiv(builder.add(inputs, I64(per_lane - 1)), I64(per_lane))
-        with cgutils.for_range(builder, steps) as loop:
-            place = simd.at(weights, builder.mul(loop.index, I64(4 * BLOCK)))
-            offset = builder.mul(loop.index, I64(4 if is_dot else 4 * per_lane))
-            inputs_of = [
-                _activations(simd, is_dot, per_lane, simd.at(line, offset)) for line in lines
-            ]
-            for cache_line in range(0, 4 * BLOCK, 64):
-                simd.prefetch(simd.at(place, PREFETCH_BYTES[fmt] + cache_line))
-            for v in range(vectors):
-                weight = simd.load(simd.at(place, 4 * simd.lanes * v), simd.ints)
-                for row in range(count):
-                    total = builder.load(sums[row][v])
-                    total = _multiply_add(simd, is_dot, weight, inputs_of[row], total)
-                    builder.store(total, sums[row][v])
-        simd.add_to_memory(sums, out, out_stride)
-
     def generate(context, builder, _signature, arguments):
         _, _, weights, x, x_stride, inputs, rows, out, out_stride = arguments
-        simd = SimdBuilder(builder)
+        simd = SimdBuilder(builder, 16 if has_avx512() or is_dot else 8)
+        steps = builder.udiv(builder.add(inputs, I64(per_lane - 1)), I64(per_lane))
         for count, x_tile, out_tile in tiles_of_rows(simd, rows, (x, x_stride), (out, out_stride)):
-            tile(simd, count, weights, x_tile, x_stride, inputs, out_tile, out_stride)
+            sums = simd.variables(count, BLOCK // simd.lanes, simd.floats)
+            simd.fill(sums, simd.zeros())
+            lines = [simd.row(x_tile, x_stride, row) for row in range(count)]
+            if simd.lanes == 16:
+                _dense_steps(simd, fmt, is_dot, weights, lines, I64(0), steps, sums)
+            else:
+                _dense_stretches(simd, fmt, weights, lines, steps, sums)
+            simd.add_to_memory(sums, out_tile, out_stride)
         return context.get_dummy_value()
 
     if is_dot and not dot_lanes(fmt):
         return None
     return types.void(format, use_dot, *[types.int64] * 7), generate
+
+
+def _dense_stretches(simd, fmt, weights, lines, steps, sums) -> None:
+    """`_dense_steps` for 16 registers: the same sums in the same order, a few of them at a time.
+
+    Stretches of inputs are short, so that their weights, read once for each few sums, stay in the
+    nearest cache.
+    """
+    builder = simd.builder
+    at_once = SUMS_AVX2 // len(lines)
+    whole = builder.udiv(builder.add(steps, I64(STEPS_AVX2 - 1)), I64(STEPS_AVX2))
+    with cgutils.for_range(builder, whole) as loop:
+        begin = builder.mul(loop.index, I64(STEPS_AVX2))
+        end = builder.add(begin, I64(STEPS_AVX2))
+        end = builder.select(builder.icmp_unsigned("<", end, steps), end, steps)
+        for first in range(0, len(sums[0]), at_once):
+            registers = simd.variables(len(lines), at_once, simd.floats)
+            for kept, line in zip(registers, sums, strict=True):
+                for v, register in enumerate(kept):
+                    builder.store(builder.load(line[first + v]), register)
+            _dense_steps(simd, fmt, False, weights, lines, begin, end, registers, first)
+            for kept, line in zip(registers, sums, strict=True):
+                for v, register in enumerate(kept):
+                    builder.store(builder.load(register), line[first + v])
+
+
+def _dense_steps(simd, fmt, is_dot, weights, lines, begin, end, sums, first=0) -> None:
+    """Add the products of steps begin..end of the inputs to `sums` [rows][vectors], which stand for
+    the block's vectors from `first` on. A step is one input, or a pair of bfloat16 weights.
+    """
+    builder = simd.builder
+    per_lane = 2 if fmt == BFLOAT16 else 1
+    with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
+        step = builder.add(begin, loop.index)
+        place = simd.at(weights, builder.mul(step, I64(4 * BLOCK)))
+        offset = builder.mul(step, I64(4 if is_dot else 4 * per_lane))
+        inputs_of = [_activations(simd, is_dot, per_lane, simd.at(line, offset)) for line in lines]
+        if first == 0:
+            for cache_line in range(0, 4 * BLOCK, 64):
+                simd.prefetch(simd.at(place, PREFETCH_BYTES[fmt] + cache_line))
+        for v in range(len(sums[0])):
+            weight = simd.load(simd.at(place, 4 * simd.lanes * (first + v)), simd.ints)
+            for row in range(len(lines)):
+                total = builder.load(sums[row][v])
+                total = _multiply_add(simd, is_dot, weight, inputs_of[row], total)
+                builder.store(total, sums[row][v])
 
 
 def _activations(
@@ -126,104 +157,7 @@ def _multiply_add(simd: SimdBuilder, is_dot: bool, weight: ir.Value, x: list, to
     return simd.fma(second, x[1], simd.fma(first, x[0], total))
 
 
-@intrinsic(prefer_literal=True)
-def gemm_int_dot_block(
-    context, format, weights, x, x_stride, scales, x_sums, groups, rows, out, out_stride
-):  # fmt: skip
-    """out [rows, BLOCK] += x @ weights by dot products of bytes.
-
-    format (INT8, INT4) is a constant; x int8 [rows, GROUP * groups] with its float32 scales and
-    int32 sums [rows, groups] as `quantize` leaves them; out float32; strides in bytes.
-    """
-    fmt = format.literal_value
-
-    def generate(context, builder, _signature, arguments):
-        _, weights, x, x_stride, scales, x_sums, groups, rows, out, out_stride = arguments
-        simd = SimdBuilder(builder, dot_lanes(fmt))
-        stride = builder.mul(groups, I64(4))
-        arrays = (x, x_stride), (out, out_stride), (scales, stride), (x_sums, stride)
-        for count, x_tile, out_tile, *of_groups in tiles_of_rows(simd, rows, *arrays):
-            _int_dot_tile(
-                simd, fmt, count, weights, x_tile, x_stride, *of_groups, groups, out_tile,
-                out_stride,
-            )  # fmt: skip
-        return context.get_dummy_value()
-
-    if not dot_lanes(fmt):
-        return None
-    return types.void(format, *[types.int64] * 9), generate
-
-
-def _int_dot_tile(
-    simd, fmt, count, weights, x, x_stride, scales, x_sums, groups, out, out_stride
-) -> None:
-    """The block's products with `count` rows: integer sums of each group, scaled and added up."""
-    builder = simd.builder
-    vectors, at_once = BLOCK // simd.lanes, min(VECTORS_AT_ONCE, BLOCK // simd.lanes)
-    sums = simd.variables(count, vectors, simd.floats)
-    simd.fill(sums, simd.zeros())
-    int_sums = simd.variables(count, at_once, simd.ints)
-    stride = builder.mul(groups, I64(4))
-    with cgutils.for_range(builder, groups) as loop:
-        place = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
-        lines = [
-            simd.at(simd.row(x, x_stride, row), builder.mul(loop.index, I64(GROUP)))
-            for row in range(count)
-        ]
-        offset = builder.mul(loop.index, I64(4))
-        for line in range(0, HEAD_BYTES[fmt], 64):
-            _prefetch_weights(simd, fmt, simd.at(place, line))
-        for first in range(0, vectors, at_once):
-            for row in range(count):
-                # Weights are stored as unsigned numbers, the zero point above their value.
-                x_sum = simd.broadcast(simd.at(simd.row(x_sums, stride, row), offset), I32)
-                start = builder.mul(x_sum, simd.int_constant(-ZERO_POINT[fmt]))
-                for v in range(at_once):
-                    builder.store(start, int_sums[row][v])
-            _dot_group(simd, fmt, place, first, lines, int_sums)
-            for row in range(count):
-                scale = simd.broadcast(simd.at(simd.row(scales, stride, row), offset), F32)
-                for v in range(at_once):
-                    factor = scale
-                    if fmt == INT4:
-                        lane = 2 * simd.lanes * (first + v)
-                        factor = builder.fmul(scale, simd.load_bfloats(simd.at(place, lane)))
-                    group_sum = simd.to_floats(builder.load(int_sums[row][v]))
-                    total = builder.load(sums[row][first + v])
-                    builder.store(simd.fma(group_sum, factor, total), sums[row][first + v])
-    if fmt == INT8:
-        _scale_rows(simd, sums, weights, groups)
-    simd.add_to_memory(sums, out, out_stride)
-
-
-def _prefetch_weights(simd: SimdBuilder, format: int, place: ir.Value) -> None:
-    simd.prefetch(simd.at(place, PREFETCH_BYTES[format]))
-    if FAR_PREFETCH_BYTES[format]:
-        simd.prefetch(simd.at(place, FAR_PREFETCH_BYTES[format]), NEXT_CACHE)
-
-
-def _dot_group(simd: SimdBuilder, format: int, place, first: int, lines, int_sums) -> None:
-    """Sum one group of inputs into `int_sums`, for the vectors of the block from `first` on."""
-    builder = simd.builder
-    nibble, four = simd.int_constant(0x0F0F0F0F), simd.int_constant(4)
-    for step in range(GROUP // 4):
-        x_of = [simd.broadcast(simd.at(line, 4 * step), I32) for line in lines]
-        for v in range(len(int_sums[0])):
-            lane = 4 * simd.lanes * (first + v)
-            row = step if format == INT8 else step // 2
-            where = simd.at(place, HEAD_BYTES[format] + 4 * BLOCK * row + lane)
-            if format == INT8 or step % 2 == 0:
-                _prefetch_weights(simd, format, where)
-            weight = simd.load(where, simd.ints)
-            if format == INT4:
-                weight = builder.lshr(weight, four) if step % 2 else weight
-                weight = builder.and_(weight, nibble)
-            for row, x in enumerate(x_of):
-                total = simd.dot(builder.load(int_sums[row][v]), weight, x)
-                builder.store(total, int_sums[row][v])
-
-
-def _scale_rows(simd: SimdBuilder, sums, weights, groups) -> None:
+def scale_rows(simd: SimdBuilder, sums, weights, groups) -> None:
     """Multiply with the scales of INT8's outputs, which follow the block's weights."""
     builder = simd.builder
     scales = simd.at(weights, builder.mul(groups, I64(GROUP_BYTES[INT8])))
@@ -270,7 +204,7 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
                     total = builder.fadd(builder.load(sums[row][v]), group_sum)
                     builder.store(total, sums[row][v])
         if fmt == INT8:
-            _scale_rows(simd, sums, weights, groups)
+            scale_rows(simd, sums, weights, groups)
         simd.add_to_memory(sums, out, out_stride)
 
     def generate(context, builder, _signature, arguments):
@@ -296,43 +230,3 @@ def _dequant_step(simd: SimdBuilder, format: int, bytes_, lines, sums) -> None:
                 x = simd.broadcast(simd.at(line, 4 * (4 * nibble + byte)), F32)
                 total = simd.fma(weight, x, builder.load(sums[row][0]))
                 builder.store(total, sums[row][0])
-
-
-@intrinsic(prefer_literal=True)
-def quantize(context, x, groups, out, scales, sums):
-    """int8 of float32 x [GROUP * groups]: the largest of a group becomes 127, nearest even.
-
-    scales float32 [groups]: the value of 1; sums int32 [groups]: of the int8 numbers.
-    """
-
-    def generate(context, builder, _signature, arguments):
-        x, groups, out, scales, sums = arguments
-        simd = SimdBuilder(builder)
-        vectors = GROUP // simd.lanes
-        ints = f"v{simd.lanes}i32"
-        with cgutils.for_range(builder, groups) as loop:
-            group = simd.at(x, builder.mul(loop.index, I64(4 * GROUP)))
-            values = [simd.load_floats(simd.at(group, 4 * simd.lanes * v)) for v in range(vectors)]
-            # Absolute values compare like the integers of their bits, and NaN is above all: then
-            # the scale is NaN, and so is the sum.
-            largest = simd.abs_bits(values[0])
-            for value in values[1:]:
-                bits = simd.abs_bits(value)
-                largest = simd.call(f"llvm.umax.{ints}", simd.ints, largest, bits)
-            peak = builder.bitcast(simd.call(f"llvm.vector.reduce.umax.{ints}", I32, largest), F32)
-            is_silent = builder.fcmp_ordered("<", peak, F32(1e-30))
-            inverse = builder.select(is_silent, F32(0.0), builder.fdiv(F32(127.0), peak))
-            total = simd.int_constant(0)
-            for v, value in enumerate(values):
-                integers = simd.round_to_int(builder.fmul(value, simd.splat(inverse)))
-                total = builder.add(total, integers)
-                as_bytes = builder.trunc(integers, ir.VectorType(BYTE, simd.lanes))
-                place = simd.at(out, builder.mul(loop.index, I64(GROUP)))
-                simd.store(as_bytes, simd.at(place, simd.lanes * v), align=1)
-            offset = builder.mul(loop.index, I64(4))
-            simd.store(builder.fdiv(peak, F32(127.0)), simd.at(scales, offset))
-            added = simd.call(f"llvm.vector.reduce.add.{ints}", I32, total)
-            simd.store(added, simd.at(sums, offset))
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 5), generate
