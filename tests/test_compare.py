@@ -71,7 +71,21 @@ def test_abx_clips_are_never_the_same_bytes(base, synthesis, tmp_path):
         assert len(a) == len(b) == len(x) and x not in (a, b)
         true = comparison.plan.secrets[trial.id].x
         pcm = [np.frombuffer(clip[44:], "<i2").astype(int) for clip in (a, b, x)]
-        assert np.abs(pcm[2] - pcm[true]).max() <= 1
+        assert np.abs(pcm[2] - pcm[true]).max() <= 2
+
+
+def test_noise_in_the_silence_does_not_tell_x_from_the_others(base, synthesis, tmp_path):
+    """The last bit is drawn in A and B as well: once X alone had noise behind its end."""
+    plan = make_plan("abx", [base, base.changed({"speed": 1.6})], SCRIPTS[:1], (1, 2))
+    comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
+    make(comparison, synthesis)
+    for trial in comparison.plan.trials:
+        silent = 0
+        for letter in "ABX":
+            tail = np.frombuffer(comparison.clip(trial.id, letter)[44:], "<i2")[-200:]
+            assert len(set(tail)) > 1, letter
+            silent += np.abs(tail).max() <= 1
+        assert silent, "the faster side is padded with silence"
 
 
 def test_sighted_takes_no_votes_and_hides_nothing(sides, synthesis, tmp_path):
