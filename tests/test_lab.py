@@ -99,7 +99,13 @@ def test_the_note_names_what_differs_costs_and_shows(synthesis, base):
     handlers = CompareHandlers(synthesis, None, None)
     note = handlers.describe(*asked(base, seeds=6))
     assert "Temperature" in note and "against 1.9" in note and ".field-temperature" in note
-    assert "6 pairs to hear, 12 takes to make" in note and "clean sweep" in note
+    assert "6 pairs to hear, 12 takes to make" in note
+    assert "6 pairs of 1 script can show nothing" in note and "differ by chance" not in note
+    abx = handlers.describe(*asked(base, kind="abx"))
+    assert "takes that differ by chance" in abx
+    assert "differ by chance" not in handlers.describe(
+        *asked(base, kind="abx", second={"speed": 1.5})
+    )
     two = handlers.describe(*asked(base, second={"temperature": 1.9, "top_k": 3}))
     assert "More than one thing differs" in two
     assert "problem" in handlers.describe(*asked(base, second={"top_k": None}))

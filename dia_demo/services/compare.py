@@ -22,7 +22,7 @@ from dia_demo.services.clips import read_wave
 from dia_demo.services.plan import NAMES, Plan, Slot, Trial
 from dia_demo.services.plan_run import CLIPS, TAKES, PlanEvent, PlanRun
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
-from dia_demo.services.tally import Tally, tally
+from dia_demo.services.tally import Tally, counts, tally
 from dia_demo.services.votes import Vote, append_vote, make_vote, read_votes
 
 MIN_HEARD_SECONDS = 2.0
@@ -168,10 +168,8 @@ class Comparison:
 
     def aligned(self, trial: Trial) -> bool:
         """Whether both sides say the same codes at the same speed, and so keep step in time."""
-        slots = self.plan.slots_of(trial)
-        codes = [self.plan.facts.get(slot.id, {}).get("codes_sha256") for slot in slots]
-        speeds = {self.plan.settings[slot.setting].speed for slot in slots}
-        return codes[0] is not None and codes[0] == codes[1] and len(speeds) == 1
+        speeds = {self.plan.settings[setting].speed for setting in trial.settings}
+        return self.plan.same_codes(trial) and len(speeds) == 1
 
     def needed_seconds(self, trial: Trial) -> float:
         """How long each clip must have been heard before a vote counts."""
@@ -235,8 +233,8 @@ class Comparison:
             plan_file.write_plan(self.folder, self.plan)
 
     def tally(self) -> Tally:
-        """What the votes say so far."""
-        return tally(self.plan, self.votes)
+        """What the votes say; counts alone while the test is open."""
+        return tally(self.plan, self.votes) if self.open_book else counts(self.plan, self.votes)
 
     def revealed(self) -> tuple[Revealed, ...]:
         """Every made trial with its sides. InputError while the test is blind."""
