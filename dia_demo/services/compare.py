@@ -51,6 +51,7 @@ class Comparison:
         self.plan = plan
         self._votes = read_votes(folder, plan)
         self._lock = threading.RLock()
+        self._on_show: str | None = None
         self._running = threading.Lock()
 
     @classmethod
@@ -133,12 +134,23 @@ class Comparison:
 
     # -- listening -----------------------------------------------------------------------------
 
-    def next_trial(self) -> Trial | None:
-        """The first trial that can be heard and was not voted on."""
-        if self.plan.kind == "sighted" or self.plan.revealed:
-            return None
-        ready = (trial for trial in self.plan.trials if trial.made)
-        return next((trial for trial in ready if trial.id not in self._votes), None)
+    def next_trial(self, on_show: str | None = None) -> Trial | None:
+        """The trial to be heard. The one on show stays until it is voted on, whatever else is made
+        meanwhile; the next one is the first of the shuffled order that is made.
+
+        on_show: the trial a page holds, for a program that was started anew and does not know.
+        """
+        with self._lock:
+            if self.plan.kind == "sighted" or self.plan.revealed:
+                return None
+            ready = {
+                trial.id: trial
+                for trial in self.plan.trials
+                if trial.made and trial.id not in self._votes
+            }
+            held = (name for name in (self._on_show, on_show, *ready) if name in ready)
+            self._on_show = next(held, None)
+            return ready.get(self._on_show)
 
     def trial(self, identity: str) -> Trial:
         """One trial by its id; InputError for a stranger's."""
