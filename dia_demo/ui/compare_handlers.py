@@ -138,9 +138,16 @@ class CompareHandlers:
                 self._cost(asked, settings),
                 what_it_can_show(asked.kind, scripts, seeds) if scripts * seeds else "",
                 abx_warning(asked.kind, settings),
+                self._read_as(asked, settings),
             )
         except DiaDemoError as error:
             return compare_markup.problem_note(str(error))
+
+    def _read_as(self, asked: CompareForm, settings) -> list[str]:
+        """The scripts that the embedded voice reads otherwise than they are written."""
+        models = [self.synthesis.info(one.runtime.model) for one in settings]
+        read = {info.as_read(one): one for info in models for one in asked.scripts()}
+        return [text for text, written in read.items() if text != written]
 
     def _cost(self, asked: CompareForm, settings) -> str:
         count = len(settings)

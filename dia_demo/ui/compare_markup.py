@@ -33,9 +33,17 @@ def label_of(name: str) -> str:
 
 
 def plan_note(
-    kind: str, differing: Mapping[str, Sequence], cost: str, shows: str, warning: str | None = None
+    kind: str,
+    differing: Mapping[str, Sequence],
+    cost: str,
+    shows: str,
+    warning: str | None = None,
+    read_as: Sequence[str] = (),
 ) -> str:
-    """What differs, what it costs and what it can show; lights up the fields that differ."""
+    """What differs, what it costs and what it can show; lights up the fields that differ.
+
+    read_as: scripts as the embedded voice reads them, where they were normalised.
+    """
     named = " · ".join(
         f"<strong>{escape(label_of(name))}</strong> {escape(' against '.join(map(str, values)))}"
         for name, values in differing.items()
@@ -45,10 +53,11 @@ def plan_note(
     several = ""
     if len(differing) > 1 and kind != "round":
         several = " More than one thing differs: a result cannot say which of them did it."
+    read = "".join(map(markup.read_as, read_as))
     caution = f'<p class="caution">{escape(warning)}</p>' if warning else ""
     return (
         f'<div class="plan-note">{light}<p>Differs: {named or "nothing yet"}.{several}</p>'
-        f"<p>{escape(cost)}</p><p>{escape(shows)}</p>{caution}</div>"
+        f"<p>{escape(cost)}</p><p>{escape(shows)}</p>{caution}{read}</div>"
     )
 
 
