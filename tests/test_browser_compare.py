@@ -87,7 +87,7 @@ def test_a_comparison_is_made_on_the_page(visit):
     seeds = page.get_by_label("number input for Seeds for each script")
     seeds.fill("1")
     seeds.press("Tab")
-    page.get_by_text("1 pair can show nothing").wait_for()
+    page.get_by_text("1 pair of 1 script can show nothing").wait_for()
     assert "Temperature" in page.locator("#lab-plan").inner_text()
     lit = "(node) => getComputedStyle(node).backgroundColor"
     colours = [
