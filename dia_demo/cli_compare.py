@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import threading
@@ -64,7 +65,9 @@ def register(commands) -> None:
         metavar="FILE",
         help="what both say; lines of --- stand between several; may be given again",
     )
-    parser.add_argument("--pairs", type=int, metavar="N", help=f"seeds x scripts, {PAIRS} if left")
+    parser.add_argument(
+        "--pairs", type=int, metavar="N", help=f"seeds x scripts, at least {PAIRS} if left"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="the first pair's; random if left")
     parser.add_argument("--abx", action="store_true", help="can the two be told apart?")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="its folder; alone: go on")
@@ -134,7 +137,8 @@ def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> Plan:
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)
     settings = [_setting(words, runtime) for words in given]
-    pairs = PAIRS if options.pairs is None else options.pairs
+    least = len(scripts) * math.ceil(PAIRS / len(scripts))
+    pairs = least if options.pairs is None else options.pairs
     if pairs < 1 or pairs % len(scripts):
         raise InputError(
             f"--pairs must be a multiple of the number of scripts, {len(scripts)}, not {pairs}: "

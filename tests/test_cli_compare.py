@@ -103,6 +103,13 @@ def test_an_open_test_tells_counts_until_it_is_ended(compare, script, tmp_path):
     assert json.loads(compare("--score", folder, "--json")[1])["overall"]["first"] in (0, 1, 2)
 
 
+def test_without_a_number_of_pairs_every_script_is_heard(compare, tmp_path):
+    four = tmp_path / "four.txt"
+    four.write_text("\n---\n".join(f"[S1] This is number {n}." for n in range(4)))
+    code, out, _ = compare(*SIDES, "--script", four, "-o", tmp_path / "out", "--json")
+    assert code == 0 and json.loads(out)["pairs"] == 8, "a multiple of four, and six at least"
+
+
 def test_abx_of_takes_that_differ_by_chance_is_warned_of(compare, script, tmp_path):
     words = ["--abx", "--script", script, "--pairs", 1, "--json"]
     code, out, err = compare(*SIDES, *words, "-o", tmp_path / "sampled")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from browser import ROOT
 from comparisons import SCRIPTS
 
 from dia_demo.errors import InputError
@@ -15,6 +16,7 @@ from dia_demo.services.plan import (
     make_plan,
     split_scripts,
 )
+from dia_demo.text import check_script
 
 
 def test_a_plan_is_every_script_with_every_seed(sides):
@@ -143,3 +145,12 @@ def test_scripts_are_split_at_dashes():
 def test_seeds_are_distinct_and_repeatable():
     assert draw_seeds(3, 7) == (7, 8, 9)
     assert len(set(draw_seeds(100))) == 100
+
+
+def test_the_scripts_that_the_page_offers_can_show_a_preference():
+    scripts = split_scripts((ROOT / "assets" / "lab" / "scripts.txt").read_text(encoding="utf-8"))
+    assert len(scripts) == len(set(scripts)) == 12
+    for script in scripts:
+        assert {one.code for one in check_script(script).findings} <= {"too_short"}, script
+        assert 4 < check_script(script).expected_seconds < 8
+    assert "10 of 12 scripts won are significant" in what_it_can_show("preference", 12, 1)
