@@ -71,6 +71,7 @@ def test_identical_sides_are_refused_and_abx_or_a_seed_offered(base):
         (dict(kind="other"), "one of preference, abx, sighted"),
         (dict(scripts=()), "script is empty"),
         (dict(scripts=("  ",)), "script is empty"),
+        (dict(scripts=SCRIPTS[:1] * 2), "script is there twice"),
         (dict(seeds=()), "seed"),
         (dict(seeds=(1, 1)), "none twice"),
         (dict(seeds=(-1,)), "seed must be"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,15 @@ def test_a_real_preference_is_found_over_scripts_and_named_for_them():
         "than chance explains on these 10 scripts."
     )
     assert found.notes == () and found.overall.p == pytest.approx(0.0215, abs=1e-4)
+
+
+def test_one_script_many_times_counts_once():
+    """A plan from elsewhere may hold it twice, which a plan made here may not."""
+    plan = plan_of(8, 1)
+    same = replace(plan, scripts=("[S1] The same.",) * 8)
+    found = tally(same, votes_for(same, lambda trial: 0))
+    assert CLAIM not in found.sentence and "on this 1 script alone" in found.notes[0]
+    assert CLAIM in tally(plan, votes_for(plan, lambda trial: 0)).sentence
 
 
 def test_few_scripts_are_noted_and_more_of_them_advised_before_more_seeds():

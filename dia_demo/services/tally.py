@@ -133,9 +133,9 @@ def _failed(plan: Plan) -> int:
 def _by_script(votes: Iterable[Vote], lead_of: Callable[[Vote], int]) -> list[int]:
     """The first side's lead on each script that was judged. Votes on one script are not
     independent of each other: whoever likes a voice on it will like it with the next seed too."""
-    leads: dict[int, int] = defaultdict(int)
+    leads: dict[str, int] = defaultdict(int)
     for vote in votes:
-        leads[vote.script] += lead_of(vote)
+        leads[vote.script_sha256] += lead_of(vote)
     return list(leads.values())
 
 
@@ -151,7 +151,7 @@ def _notes(plan: Plan, voted: int, failed: int) -> tuple[str, ...]:
             "for a reason: stopping when it looks good makes chance look like a result."
         )
     found += _missing(failed)
-    if plan.kind == "preference" and len(plan.scripts) < FEWEST_SCRIPTS:
+    if plan.kind == "preference" and len(set(plan.scripts)) < FEWEST_SCRIPTS:
         found.append(
             f"It was heard {_on_these(plan)} alone, and taste differs from script to script: take "
             f"at least {FEWEST_SCRIPTS} scripts before more seeds."
@@ -218,7 +218,7 @@ def _scripts(count: int) -> str:
 
 
 def _on_these(plan: Plan) -> str:
-    count = len(plan.scripts)
+    count = len(set(plan.scripts))
     return "on this 1 script" if count == 1 else f"on these {count} scripts"
 
 
