@@ -88,7 +88,7 @@ def test_a_comparison_is_made_on_the_page(visit):
     seeds.fill("1")
     seeds.press("Tab")
     page.get_by_text("1 pair of 1 script can show nothing").wait_for()
-    assert "Temperature" in page.locator("#lab-plan").inner_text()
+    page.locator("#lab-plan", has_text="Temperature").wait_for()
     lit = "(node) => getComputedStyle(node).backgroundColor"
     colours = [
         page.locator(f"#compare .field-{name}").evaluate(lit)
