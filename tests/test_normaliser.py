@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from checkpoints import write_small
+from comparisons import make
 
 from dia_demo.cli import main
+from dia_demo.config import RuntimeConfig
 from dia_demo.normaliser import plain_characters
 from dia_demo.script import encode_script
+from dia_demo.services.compare import Comparison
+from dia_demo.services.plan import Setting, make_plan
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt, _encode
 from dia_demo.text import check_script
-from dia_demo.ui import markup
+from dia_demo.ui import compare_form, markup
+from dia_demo.ui.compare_handlers import CompareHandlers
 
 CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
 PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."
@@ -111,9 +117,29 @@ def test_dia_reads_what_was_written_byte_for_byte(say, tmp_path):
     assert info.as_read(CURLY) == CURLY
 
 
-def test_comparisons_and_voice_prompts_read_plain_characters_too(nano):
-    """Both go through the same encoding; a transcript in curly quotes is read with the script."""
+def test_a_voice_prompts_words_are_read_plain_too(nano):
     info = nano.info("nano")
     voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s me.")
     request = Request(CURLY, info.config.defaults, voice=voice)
     assert _encode(request, info) == encode_script(PLAIN, "[S1] It's me.")
+
+
+def test_a_comparison_reads_plain_characters_and_its_form_shows_them(nano, tmp_path):
+    settings = [
+        Setting(replace(nano.info("nano").config.defaults, max_tokens=60, top_k=k), RuntimeConfig())
+        for k in (20, 30)
+    ]
+    plan = make_plan("sighted", settings, (CURLY, PLAIN), (1,))
+    comparison = Comparison.create(tmp_path / "dir", plan, nano)
+    make(comparison, nano)
+    codes = {
+        (slot.setting, slot.script): comparison.plan.facts[slot.id]["codes_sha256"]
+        for slot in comparison.plan.slots
+    }
+    assert codes[0, 0] == codes[0, 1] and codes[1, 0] == codes[1, 1]
+
+    side = compare_form.default_side(nano, "nano")
+    head = ("sighted", f"{CURLY}\n---\n{PLAIN}", 1, "", "top_k", "", False)
+    values = [*head, *side.values(), *(side | {"top_k": 3}).values()]
+    note = CompareHandlers(nano, None, None).describe(*values)
+    assert note.count("Read as") == 1 and "I&#x27;m sure you&#x27;ll like it, &quot;" in note

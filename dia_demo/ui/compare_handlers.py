@@ -146,8 +146,8 @@ class CompareHandlers:
     def _read_as(self, asked: CompareForm, settings) -> list[str]:
         """The scripts that the embedded voice reads otherwise than they are written."""
         models = [self.synthesis.info(one.runtime.model) for one in settings]
-        read = {info.as_read(one): one for info in models for one in asked.scripts()}
-        return [text for text, written in read.items() if text != written]
+        read = ((info.as_read(one), one) for info in models for one in asked.scripts())
+        return list(dict.fromkeys(text for text, written in read if text != written))
 
     def _cost(self, asked: CompareForm, settings) -> str:
         count = len(settings)
