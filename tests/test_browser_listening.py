@@ -43,7 +43,7 @@ def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(visit, patient)
     page.on("request", lambda request: note_clip(fetched, request))
     page.get_by_label("What both sides say").fill(SCRIPT)
     for side in "AB":
-        fill(page, f"Max tokens, {side}", 240)
+        fill(page, f"Max tokens, {side}", 320)
     fill(page, "Temperature, B", 0.9)
     fill(page, "number input for Seeds for each script", PAIRS)
     page.get_by_text(f"{PAIRS} pairs to hear").wait_for()
