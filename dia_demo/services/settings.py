@@ -5,8 +5,9 @@ temporary files: uploads, and takes handed out for download), DIA_TEMP_GB (how m
 DIA_KEPT (folder of comparisons and earlier takes, which outlive the app and are never served as
 files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of one comparison that the page
 offers to everybody who opens it), DIA_MEASURE (off hides the Machine tab, whose benchmark holds
-everybody up), DIA_ORIGINS (other websites whose pages may use this app). Host and port are gradio's
-own GRADIO_SERVER_NAME and _PORT.
+everybody up), DIA_ORIGINS (other websites whose pages may use this app), DIA_CPU (for contributors:
+the class of processor to behave like, see processor.py). Host and port are gradio's own
+GRADIO_SERVER_NAME and _PORT.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from dia_demo.config import PRECISIONS, Range, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.processor import check_override
 
 QUEUE_SIZE = 64
 KEPT_GB = 4
@@ -57,6 +59,7 @@ class Settings:
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
         """Raises InputError, naming the variable, for a value that cannot be."""
+        check_override(env)
         threads = _whole(env, "DIA_THREADS", None, 1)
         precision = env.get("DIA_PRECISION") or RuntimeConfig.precision
         if precision not in PRECISIONS:

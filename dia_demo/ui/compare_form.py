@@ -36,7 +36,7 @@ SIDE_FIELDS: dict[str, tuple[str, float | None]] = {
 }
 KINDS = [
     ("Blind A/B", "preference"),
-    ("ABX: can it be heard?", "abx"),
+    ("ABX: can the two be told apart?", "abx"),
     ("Round of 3 to 6 values", "round"),
     ("Side by side, not blind", "sighted"),
 ]
@@ -111,12 +111,9 @@ class CompareForm:
             )
         return split_scripts(text)
 
-    def pairs(self) -> int:
-        """Pairs for every two settings: seeds x scripts."""
-        return self.seeds() * len(self.scripts())
-
     def seeds(self) -> int:
-        """How many seeds are asked for, 0 while nothing is. InputError for what is no number."""
+        """How many seeds each script is made with, 0 while nothing is asked. InputError for what
+        is no number."""
         count = self.head["seeds"] or 0
         Range(0, MAX_TRIALS, whole=True).check("The number of seeds", count)
         return int(count)
