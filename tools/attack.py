@@ -54,6 +54,7 @@ def running(home: Path, **given: str) -> Iterator[App]:
     app = App(home, DIA_COMPARE=str(shared), **given)
     try:
         app.wait_until_up()
+        app.wait(app.call("[S1] Hello there. [S2]"))  # The model is loaded from here on.
         yield app
     finally:
         app.end()

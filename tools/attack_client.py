@@ -150,8 +150,7 @@ class App:
     def call(self, *data: object, source: str = HOST) -> str:
         """Begin a take as a program does; the event's name. OSError where it is refused."""
         values = [*data, *[None] * (13 - len(data))]
-        values[7] = 1.0 if values[7] is None else values[7]
-        values[12] = False
+        values[7], values[10:] = 1.0, ["nano", "float32", False]
         status, body = self.post("/gradio_api/call/generate", {"data": values}, source=source)
         if status != 200:
             raise OSError(f"{status}: {body[:200]!r}")

@@ -44,7 +44,7 @@ def r2_turns(app: App) -> tuple[bool, str]:
     """R2
     alternating turns, 96 kB
     a check within 1 s of processor"""
-    return spent_on(app, "[S1] Hello there.\n[S2] And you?\n" * 3000)
+    return spent_on(app, "[S1] Hello there. [S2] And you? " * 3000)
 
 
 def r4(app: App) -> tuple[bool, str]:
