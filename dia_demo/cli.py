@@ -26,7 +26,6 @@ from dia_demo.cli_parts import (
     Status,
     add_runtime,
     add_voice,
-    drain,
     runtime_of,
     stop_on_interrupt,
     voice_of,
@@ -37,6 +36,7 @@ from dia_demo.services import catalogue
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis, random_seed
+from dia_demo.task import result_of
 
 # A value that is quoted may come from a file and be of any length.
 LONGEST_ERROR = 2000
@@ -150,7 +150,7 @@ def _check_place(path: Path) -> None:
 
 def _request(options: argparse.Namespace, settings: Settings) -> Request:
     runtime = runtime_of(options, settings)
-    info = drain(catalogue.fetch_description(runtime.model))
+    info = result_of(catalogue.fetch_description(runtime.model))
     names = ("temperature", "cfg_scale", "top_p", "top_k", "max_tokens", "seed")
     given = {name: getattr(options, name) for name in names}
     given["seed"] = random_seed() if options.seed is None else options.seed

@@ -16,7 +16,6 @@ from dia_demo.cli_parts import (
     Status,
     add_runtime,
     add_voice,
-    drain,
     runtime_of,
     stop_on_interrupt,
     voice_of,
@@ -40,6 +39,7 @@ from dia_demo.services.plan_run import PlanEnded, PlanProgress
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.tally import Tally
+from dia_demo.task import result_of
 
 PAIRS = 6
 _LETTERS = NAMES.lower()
@@ -157,7 +157,7 @@ def _setting(words: Sequence[str], runtime) -> Setting:
             raise InputError(f"{word!r} is no setting: write NAME=VALUE, as in temperature=1.2.")
         changes[name.strip().replace("-", "_")] = value.strip()
     model = changes.get("model", runtime.model)
-    info = drain(catalogue.fetch_description(model))
+    info = result_of(catalogue.fetch_description(model))
     return Setting(info.config.defaults, runtime).changed(changes)
 
 

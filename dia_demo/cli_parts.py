@@ -16,6 +16,7 @@ from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.task import Task
 from dia_demo.untrusted import read_codes
 
 Event = TypeVar("Event")
@@ -52,15 +53,6 @@ def add_voice(parser: argparse.ArgumentParser) -> None:
     voice("--voice-prompt", type=Path, metavar="AUDIO", help="a voice to go on with")
     voice("--voice-transcript", default="", metavar="TEXT", help="what the prompt says")
     voice("--voice-codes", type=Path, metavar="FILE.npy", help="a prompt as codes")
-
-
-def drain(generator):
-    """The result of a generator whose progress nobody watches."""
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
 
 
 def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
@@ -114,13 +106,10 @@ def follow(
     words_of: Callable[[Event], str | None],
 ) -> Result:
     """What `work` returns; each event's words stand on the status line, None leaves it as it is."""
-    show = Status()
+    show, task = Status(), Task(work)
     with stop_on_interrupt(cancel):
-        while True:
-            try:
-                event = next(work)
-            except StopIteration as stop:
-                show("")
-                return stop.value
+        for event in task:
             if (words := words_of(event)) is not None:
                 show(words)
+        show("")
+    return task.result

@@ -19,6 +19,7 @@ from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel
 from dia_demo.model.weights import INDEX, SAFETENSORS
+from dia_demo.task import result_of
 from tools.make_random_dia import write_checkpoint
 
 # Small enough for tens of runs in a second; room beyond one growth of the cache (256 positions).
@@ -57,17 +58,8 @@ CODEC = dict(
 )
 
 
-def drain(generator):
-    """What a generator of progress returns."""
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
-
-
 def load(folder: Path, precision: str = "float32") -> Dia:
-    return drain(checkpoint.load(folder, precision))
+    return result_of(checkpoint.load(folder, precision))
 
 
 def threads_for(kernel: Kernel) -> int:

@@ -152,6 +152,12 @@ def test_every_module_says_what_lives_in_it(path):
     assert not text.strip() or ast.get_docstring(ast.parse(text)), "a docstring at the top"
 
 
+def test_generators_with_a_result_are_run_by_task():
+    """One way to do it: see dia_demo/task.py."""
+    found = [path for path in SOURCES if "except StopIteration" in path.read_text()]
+    assert not found
+
+
 def test_the_library_does_not_print():
     """Printing is the command line's; everything else logs."""
     for path in SOURCES:

@@ -15,17 +15,14 @@ from dia_demo.services.bench import bench, child
 from dia_demo.services.bench.child import Stopped, run_child
 from dia_demo.services.bench.plan import MEASURED, Plan
 from dia_demo.services.bench.report import Report
+from dia_demo.task import Task
 
 pytestmark = pytest.mark.processor
 
 
 def drain(generator) -> tuple[list, Report]:
-    events = []
-    while True:
-        try:
-            events.append(next(generator))
-        except StopIteration as stop:
-            return events, stop.value
+    task = Task(generator)
+    return list(task), task.result
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import threading
 
 import pytest
 from accelerators import events_of, request, service, stand_in
-from checkpoints import drain
 
 from dia_demo import cli, cli_device
 from dia_demo.engine.events import Finished
@@ -14,12 +13,13 @@ from dia_demo.engine.selfcheck.report import STAGES
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import result_of
 
 
 def test_the_check_is_a_service_and_its_verdict_opens_the_door(folder, in_threads):
     synthesis, asked = service(stand_in(late=10**9)), request(folder, insist=True)
     assert last_report(synthesis, asked.runtime) is None
-    report = drain(check_device(synthesis, asked.runtime, threading.Event()))
+    report = result_of(check_device(synthesis, asked.runtime, threading.Event()))
     assert report.passed, report.as_text()
     assert last_report(synthesis, asked.runtime) == report
     assert isinstance(events_of(synthesis, asked)[-1], Finished)

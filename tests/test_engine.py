@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
-from checkpoints import SMALL, drain, random_codes, write_small
+from checkpoints import SMALL, random_codes, write_small
 from torch import nn
 
 from dia_demo import machine, processor
@@ -32,6 +32,7 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.model import linear
 from dia_demo.model.codec import Codec, load_codec
 from dia_demo.model.dia import Dia
+from dia_demo.task import result_of
 
 pytestmark = pytest.mark.processor
 
@@ -53,7 +54,7 @@ def engine(tmp_path_factory):
 
 
 def load_engine(folder) -> Engine:
-    return drain(Engine.load(RuntimeConfig(model=str(folder), threads=1)))
+    return result_of(Engine.load(RuntimeConfig(model=str(folder), threads=1)))
 
 
 @pytest.fixture(autouse=True)

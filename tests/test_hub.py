@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import drain, nari_state, say, write_shards
+from checkpoints import nari_state, say, write_shards
 from huggingface_hub import constants
 from references import make_reference
 from safetensors.torch import load_file
@@ -18,6 +18,7 @@ from dia_demo.model import checkpoint, hub
 from dia_demo.model.hub import cached_config, fetch_checkpoint
 from dia_demo.model.weights import INDEX, SAFETENSORS
 from dia_demo.services.catalogue import DIA_NAME, describe, fetch_description
+from dia_demo.task import result_of
 
 NAME = "owner/Dia-small"
 COMMIT = "c" * 40
@@ -137,7 +138,7 @@ def repository(source, tmp_path, server):
 
 def refusal(name: str = NAME) -> str:
     with pytest.raises(InputError) as caught:
-        drain(fetch_checkpoint(name))
+        result_of(fetch_checkpoint(name))
     return str(caught.value)
 
 
@@ -146,7 +147,7 @@ def refusal(name: str = NAME) -> str:
 
 def test_only_named_files_are_fetched_and_each_once(server, repository):
     """Never a listing, never the whole repository, never the pickles beside the safetensors."""
-    folder = drain(fetch_checkpoint(NAME))
+    folder = result_of(fetch_checkpoint(NAME))
     shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
     wanted = ["config.json", "generation_config.json", INDEX, *shards]
     assert server.fetched() == wanted
@@ -158,8 +159,8 @@ def test_only_named_files_are_fetched_and_each_once(server, repository):
 
 
 def test_what_was_fetched_is_the_model(source, repository):
-    model = drain(checkpoint.load(drain(fetch_checkpoint(NAME)), "float32"))
-    expected = drain(checkpoint.load(source, "float32"))
+    model = result_of(checkpoint.load(result_of(fetch_checkpoint(NAME)), "float32"))
+    expected = result_of(checkpoint.load(source, "float32"))
     params = dict(max_tokens=30, seed=1)
     assert (say(model, **params).codes() == say(expected, **params).codes()).all()
 
@@ -167,9 +168,9 @@ def test_what_was_fetched_is_the_model(source, repository):
 def test_a_single_file_of_safetensors_is_preferred_to_pickles(server, repository, source):
     del server.files[INDEX]
     server.files[SAFETENSORS] = (source / SAFETENSORS).read_bytes()
-    folder = drain(fetch_checkpoint(NAME))
+    folder = result_of(fetch_checkpoint(NAME))
     assert server.fetched() == ["config.json", "generation_config.json", SAFETENSORS]
-    drain(checkpoint.load(folder, "float32"))
+    result_of(checkpoint.load(folder, "float32"))
 
 
 def test_a_pickle_is_fetched_where_there_is_nothing_else(server, source, tmp_path):
@@ -179,21 +180,21 @@ def test_a_pickle_is_fetched_where_there_is_nothing_else(server, source, tmp_pat
         "dia-v1.pth": (tmp_path / "dia-v1.pth").read_bytes(),
         "pytorch_model.bin": b"the same again",
     }
-    folder = drain(fetch_checkpoint(NAME))
+    folder = result_of(fetch_checkpoint(NAME))
     assert server.fetched() == ["config.json", "dia-v1.pth"]
-    drain(checkpoint.load(folder, "float32"))
+    result_of(checkpoint.load(folder, "float32"))
 
 
 def test_the_second_time_nothing_is_asked(server, repository):
     del server.files["generation_config.json"]
-    first = drain(fetch_checkpoint(NAME))
+    first = result_of(fetch_checkpoint(NAME))
     server.asked.clear()
-    assert drain(fetch_checkpoint(NAME)) == first
+    assert result_of(fetch_checkpoint(NAME)) == first
     assert server.requests() == []
 
 
 def test_the_description_needs_no_weights(server, repository):
-    info = drain(fetch_description(NAME))
+    info = result_of(fetch_description(NAME))
     assert info.config.decoder.num_channels == 4
     assert server.fetched() == ["config.json", "generation_config.json"]
     server.asked.clear()
@@ -236,11 +237,11 @@ def test_a_file_half_way_is_half_way(server, source, monkeypatch):
 
 
 def test_offline_the_cache_is_enough(repository, monkeypatch):
-    folder = drain(fetch_checkpoint(NAME))
+    folder = result_of(fetch_checkpoint(NAME))
     point_at(monkeypatch, "http://127.0.0.1:9")
     for offline in (False, True):
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
-        assert drain(fetch_checkpoint(NAME)) == folder
+        assert result_of(fetch_checkpoint(NAME)) == folder
 
 
 def test_offline_without_cache_nothing_is_asked_and_the_remedy_told(server, monkeypatch):
@@ -250,7 +251,7 @@ def test_offline_without_cache_nothing_is_asked_and_the_remedy_told(server, monk
 
 
 def test_offline_with_config_alone_says_that_the_weights_are_missing(repository, monkeypatch):
-    drain(fetch_description(NAME))
+    result_of(fetch_description(NAME))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert "local cache" in refusal()
 
@@ -325,4 +326,4 @@ def test_two_loads_after_a_failure_work(server, repository):
     server.status = {"config.json": (403, "GatedRepo")}
     refusal()
     server.status = {}
-    drain(fetch_checkpoint(NAME))
+    result_of(fetch_checkpoint(NAME))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from checkpoints import SMALL, drain, load, random_codes, say, threads_for, write_small
+from checkpoints import SMALL, load, random_codes, say, threads_for, write_small
 from torch.profiler import ProfilerActivity, profile
 
 from dia_demo.engine.loop import run, run_to_end
@@ -17,6 +17,7 @@ from dia_demo.errors import RunError
 from dia_demo.model import checkpoint, kv_cache
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
+from dia_demo.task import result_of
 
 pytestmark = pytest.mark.processor
 
@@ -44,7 +45,7 @@ def fast_model(request, tmp_path_factory):
     kernel, precision = request.param
     folder = write_small(tmp_path_factory.mktemp("small"))
     try:
-        model = drain(checkpoint.load(folder, precision, kernel=kernel))
+        model = result_of(checkpoint.load(folder, precision, kernel=kernel))
         kernel.install(model, threads_for(kernel))
     except (RuntimeError, NotImplementedError) as reason:
         pytest.skip(f"{kernel.name} does not run on this machine: {reason}")
@@ -205,7 +206,7 @@ def test_a_compiled_step_asks_for_no_memory(tmp_path):
     if not can_compile():
         pytest.skip("needs numba")
     compiled = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    model = drain(checkpoint.load(write_small(tmp_path), "float32", kernel=compiled))
+    model = result_of(checkpoint.load(write_small(tmp_path), "float32", kernel=compiled))
     compiled.install(model, threads=2)
     rows = [make_row(seed=1), make_row(seed=2, cfg_scale=0.0, top_k=5)]
     steps = run(model, rows)
@@ -302,7 +303,7 @@ def test_no_kernel_loses_a_nan_and_none_hands_it_to_another_row(fast_model, wher
     }[where]
     with torch.inference_mode():
         spoilt.fill_(float("nan"))
-    drain(steps)
+    result_of(steps)
     assert [row.finish_reason == "failed" for row in rows] == [False, True, False]
     for row in (rows[0], rows[2]):
         alone = finish(fast_model, [make_row(seed=row.params.seed)])[0]

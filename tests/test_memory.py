@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from checkpoints import SMALL, drain, write_small
+from checkpoints import SMALL, write_small
 
 from dia_demo import machine
 from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
@@ -21,6 +21,7 @@ from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.weights import transformers_targets
+from dia_demo.task import result_of
 
 DIA = ModelConfig()
 NAMED = [one for one in PRECISIONS if one != "auto"]
@@ -77,7 +78,7 @@ def test_what_others_hold_is_seen_before_a_tensor_is_read(tmp_path, monkeypatch)
     monkeypatch.setattr(checkpoint, "load", lambda *_: pytest.fail("a tensor was read"))
     monkeypatch.setattr(machine, "available_bytes", lambda: 10**7)
     with pytest.raises(InputError, match=r"0\.0 GB are free now.*close other programs"):
-        drain(Engine.load(RuntimeConfig(model=str(folder))))
+        result_of(Engine.load(RuntimeConfig(model=str(folder))))
 
 
 def test_positions_are_counted():

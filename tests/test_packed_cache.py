@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
-from checkpoints import drain, say, write_small
+from checkpoints import say, write_small
 from synthesis_requests import make_request, runtime
 from synthesis_requests import say as take
 
@@ -21,6 +21,7 @@ from dia_demo.model.linear import KERNELS
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task, result_of
 
 pytestmark = pytest.mark.processor
 
@@ -43,12 +44,9 @@ def folder(tmp_path):
 
 def load(folder, precision="int8"):
     """(the model, the stages told, the note)."""
-    told, work = [], loading.load_model(folder, precision, threads=1)
-    while True:
-        try:
-            told.append(next(work)[0])
-        except StopIteration as stop:
-            return stop.value.model, told, stop.value.note
+    task = Task(loading.load_model(folder, precision, threads=1))
+    told = [stage for stage, _ in task]
+    return task.result.model, told, task.result.note
 
 
 def codes_of(model):
@@ -123,7 +121,7 @@ def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
     load(folder)
     file = packed_cache.prepared_file(folder, "int8")
     monkeypatch.setattr(packed_cache, "LAYOUT", 99)
-    assert drain(packed_cache.read(file, ModelConfig.from_folder(folder), "int8")) is None
+    assert result_of(packed_cache.read(file, ModelConfig.from_folder(folder), "int8")) is None
 
 
 def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, monkeypatch):

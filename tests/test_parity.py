@@ -17,19 +17,12 @@ from dia_demo.engine.rows import Row
 from dia_demo.model import checkpoint
 from dia_demo.model.delay import apply_delay
 from dia_demo.model.linear import KERNELS
+from dia_demo.task import result_of
 from dia_demo.text import encode_script
 
 pytestmark = pytest.mark.processor
 
 TEXT = encode_script("[S1] Hello there, how are you? [S2] Fine (laughs), thanks.\n[S1] Good.")
-
-
-def drain(generator):
-    while True:
-        try:
-            next(generator)
-        except StopIteration as stop:
-            return stop.value
 
 
 IN_FLOAT32 = [kernel for kernel in KERNELS if "float32" in kernel.precisions]
@@ -54,7 +47,7 @@ def pair(request, references):
 
 
 def load_with(folder, kernel):
-    model = drain(checkpoint.load(folder, "float32", kernel=kernel))
+    model = result_of(checkpoint.load(folder, "float32", kernel=kernel))
     kernel.install(model, threads_for(kernel))
     return model
 

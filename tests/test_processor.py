@@ -23,6 +23,7 @@ from dia_demo.model.codec import random_codec
 from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import KERNELS
 from dia_demo.services.settings import Settings
+from dia_demo.task import result_of
 
 pytestmark = pytest.mark.processor
 
@@ -58,12 +59,7 @@ def in_hardware(request, monkeypatch):
 
 
 def model_of(precision: str, kernel: str):
-    loading = load_random(SMALL, precision, {one.name: one for one in KERNELS}[kernel])
-    while True:
-        try:
-            next(loading)
-        except StopIteration as stop:
-            return stop.value
+    return result_of(load_random(SMALL, precision, {one.name: one for one in KERNELS}[kernel]))
 
 
 def products_of(run) -> set[str]:

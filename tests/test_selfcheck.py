@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 import torch
-from checkpoints import drain, load, write_small
+from checkpoints import load, write_small
 from faults import CARD, FAULTS, FaultyBackend, ThreadProcess
 
 from dia_demo.engine.backend import explain
@@ -19,6 +19,7 @@ from dia_demo.engine.selfcheck.stages import ALL, run_stage, run_stages
 from dia_demo.engine.selfcheck.subject import Plan, Subject
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.model.weights import fingerprint
+from dia_demo.task import Task, result_of
 
 PLAN = Plan(
     linear_rows=(2, 8),
@@ -144,7 +145,7 @@ def test_abort_and_hang_are_told_by_stage(folder):
     """A driver that aborts takes its own process along, and nothing else; a hang has a limit."""
     specs = [spec(folder, "abort of the process"), spec(folder, "hang", stage_limit=3.0)]
     with ThreadPoolExecutor() as both:
-        aborted, hung = both.map(lambda one: drain(check(one)), specs)
+        aborted, hung = both.map(lambda one: result_of(check(one)), specs)
     for report, words in ((aborted, "SIGABRT"), (hung, "no answer for 3 s, the device hangs")):
         assert not report.passed
         # Steps begin in stage 8; the stages before it have passed in that process.
@@ -160,13 +161,9 @@ def in_threads(monkeypatch):
 
 
 def test_a_check_tells_how_far_it_is_and_ends_with_the_race(folder, in_threads):
-    told, checking = [], check(spec(folder, "healthy", 1000))
-    while True:
-        try:
-            told.append(next(checking))
-        except StopIteration as stop:
-            report = stop.value
-            break
+    checking = Task(check(spec(folder, "healthy", 1000)))
+    told = list(checking)
+    report = checking.result
     assert report.passed and report.race.device_steps > 0 and report.race.cpu_steps > 0
     fractions = [one.fraction for one in told]
     assert fractions == sorted(fractions) and 0 <= fractions[0] and fractions[-1] < 1
@@ -176,13 +173,13 @@ def test_a_check_tells_how_far_it_is_and_ends_with_the_race(folder, in_threads):
 
 def test_a_slow_device_passes_and_loses_the_race(folder, in_threads):
     plan = dict(linear_repeats=1, attention_repeats=1, linear_rows=(2,), steps=2, soak_steps=4)
-    report = drain(check(spec(folder, "slow device", **plan)))
+    report = result_of(check(spec(folder, "slow device", **plan)))
     assert report.passed and not report.worth_it
     assert "NOT faster" in report.headline()
 
 
 def test_a_checkpoint_that_cannot_be_read_ends_the_check(tmp_path, in_threads):
-    report = drain(check(spec(tmp_path, "healthy")))
+    report = result_of(check(spec(tmp_path, "healthy")))
     assert not report.passed and not report.stages and "config.json" in report.headline()
 
 

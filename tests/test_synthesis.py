@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import soundfile
-from checkpoints import SMALL, drain, write_small
+from checkpoints import SMALL, write_small
 from synthesis_requests import letters, make_request, refusal, runtime, say
 
 from dia_demo.audio import read_metadata
@@ -20,6 +20,7 @@ from dia_demo.engine.events import Failed, Finished
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt, random_seed
+from dia_demo.task import result_of
 
 pytestmark = pytest.mark.usefixtures("talkative")
 
@@ -79,7 +80,7 @@ def test_takes_made_together_are_those_made_alone(synthesis):
 def test_takes_of_different_models_cannot_be_made_together(synthesis, folder):
     other = make_request(synthesis, runtime=runtime(folder, precision="bfloat16"))
     with pytest.raises(InputError, match="together"):
-        drain(synthesis.stream_together([make_request(synthesis), other], threading.Event()))
+        result_of(synthesis.stream_together([make_request(synthesis), other], threading.Event()))
 
 
 def test_another_model_replaces_the_first_which_goes_before_the_new_one_loads(

@@ -6,9 +6,11 @@ import contextlib
 import json
 import socket
 import threading
+from pathlib import Path
 
 from dia_demo.services.people import new_key
 from tools.attack_client import HOST, App
+from tools.attack_files import make_comparison
 
 PASSWD = b"root:"
 
@@ -136,4 +138,34 @@ def malformed(app: App) -> tuple[bool, str]:
     return ended == "complete", f"the next take: {ended}"
 
 
+def killed(home: Path) -> tuple[bool, str]:
+    """held
+    kill -9 after a take was kept and a vote acknowledged
+    both are there after the start"""
+    shared = make_comparison(home / "shared")
+    key, answers = new_key(), []
+    question = {"key": key, "id": json.loads((shared / "plan.json").read_text())["id"]}
+    for first in (True, False):
+        app = App(home, DIA_COMPARE=str(shared))
+        try:
+            app.wait_until_up()
+            if first:
+                app.press_generate("[S1] Hello there, my friend. [S2]", "one", key)
+                _, body = app.serve("ask", {"do": "look"} | question)
+                heard = {"A": 9.0, "B": 9.0}
+                trial = json.loads(body)["trial"]["id"]
+                app.serve(
+                    "ask", {"do": "vote", "trial": trial, "vote": "A", "heard": heard} | question
+                )
+            _, body = app.serve("earlier", {"do": "list", "key": key})
+            takes = len(json.loads(body)["takes"])
+            _, body = app.serve("ask", {"do": "look"} | question)
+            answers.append((takes, json.loads(body)["voted"]))
+        finally:
+            app.process.kill()
+            app.process.wait()
+    return answers == [(1, 1), (1, 1)], f"takes and votes, before and after: {answers}"
+
+
+ALONE = (killed,)
 QUICK = (paths, traversal, foreign_files, requests_inside, strangers, pages, malformed)

@@ -20,6 +20,7 @@ import torch
 from dia_demo.engine.backend import Backend
 from dia_demo.engine.selfcheck.child import CheckSpec, check
 from dia_demo.engine.selfcheck.report import VerdictKey
+from dia_demo.task import Task
 from tools.make_random_dia import SIZES, write_checkpoint
 
 
@@ -41,13 +42,10 @@ def main() -> None:
     key = VerdictKey("cpu", card.name, card.driver, torch.__version__, "random", "float32")
     backend = partial(Backend, "cpu")
     spec = CheckSpec(backend, options.folder, "random Dia", key, card, options.threads)
-    running = check(spec)
-    while True:
-        try:
-            print(next(running).doing, flush=True)
-        except StopIteration as stop:
-            print(stop.value.as_text())
-            return
+    running = Task(check(spec))
+    for event in running:
+        print(event.doing, flush=True)
+    print(running.result.as_text())
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
 from dia_demo.model.loading import LoadedModel, Stages, load_model
 from dia_demo.model.threads import torch_threads
+from dia_demo.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -209,26 +210,23 @@ def _as_loading(
 ) -> Generator:
     """Fractions as Loading events, at most one every REPORT_SECONDS; returns the work's result."""
     yield Loading(what, 0.0)
-    said = perf_counter()
+    reported, task = perf_counter(), Task(work)
+    fractions = iter(task)
     while True:
-        try:
-            with torch_threads(threads):
-                fraction = next(work)
-        except StopIteration as stop:
-            return stop.value
-        if perf_counter() - said >= events.REPORT_SECONDS:
-            said = perf_counter()
+        with torch_threads(threads):  # Not while another thread may go on with the generator.
+            fraction = next(fractions, None)
+        if fraction is None:
+            return task.result
+        if perf_counter() - reported >= events.REPORT_SECONDS:
+            reported = perf_counter()
             yield Loading(what, fraction)
 
 
 def _as_stages(name: str, work: Stages) -> Generator[Loading, None, LoadedModel]:
     """Stages of loading a model as Loading events; the first of each, then one now and then."""
-    said, last = 0.0, None
-    while True:
-        try:
-            what, fraction = next(work)
-        except StopIteration as stop:
-            return stop.value
-        if what != last or perf_counter() - said >= events.REPORT_SECONDS:
-            said, last = perf_counter(), what
+    reported, last, task = 0.0, None, Task(work)
+    for what, fraction in task:
+        if what != last or perf_counter() - reported >= events.REPORT_SECONDS:
+            reported, last = perf_counter(), what
             yield Loading(what.replace("Loading", f"Loading {name}"), fraction)
+    return task.result

@@ -25,6 +25,7 @@ from dia_demo.engine.watch import Limits
 from dia_demo.errors import RunError
 from dia_demo.model import checkpoint
 from dia_demo.model.kv_cache import RowCache
+from dia_demo.task import Task
 
 
 @dataclass(frozen=True)
@@ -170,13 +171,10 @@ def _load(pipe: Connection, spec: RunSpec) -> Hybrid:
     found = backend.card()
     if found != spec.card:
         raise RunError(f"another card answers: {found.name}, not {spec.card.name}")
-    reading = checkpoint.load(spec.folder, spec.precision, str(backend.device))
-    while True:
-        try:
-            pipe.send(next(reading))
-        except StopIteration as stop:
-            hybrid = Hybrid(stop.value, backend)
-            break
+    loading = Task(checkpoint.load(spec.folder, spec.precision, str(backend.device)))
+    for fraction in loading:
+        pipe.send(fraction)
+    hybrid = Hybrid(loading.result, backend)
     hybrid.drift()
     backend.synchronize()
     pipe.send(Ready(backend.memory().used))

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.codec_decoder import Decoder, Kept, decoder_work
-from dia_demo.model.codec_files import find_codec, result_of
+from dia_demo.model.codec_files import find_codec
 from dia_demo.model.codec_weights import StoredDac, build_dac, open_dac
 from dia_demo.model.highpass import HighPass
+from dia_demo.task import result_of
 
 # A stream's first block gives this many frames, for a quick first sound; each next one is twice as
 # long, to this many. They bound the memory of a decode; longer ones are no faster.

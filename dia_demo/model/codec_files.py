@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.hub import ask_hub, fetch_file
+from dia_demo.task import result_of
 
 T = TypeVar("T")
 
@@ -125,15 +126,6 @@ def find_codec(
 def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> CodecSource:
     """What `find_codec` finds, waiting for it."""
     return result_of(find_codec(folder, allow_download=allow_download))
-
-
-def result_of(work: Generator[float, None, T]) -> T:
-    """Run work that yields its progress to its end."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
 
 
 def _finders(allow_download: bool) -> list:

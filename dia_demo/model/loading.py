@@ -14,6 +14,7 @@ from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Choice, choose
 from dia_demo.model.threads import torch_threads
 from dia_demo.model.weights import weight_files
+from dia_demo.task import Task
 
 # Yields what is being done and the fraction of it that is done.
 Stages = Generator[tuple[str, float], None, "LoadedModel"]
@@ -68,12 +69,10 @@ def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
 
 
 def _with_stage(what: str, work: Generator[float, None, Dia | None]) -> Generator:
-    while True:
-        try:
-            fraction = next(work)
-        except StopIteration as stop:
-            return stop.value
+    task = Task(work)
+    for fraction in task:
         yield what, fraction
+    return task.result
 
 
 def _install(model: Dia, choice: Choice, note: str = "") -> Stages:

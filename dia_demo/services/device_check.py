@@ -13,6 +13,7 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.hub import cached_config, fetch_checkpoint
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task
 
 
 def check_device(
@@ -47,8 +48,7 @@ def last_report(synthesis: Synthesis, runtime: RuntimeConfig) -> Report | None:
 
 
 def _as_loading(what: str, work: Generator) -> Generator:
-    while True:
-        try:
-            yield Loading(what, next(work))
-        except StopIteration as stop:
-            return stop.value
+    task = Task(work)
+    for fraction in task:
+        yield Loading(what, fraction)
+    return task.result

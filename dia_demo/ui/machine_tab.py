@@ -18,6 +18,7 @@ from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, Plan
 from dia_demo.services.bench.report import Report
 from dia_demo.services.catalogue import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task
 from dia_demo.ui import machine_markup, markup, present
 from dia_demo.ui.over import when_over
 from dia_demo.ui.present import Status
@@ -126,13 +127,8 @@ class MachineHandlers:
     def _measured(self, plan: Plan, cancel) -> Iterator[dict]:
         panel, shown, shown_at = self.panel, None, 0.0
         began = time.monotonic()
-        with closing(bench(self.synthesis, plan, cancel)) as measuring:
-            while True:
-                try:
-                    event = next(measuring)
-                except StopIteration as stop:
-                    yield self._done(stop.value, time.monotonic() - began)
-                    return
+        with closing(Task(bench(self.synthesis, plan, cancel))) as measuring:
+            for event in measuring:
                 new = isinstance(event, Measuring) and event.report is not shown
                 if not new and time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
                     continue
@@ -142,6 +138,7 @@ class MachineHandlers:
                     shown = event.report
                     update[panel.report] = machine_markup.report_html(shown, finished=False)
                 yield update
+            yield self._done(measuring.result, time.monotonic() - began)
 
     def _done(self, report: Report, seconds: float) -> dict:
         detail = f"{report.plan.title}, measured in {present.duration(seconds)}."

@@ -17,6 +17,7 @@ from dia_demo.engine.selfcheck.child import Checking
 from dia_demo.engine.selfcheck.report import STAGES, Report, StageReport
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task
 from dia_demo.ui import present
 from dia_demo.ui.over import when_over
 from dia_demo.ui.sessions import Sessions
@@ -185,12 +186,8 @@ class XpuHandlers:
     def _checked(self, model: str, precision: str, cancel) -> Iterator[dict]:
         started = self.synthesis.settings.runtime
         runtime = replace(started, model=model, precision=precision, device="xpu")
-        checking = check_device(self.synthesis, runtime, cancel)
-        while True:
-            try:
-                event = next(checking)
-            except StopIteration as stop:
-                return stop.value
+        checking = Task(check_device(self.synthesis, runtime, cancel))
+        for event in checking:
             match event:
                 case Waiting(place=place):
                     yield {self.panel.report: _sentence(f"Waiting, place {place} in the queue.")}
@@ -199,6 +196,7 @@ class XpuHandlers:
                 case Checking(doing=doing, fraction=fraction, report=report):
                     said = f"Checking, {fraction:.0%}: {doing}"
                     yield {self.panel.report: stages_html(report, said, doing)}
+        return checking.result
 
     def stop(self, request: gr.Request) -> dict:
         """Ask this page's check to stop."""

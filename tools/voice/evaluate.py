@@ -18,6 +18,7 @@ import torch
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
+from dia_demo.task import result_of
 from tools.voice import app_trials, heldout, teacher, trials
 from tools.voice.trials import Line, Studio
 
@@ -30,14 +31,10 @@ SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("to
 
 
 def load_engine(folder: str, threads: int) -> Engine:
-    loading = Engine.load(RuntimeConfig(model=folder, precision="float32", threads=threads))
-    while True:
-        try:
-            next(loading)
-        except StopIteration as stop:
-            engine = stop.value
-            engine.load_codec()
-            return engine
+    runtime = RuntimeConfig(model=folder, precision="float32", threads=threads)
+    engine = result_of(Engine.load(runtime))
+    engine.load_codec()
+    return engine
 
 
 def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:

@@ -15,7 +15,7 @@ import torch
 
 from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.engine.process import DeviceProcess, Failure
-from dia_demo.engine.selfcheck.race import finish, race
+from dia_demo.engine.selfcheck.race import race
 from dia_demo.engine.selfcheck.report import (
     FAIL,
     STAGES,
@@ -29,6 +29,7 @@ from dia_demo.engine.selfcheck.stages import broken_off, run_stages
 from dia_demo.engine.selfcheck.subject import Plan, Subject
 from dia_demo.errors import DiaDemoError
 from dia_demo.model import checkpoint
+from dia_demo.task import result_of
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _work(pipe: Connection, spec: CheckSpec) -> None:
     torch.set_num_threads(spec.threads)
     try:
         backend = spec.open()
-        model = finish(checkpoint.load(spec.folder, "float32"))
+        model = result_of(checkpoint.load(spec.folder, "float32"))
         subject = Subject(backend, model, spec.key.precision, spec.card, spec.plan)
         del model
         verdicts = set()

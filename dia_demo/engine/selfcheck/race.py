@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.selfcheck.report import Race
 from dia_demo.engine.selfcheck.steps import steps_per_second
 from dia_demo.engine.selfcheck.subject import Subject
+from dia_demo.task import result_of
 
 
 def race(subject: Subject, folder: Path, threads: int) -> Race:
@@ -21,15 +21,6 @@ def race(subject: Subject, folder: Path, threads: int) -> Race:
     on_device = steps_per_second(subject.hybrid, steps)
     # Three copies of a large model may not fit: the reference makes room for the CPU's own.
     subject.reference = None
-    engine = finish(Engine.load(RuntimeConfig(model=str(folder), threads=threads)))
+    engine = result_of(Engine.load(RuntimeConfig(model=str(folder), threads=threads)))
     on_cpu = steps_per_second(engine.model, steps)
     return Race(on_device, on_cpu, engine.placement.precision)
-
-
-def finish(work: Generator):
-    """The result of a generator whose progress nobody watches."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value

@@ -14,6 +14,7 @@ from dia_demo.services.bench.child import Step, Stopped, run_child
 from dia_demo.services.bench.plan import Plan
 from dia_demo.services.bench.report import Report, failed_run
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task
 
 Child = Callable[[dict, threading.Event], Generator[Step, None, dict]]
 
@@ -60,17 +61,15 @@ def measure(
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:
         yield Measuring(part.name, done / whole, report)
-        before, figures, work = report, {}, child(part.job, cancel)
+        before, figures, work = report, {}, Task(child(part.job, cancel))
         try:
-            while True:
-                step = next(work)
+            for step in work:
                 if step.figures:
                     figures |= step.figures
                     report = _with_figures(before, part, figures)
                 said = f"{part.name}: {step.doing}"
                 yield Measuring(said, (done + step.fraction * part.weight) / whole, report)
-        except StopIteration as stop:
-            report = _with_result(before, part, stop.value)
+            report = _with_result(before, part, work.result)
         except RunError as error:
             if cancel.is_set():  # Ctrl-C reaches the child first.
                 raise Stopped from error

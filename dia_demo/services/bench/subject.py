@@ -23,6 +23,7 @@ from dia_demo.model.dia import Dia
 from dia_demo.model.loading import LoadedModel, random_model
 from dia_demo.services.bench.child import Say
 from dia_demo.services.bench.plan import RANDOM_SIZES
+from dia_demo.task import Task
 
 GUIDANCE = 3.0
 WORDS = b"we walk along the river and talk of the weather, of bread and of the long way home. "
@@ -67,8 +68,8 @@ def load_engine(job: dict, say: Say) -> Engine:
         model=job["model"], precision=job["precision"], threads=job.get("threads")
     )
     if job.get("random"):
-        return _told(_load_random(job["random"], runtime), "Making random weights", say)
-    return _told(Engine.load(runtime), f"Loading {job['model']}", say)
+        return _report_progress(_load_random(job["random"], runtime), "Making random weights", say)
+    return _report_progress(Engine.load(runtime), f"Loading {job['model']}", say)
 
 
 def load_any_codec(job: dict, precision: str = "auto") -> Codec:
@@ -87,23 +88,18 @@ def _load_random(size: str, runtime: RuntimeConfig) -> Generator[float, None, En
     config = RANDOM_SIZES[size]
     placement = place(runtime, config)
     check_free(config, placement.precision)
-    making = random_model(config, placement.precision, placement.threads)
-    while True:
-        try:
-            _, fraction = next(making)
-        except StopIteration as stop:
-            return RandomEngine(size, stop.value, placement)
+    making = Task(random_model(config, placement.precision, placement.threads))
+    for _, fraction in making:
         yield fraction
+    return RandomEngine(size, making.result, placement)
 
 
-def _told(work: Generator, what: str, say: Say):
-    """The result of a generator whose fractions (or events with one) are passed on."""
-    while True:
-        try:
-            found = next(work)
-        except StopIteration as stop:
-            return stop.value
-        say(what, getattr(found, "fraction", found))
+def _report_progress(work: Generator, what: str, say: Say):
+    """The result of work whose fractions (or events with one) are passed on."""
+    task = Task(work)
+    for progress in task:
+        say(what, getattr(progress, "fraction", progress))
+    return task.result
 
 
 # Rows
