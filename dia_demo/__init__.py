@@ -1,5 +1,9 @@
 """Dia on an ordinary CPU: script in, spoken dialogue out.
 
-Layers, imports pointing left only: base (config, text, audio, stats) <- model <- engine <-
-services <- { ui, cli } <- app.py.
+Layers, imports pointing left only: base (config, text, audio, stats) <- kernels <- model <-
+engine <- services <- { ui, cli } <- app.py.
 """
+
+from dia_demo.processor import apply_override
+
+apply_override()

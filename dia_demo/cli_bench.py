@@ -7,11 +7,12 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import TextIO
 
 from dia_demo.cli_parts import follow
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.bench.bench import measure
+from dia_demo.services.bench.bench import Measuring, measure
 from dia_demo.services.bench.child import Stopped
 from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, Plan
 from dia_demo.services.bench.report import Report, bound_by_memory, meaning
@@ -83,44 +84,77 @@ def _whole(word: str) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    report = _run(plan_of(options, Settings.from_env()))
-    failed = report.failures | {
-        f"{run['precision']}, {run['rows']} rows": run["error"]
-        for run in report.runs
-        if "error" in run
-    }
+    plan = plan_of(options, Settings.from_env())
+    # With --json stdout holds the one object alone.
+    announcer = _Announcer(sys.stderr if options.json else sys.stdout)
+    report, stopped = _run(plan, announcer)
     if options.json:
-        print(json.dumps(report.to_dict()))
+        print(json.dumps(report.to_dict() | {"stopped": stopped}))
     else:
         print("\n".join(as_text(report)))
-    for what, why in failed.items():
-        print(f"failed: {what}: {why}", file=sys.stderr)
-    return 1 if report.failures or all("error" in run for run in report.runs) else 0
+    if stopped:
+        print("error: stopped; what was measured until then is reported.", file=sys.stderr)
+    return 1 if stopped or report.failures or all("error" in run for run in report.runs) else 0
 
 
-def _run(plan: Plan) -> Report:
+def _run(plan: Plan, announcer: _Announcer) -> tuple[Report, bool]:
+    """The report, and whether the benchmark was stopped before it was complete."""
     cancel = threading.Event()
-    measuring = measure(plan, cancel)
     try:
-        return follow(measuring, cancel, lambda event: f"{event.fraction:4.0%}  {event.doing}")
-    except Stopped as stop:
-        raise RunError("The benchmark was stopped: nothing is reported.") from stop
+        return follow(measure(plan, cancel), cancel, announcer), False
+    except Stopped:
+        if announcer.report is None:
+            raise RunError("The benchmark was stopped before anything was measured.") from None
+        return announcer.report, True
+
+
+class _Announcer:
+    """Prints each result as it comes; returns the words for the status line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.report: Report | None = None
+        self._stream = stream
+        self._announced: set[str] = set()
+
+    def __call__(self, event: Measuring) -> str:
+        self.report = event.report
+        for line in announcements(event.report):
+            if line not in self._announced:
+                self._announced.add(line)
+                print(line, file=self._stream, flush=True)
+        return f"{event.fraction:4.0%}  {event.doing}"
+
+
+def announcements(report: Report) -> Iterator[str]:
+    """A line for each part of the report that is complete or has failed."""
+    yield (
+        f"{report.plan.title} on {report.machine.cpu}, {report.threads} threads, "
+        f"{report.machine.simd}"
+    )
+    if "serial_proxy" in (report.hardware or {}):
+        yield from _hardware(report)
+    if "realtime_float32" in (report.codec or {}):
+        yield from _codec(report.codec)
+    for run in report.runs:
+        together = "one utterance" if run["rows"] == 1 else f"{run['rows']} utterances"
+        name = f"{run['precision']}, {together}"
+        if "error" in run:
+            yield f"{name}: not measured: {run['error']}"
+        else:
+            yield (
+                f"{name}: {run['ms_per_step']:.1f} ms a step, first sound after "
+                f"{run['first_audio_seconds']:.1f} s"
+            )
+    for what, why in report.failures.items():
+        yield f"{what}: not measured completely: {why}"
 
 
 def as_text(report: Report) -> Iterator[str]:
-    """The report in lines for a terminal."""
-    machine = report.machine
-    yield f"{report.plan.title} on {machine.cpu}, {report.threads} threads, {machine.simd}"
-    yield ""
-    yield from _hardware(report)
-    yield from _codec(report.codec)
-    yield ""
+    """What the whole report adds to its announcements, in lines for a terminal."""
     runs = report.finished_runs()
     done = [run for run in runs if "error" not in run]
+    yield ""
     yield from table(done)
-    yield from (
-        f"{run['precision']}, {run['rows']} rows: {run['error']}" for run in runs if "error" in run
-    )
     yield ""
     yield from _ratios(report.to_dict()["pair_ratio"])
     yield from _quality(report.quality)
@@ -129,12 +163,15 @@ def as_text(report: Report) -> Iterator[str]:
 
 
 def _hardware(report: Report) -> Iterator[str]:
-    if report.hardware is None:
-        return
     rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
+    bfloat16 = (
+        "nothing in bfloat16, which it has no instructions for"
+        if rates["bfloat16"] is None
+        else f"{rates['bfloat16']:,.0f} in bfloat16"
+    )
     yield (
-        f"The machine reads {report.read_gb_s:.1f} GB/s and multiplies "
-        f"{rates['float32']:,.0f} GFLOP/s in float32, {rates['bfloat16']:,.0f} in bfloat16."
+        f"The machine reads {report.hardware['read_gb_s']:.1f} GB/s and multiplies "
+        f"{rates['float32']:,.0f} GFLOP/s in float32, {bfloat16}."
     )
     yield (
         f"Serial proxy (80 products of a 128-vector, {proxy['how']}): "
@@ -144,13 +181,12 @@ def _hardware(report: Report) -> Iterator[str]:
     )
 
 
-def _codec(codec: dict | None) -> Iterator[str]:
-    if codec is not None:
-        yield (
-            f"The codec decodes at {codec['realtime_whole']:.2f}x realtime whole, "
-            f"{codec['realtime_streamed']:.2f}x as it arrives ({codec['precision']}, "
-            f"{codec['form']})."
-        )
+def _codec(codec: dict) -> Iterator[str]:
+    yield (
+        f"The codec decodes at {codec['realtime_whole']:.2f}x realtime whole, "
+        f"{codec['realtime_streamed']:.2f}x as it arrives ({codec['precision']}, "
+        f"{codec['form']})."
+    )
 
 
 def table(runs: Sequence[dict]) -> Iterator[str]:

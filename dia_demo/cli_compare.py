@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from dia_demo.cli_parts import (
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import catalogue, plan_file
 from dia_demo.services.archive import export_zip, import_zip
+from dia_demo.services.claims import abx_warning, what_it_can_show
 from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import (
     NAMES,
@@ -33,7 +35,6 @@ from dia_demo.services.plan import (
     draw_seeds,
     make_plan,
     split_scripts,
-    what_it_can_show,
 )
 from dia_demo.services.plan_run import PlanEnded, PlanProgress
 from dia_demo.services.settings import Settings
@@ -64,13 +65,18 @@ def register(commands) -> None:
         metavar="FILE",
         help="what both say; lines of --- stand between several; may be given again",
     )
-    parser.add_argument("--pairs", type=int, metavar="N", help=f"seeds x scripts, {PAIRS} if left")
+    parser.add_argument(
+        "--pairs", type=int, metavar="N", help=f"seeds x scripts, at least {PAIRS} if left"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="the first pair's; random if left")
-    parser.add_argument("--abx", action="store_true", help="can it be heard at all?")
+    parser.add_argument("--abx", action="store_true", help="can the two be told apart?")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="its folder; alone: go on")
     parser.add_argument("--zip", type=Path, metavar="FILE", help="also as a zip, for the page")
     parser.add_argument("--rebuild", type=Path, metavar="PLAN", help="a plan.json to make again")
     parser.add_argument("--score", type=Path, metavar="DIR", help="print a result (a zip does too)")
+    parser.add_argument(
+        "--reveal", action="store_true", help="with --score: end the test, then print its result"
+    )
     parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
     add_runtime(parser)
     add_voice(parser)
@@ -81,6 +87,8 @@ def _compare(options: argparse.Namespace) -> int:
         if options.output is not None or any(getattr(options, letter) for letter in _LETTERS):
             raise InputError("--score DIR stands alone: it reads a comparison that is there.")
         return _score(options)
+    if options.reveal:
+        raise InputError("--reveal ends the test in a folder: give it beside --score DIR.")
     if options.zip is not None and not options.zip.absolute().parent.is_dir():
         raise InputError(f"The folder {options.zip.absolute().parent} does not exist: make it.")
     if options.output is None:
@@ -129,7 +137,8 @@ def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> Plan:
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)
     settings = [_setting(words, runtime) for words in given]
-    pairs = PAIRS if options.pairs is None else options.pairs
+    least = len(scripts) * math.ceil(PAIRS / len(scripts))
+    pairs = least if options.pairs is None else options.pairs
     if pairs < 1 or pairs % len(scripts):
         raise InputError(
             f"--pairs must be a multiple of the number of scripts, {len(scripts)}, not {pairs}: "
@@ -168,10 +177,11 @@ def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
 
 def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namespace) -> int:
     plan = comparison.plan
-    per_two = len(plan.scripts) * len(plan.seeds)
     show, cancel, ended = Status(), threading.Event(), None
     if not options.json:
-        print(what_it_can_show(plan.kind, per_two))
+        print(what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)))
+    if warning := abx_warning(plan.kind, plan.settings):
+        print(f"warning: {warning}", file=sys.stderr)
     with stop_on_interrupt(cancel):
         for event in comparison.run(synthesis, cancel):
             if isinstance(event, PlanEnded):
@@ -223,7 +233,8 @@ def _facts(comparison: Comparison, folder: Path, ended: PlanEnded) -> dict:
         "audio_seconds": ended.audio_seconds,
         "wall_seconds": wall,
         "realtime_factor": ended.audio_seconds / wall if wall else None,
-        "can_show": what_it_can_show(plan.kind, len(plan.scripts) * len(plan.seeds)),
+        "can_show": what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)),
+        "warning": abx_warning(plan.kind, plan.settings),
     }
 
 
@@ -231,19 +242,31 @@ def _score(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.score
         if folder.is_file():
+            if options.reveal:
+                raise InputError(
+                    f"{folder} is a zip, in which a test cannot be ended: give the folder it was "
+                    "made from, or open it on the page."
+                )
             folder = Path(scratch) / "zip"
             import_zip(options.score, folder)
         comparison = Comparison.open(folder)
+    if options.reveal:
+        comparison.reveal()
     result = comparison.tally()
     if options.json:
         differing = {"differences": differences(comparison.plan.settings)}
         print(json.dumps(asdict(result) | differing))
     else:
-        print("\n".join(_told(comparison, result)))
+        print("\n".join(_open_lines(result) if result.open else _lines(comparison, result)))
     return 0
 
 
-def _told(comparison: Comparison, result: Tally) -> list[str]:
+def _open_lines(result: Tally) -> list[str]:
+    how = "The result is shown when every pair is judged; --reveal ends the test now."
+    return [result.sentence, *result.notes, how]
+
+
+def _lines(comparison: Comparison, result: Tally) -> list[str]:
     lines = [result.sentence, f"{result.voted} of {result.pairs} pairs judged."]
     for name, values in differences(comparison.plan.settings).items():
         sides = (f"{side} {value}" for side, value in zip(NAMES, values, strict=False))
@@ -252,10 +275,8 @@ def _told(comparison: Comparison, result: Tally) -> list[str]:
     for count in [*counts, *result.by_pair, *result.by_script, *result.by_seed]:
         low, high = count.interval
         rate = "" if count.rate is None else f", {count.rate:.0%} ({low:.0%} to {high:.0%})"
-        lines.append(
-            f"{count.label}: {count.first} to {count.second}, {count.ties} ties{rate}, "
-            f"p = {count.p:.3f}"
-        )
+        p = "" if count.p is None else f", p = {count.p:.3f}"
+        lines.append(f"{count.label}: {count.first} to {count.second}, {count.ties} ties{rate}{p}")
     lines += [
         f"{one.setting}: strength {one.strength:+.2f} ({one.low:+.2f} to {one.high:+.2f})"
         for one in result.ranking

@@ -41,26 +41,24 @@ def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
     Where a clip would still exceed full scale between its samples, all come down together. Raises
     RunError where a wave is too short (under 0.4 s) or too quiet to have a loudness.
     """
-    longest = max(len(wave) for wave in waves)
-    # Silence lies below the measure's gate: it hides the lengths and leaves the loudness alone.
-    padded = [np.pad(wave, (0, longest - len(wave))).astype(np.float32) for wave in waves]
-    for wave in waves:
-        _loudness_or_error(wave, sample_rate)
-    gains = _gains([_loudness_or_error(wave, sample_rate) for wave in padded])
+    gains = _gains([_loudness_or_error(wave, sample_rate) for wave in waves])
     peaks = [
         true_peak(wave, sample_rate) * 10 ** (gain / 20)
-        for wave, gain in zip(padded, gains, strict=True)
+        for wave, gain in zip(waves, gains, strict=True)
     ]
     over = 20 * np.log10(max(1.0, *peaks))
     gains = [gain - over for gain in gains]
-    clips = [_turned_down(wave, gain) for wave, gain in zip(padded, gains, strict=True)]
+    clips = [_turned_down(wave, gain) for wave, gain in zip(waves, gains, strict=True)]
     found = [_loudness_or_error(clip / 32767, sample_rate) for clip in clips]
     if max(found) - min(found) > TOLERANCE_LU:
         raise RunError(
             f"The clips could not be brought to one loudness ({max(found) - min(found):.2f} LU "
             "apart): one of them is close to silence."
         )
-    return Matched(tuple(clips), tuple(float(gain) for gain in gains))
+    # Last: silence behind a clip hides its length, but would change its measured loudness.
+    longest = max(len(clip) for clip in clips)
+    padded = tuple(np.pad(clip, (0, longest - len(clip))) for clip in clips)
+    return Matched(padded, tuple(float(gain) for gain in gains))
 
 
 def _gains(loudness: list[float]) -> list[float]:

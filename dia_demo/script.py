@@ -1,7 +1,8 @@
 """A script as the model meets it: turns, bytes, and an estimate of its seconds.
 
 A script is what a person writes: words, [S1] and [S2] before each turn, sounds such as (laughs).
-It reaches the model byte for byte. What is worth knowing about one is in `dia_demo.text`.
+Dia reads it byte for byte; what the embedded voice reads is in `dia_demo.normaliser`. What is worth
+knowing about one is in `dia_demo.text`.
 """
 
 from __future__ import annotations

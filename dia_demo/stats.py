@@ -5,7 +5,9 @@ Numbers in, numbers out; what a person is told about them is in `dia_demo.servic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -48,6 +50,7 @@ def binomial_at_least(k: int, n: int, p: float = 0.5) -> float:
     return float(min(1.0, _pmf(n, p)[k:].sum()))
 
 
+@lru_cache(maxsize=4096)
 def clopper_pearson(k: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """The exact (conservative) interval of a rate seen k times in n; (0, 1) where n is 0."""
     _check_counts(k, n)
@@ -69,6 +72,7 @@ def _solve(rising, target: float) -> float:
     return (low + high) / 2
 
 
+@lru_cache(maxsize=1024)
 def fewest_significant(n: int, level: float = SIGNIFICANT) -> int | None:
     """The fewest of n votes for one side whose two-sided p is below `level`; None: none is."""
     majority = range(n // 2 + 1, n + 1)
@@ -80,26 +84,60 @@ def fewest_above_chance(n: int, level: float = SIGNIFICANT) -> int | None:
     return next((k for k in range(n + 1) if binomial_at_least(k, n) < level), None)
 
 
-def power(n: int, rate: float, level: float = SIGNIFICANT) -> float:
-    """How often n votes come out significant where one side is truly preferred at `rate`."""
-    needed = fewest_significant(n, level)
-    if needed is None:
-        return 0.0
-    return binomial_at_least(needed, n, rate) + binomial_at_least(needed, n, 1 - rate)
+def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
+    """How many differences are positive, how many negative, and the exact two-sided p-value.
+
+    Zeros count for neither. Each difference must be independent of the others: the votes on one
+    script are not, so they enter as a single difference.
+    """
+    positive = sum(difference > 0 for difference in differences)
+    negative = sum(difference < 0 for difference in differences)
+    return positive, negative, binomial_two_sided(positive, positive + negative)
+
+
+def power(scripts: int, seeds: int, rate: float, level: float = SIGNIFICANT) -> float:
+    """How often a sign test over scripts, each judged by the majority of its seeds, comes out
+    significant where one side truly wins each vote at `rate`."""
+    won = binomial_at_least(seeds // 2 + 1, seeds, rate)
+    lost = binomial_at_least(seeds // 2 + 1, seeds, 1 - rate)
+    decided = _pmf(scripts, min(1.0, won + lost))
+    found = 0.0
+    for count, chance in enumerate(decided):
+        needed = fewest_significant(count, level)
+        if needed is not None:
+            share = won / (won + lost)
+            at_either_end = binomial_at_least(needed, count, share) + binomial_at_least(
+                needed, count, 1 - share
+            )
+            found += chance * at_either_end
+    return float(found)
 
 
 @dataclass(frozen=True)
 class BradleyTerry:
-    """Log-strengths [K] with mean 0, their standard errors and 95% intervals [K, 2].
+    """Log-strengths [K] with mean 0, their covariance [K, K], standard errors and 95% intervals
+    [K, 2].
 
     softened: some setting won or lost everything, so no finite estimate exists, and half a vote
     was added to each side of every pair that was compared.
     """
 
     strengths: np.ndarray
+    covariance: np.ndarray
     errors: np.ndarray
     intervals: np.ndarray
     softened: bool
+
+    def differ(self, first: int, second: int) -> bool:
+        """Whether the 95% interval of the difference of two strengths excludes zero.
+
+        Two strengths are correlated, so their own intervals may overlap and the difference still
+        be clear.
+        """
+        contrast = np.zeros(len(self.strengths))
+        contrast[first], contrast[second] = 1.0, -1.0
+        error = np.sqrt(contrast @ self.covariance @ contrast)
+        return bool(abs(contrast @ self.strengths) > _NORMAL_975 * error)
 
 
 def bradley_terry(wins: np.ndarray) -> BradleyTerry:
@@ -124,10 +162,11 @@ def bradley_terry(wins: np.ndarray) -> BradleyTerry:
             break
     strengths -= strengths.mean()
     _, information = _derivatives(wins, strengths)
-    errors = np.sqrt(np.diag(np.linalg.pinv(information, hermitian=True)))
+    covariance = np.linalg.pinv(information, hermitian=True)
+    errors = np.sqrt(np.diag(covariance))
     reach = _NORMAL_975 * errors
     intervals = np.stack([strengths - reach, strengths + reach], axis=1)
-    return BradleyTerry(strengths, errors, intervals, softened)
+    return BradleyTerry(strengths, covariance, errors, intervals, softened)
 
 
 def _derivatives(wins: np.ndarray, strengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,8 @@
 """Checks on a script: findings in plain words, each with a one-click repair where one is safe.
 
-Checks advise only: the script reaches the model byte for byte, and a repair happens when a person
-asks for it. How a script becomes turns and bytes is in `dia_demo.script`, passed on from here.
+Checks advise only: a repair happens when a person asks for it, and without one the script reaches
+Dia byte for byte. How a script becomes turns and bytes is in `dia_demo.script`, passed on from
+here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from dia_demo.normaliser import plain_characters
 from dia_demo.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
 from dia_demo.script import (
     MAX_SCRIPT_CHARACTERS,
@@ -74,13 +76,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class ScriptReport:
-    """What a script holds. num_bytes counts what the model reads, transcript included."""
+    """What a script holds. num_bytes counts what the model reads, transcript included.
+
+    read_as: the script as the model reads it, where it was normalised and that changed it.
+    """
 
     turns: tuple[Turn, ...]
     num_speakers: int
     num_bytes: int
     expected_seconds: float
     findings: tuple[Finding, ...]
+    read_as: str | None = None
 
 
 def check_script(
@@ -181,6 +187,12 @@ def _check_characters(draft: _Draft) -> Iterator[_Remark]:
         message = "The script holds characters that are not text (NUL or half of a pair)."
         line, repair = line_at(script, bad.start()), partial(UNREADABLE.sub, "", script)
         yield _Remark("unreadable", "error", message, line, repair, "Remove them")
+    if plain_characters(script) != script:
+        message = (
+            "Typographic quotes, dashes, dots or spaces may be read wrongly: plain ones are safer."
+        )
+        label, repair = "Use plain quotes and dashes", partial(plain_characters, script)
+        yield _Remark("typographic", "tip", message, _first_change(script), repair, label)
     if emoji := _EMOJI.search(script):
         message = "Emoji are not spoken and may come out as noise."
         line, repair = line_at(script, emoji.start()), partial(_EMOJI.sub, "", script)
@@ -189,10 +201,16 @@ def _check_characters(draft: _Draft) -> Iterator[_Remark]:
         message = "Dia speaks English only: other alphabets come out as noise."
         first = next(index for index, char in enumerate(script) if char in foreign)
         yield _Remark("not_english", "warning", message, line_at(script, first))
-    plain = _NEAR_TAG.sub(lambda match: " " * len(match[0]), script)
-    if digit := re.search(r"\d", plain):
+    untagged = _NEAR_TAG.sub(lambda match: " " * len(match[0]), script)
+    if digit := re.search(r"\d", untagged):
         message = "Numbers are read best when written as words (“twenty” rather than “20”)."
         yield _Remark("digits", "tip", message, line_at(script, digit.start()))
+
+
+def _first_change(script: str) -> int:
+    """The line of the first character that is not plain."""
+    lines = script.split("\n")
+    return next((n for n, line in enumerate(lines, 1) if plain_characters(line) != line), 1)
 
 
 def _check_bytes(draft: _Draft) -> Iterator[_Remark]:

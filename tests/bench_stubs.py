@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dia_demo.services.bench import hardware
+from dia_demo.services.bench.child import Step
 from dia_demo.services.bench.plan import Plan
 
 TINY = Plan(random="tiny", precisions=("float32",), steps=4, text_bytes=9, threads=1)
@@ -12,6 +13,7 @@ HARDWARE = {
     "serial_proxy": hardware.serial_proxy(50.0, samples=2),
 }
 CODEC = {"realtime_whole": 4.0, "realtime_streamed": 3.8, "precision": "float32", "form": "plain"}
+CODEC |= {"realtime_float32": None}
 RAW = {
     "precision": "float32",
     "rows": 2,
@@ -30,11 +32,15 @@ RAW = {
 
 
 def fake_child(**answers):
-    """Children that answer at once: by kind a result, or an error to raise."""
+    """Children that answer at once: by kind a result, or an error to raise, or some figures and
+    then an error."""
 
     def start(job, cancel):
-        yield "working", 0.5
+        yield Step("working", 0.5)
         answer = answers[job["kind"]]
+        if isinstance(answer, list):  # Figures before the error.
+            yield Step("working", 0.6, answer[0])
+            answer = answer[1]
         if isinstance(answer, Exception):
             raise answer
         return answer | {k: job[k] for k in ("precision", "rows") if k in job}

@@ -7,6 +7,10 @@ import os
 import shutil
 from dataclasses import replace
 
+# First of all: DIA_CPU takes effect when the package is imported, before torch is.
+import dia_demo  # noqa: F401
+
+# isort: split
 import browser
 import pytest
 import torch

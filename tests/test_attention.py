@@ -7,6 +7,8 @@ import torch
 
 from dia_demo.model import linear
 
+pytestmark = pytest.mark.processor
+
 SHAPES = [
     (4, 128, 300),
     (1, 128, 91),

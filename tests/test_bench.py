@@ -10,10 +10,13 @@ from bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
 from dia_demo import machine
 from dia_demo.errors import InputError, RunError
+from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import bench, child
 from dia_demo.services.bench.child import Stopped, run_child
 from dia_demo.services.bench.plan import MEASURED, Plan
 from dia_demo.services.bench.report import Report
+
+pytestmark = pytest.mark.processor
 
 
 def drain(generator) -> tuple[list, Report]:
@@ -76,12 +79,31 @@ def test_a_part_that_fails_leaves_the_others():
     assert run["error"] == str(gone) and run["rows"] == 1 and run["ms_per_step"] is None
 
 
+def test_a_part_that_fails_keeps_the_figures_it_had():
+    gone = RunError("it said nothing for 300 s and was ended")
+    partial = {"read_gb_s": 50.0, "read_by": "numba", "gflops": {"float32": 100.0}}
+    answers = fake_child(hardware=[partial, gone], codec=CODEC, run=[{"load_seconds": 4.0}, gone])
+    events, report = drain(bench.measure(TINY, threading.Event(), answers))
+    found = report.to_dict()
+    assert (found["read_gb_s"], found["gflops"]) == (50.0, {"float32": 100.0})
+    assert report.failures == {"The machine": str(gone)}
+    (run,) = found["runs"]
+    assert (run["load_seconds"], run["error"]) == (4.0, str(gone))
+    assert any(e.report.hardware == partial and not e.report.failures for e in events)
+
+
 def test_a_child_measures_in_a_process_of_its_own():
     job = {"kind": "hardware", "threads": 1, "available": 2**28}
     told, found = drain(run_child(job, threading.Event()))
-    assert [fraction for _, fraction in told] == sorted(fraction for _, fraction in told)
-    assert told and 0 < found["read_gb_s"] < 10_000
-    assert found["gflops"].keys() == {"float32", "bfloat16", "float32_one_core"}
+    fractions = [step.fraction for step in told]
+    assert told and fractions == sorted(fractions)
+    assert 0 < found["read_gb_s"] < 10_000
+    gflops = found["gflops"]
+    assert gflops.keys() == {"float32", "bfloat16", "float32_one_core"} and gflops["float32"] > 0
+    assert (gflops["bfloat16"] is not None) == multiplies_bfloat16()
+    # Each figure is reported as soon as it is known.
+    known = [set().union(*(step.figures for step in told[: n + 1])) for n in range(len(told))]
+    assert known[0] == set() and {"read_gb_s", "gflops"} <= known[-1]
     with pytest.raises(RunError, match="KeyError"):
         drain(run_child({"kind": "nonsense"}, threading.Event()))
 

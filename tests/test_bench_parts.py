@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from dia_demo.engine.memory import decoder_weights
 from dia_demo.services.bench import codec, hardware, quality, steps, words
 from dia_demo.services.bench.report import RUN_KEYS, finish_run
 from dia_demo.services.bench.subject import make_rows, step_bytes
+
+pytestmark = pytest.mark.processor
 
 
 def test_the_serial_products_are_the_same_by_both_routes():
@@ -65,7 +68,7 @@ def test_a_run_measures_a_whole_take(folder, random):
     job = {"model": str(folder), "random": random, "threads": 1, "precision": "float32"}
     job |= {"rows": 2, "steps": 5, "text_bytes": 12, "codec_seconds": 0.5}
     fractions = []
-    raw = steps.job(job, lambda what, fraction: fractions.append(fraction))
+    raw = steps.job(job, lambda what, fraction, **figures: fractions.append(fraction))
     torch.set_num_threads(1)
     run = finish_run(raw, 40.0)
     assert all(run[key] is not None for key in RUN_KEYS)
@@ -75,14 +78,16 @@ def test_a_run_measures_a_whole_take(folder, random):
 
 
 def test_the_codec_is_measured_whole_and_streamed(folder):
-    found = codec.job({"folder": str(folder), "threads": 1, "seconds": 0.5}, lambda *_: None)
+    found = codec.job(
+        {"folder": str(folder), "threads": 1, "seconds": 0.5}, lambda *_, **figures: None
+    )
     assert found["realtime_whole"] > 0 and found["realtime_streamed"] > 0
     assert "small" in found["source"]
 
 
 def test_the_same_precision_differs_by_nothing_and_a_changed_one_by_something(folder):
     job = {"model": str(folder), "threads": 1, "precisions": ["float32", "bfloat16"]}
-    found = quality.job(job, lambda *_: None)
+    found = quality.job(job, lambda *_, **figures: None)
     torch.set_num_threads(1)
     same, fewer = found["precisions"]["float32"], found["precisions"]["bfloat16"]
     assert same["kl"] == [0.0] * 3 and same["top1"] == [1.0] * 3
@@ -109,3 +114,29 @@ def test_without_the_recogniser_the_report_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(words, "Recogniser", missing)
     error, note = quality.heard_error(None, 1)
     assert error is None and "pip install -r requirements-dev.txt" in note
+
+
+@pytest.mark.parametrize(("seconds", "size"), [(10.0, 128), (0.05, 256), (1e-6, 2048)])
+def test_a_slow_matrix_product_is_made_smaller(monkeypatch, seconds, size):
+    """The clock says how long a product of 128 takes; larger ones take eight times as long."""
+    sizes = []
+
+    def clock(run):
+        sizes.append(len(run.__closure__[0].cell_contents))
+        return seconds * (sizes[-1] / 128) ** 3
+
+    monkeypatch.setattr(hardware, "_seconds", clock)
+    rate = hardware.matrix_rate(torch.float32, 1)
+    assert max(sizes) == sizes[-1] == size
+    assert rate == pytest.approx(2 * 128**3 / seconds / 1e9)
+
+
+def test_a_slow_codec_decodes_less(monkeypatch):
+    """A tenth of a second a frame: so many frames as four seconds allow, but never only a few."""
+    monkeypatch.setattr(codec, "timed", lambda run: run() or 0.1 * decoded.pop())
+    decoded = []
+    slow = SimpleNamespace(decode=lambda codes: decoded.append(len(codes)))
+    codes = np.zeros((800, 9))
+    assert codec.affordable_frames(slow, codes, 20.0) == 200
+    assert codec.affordable_frames(slow, codes, 1.0) == 100
+    assert codec.affordable_frames(slow, codes, 1e6) == 800

@@ -85,6 +85,7 @@ def test_page_fits_and_explains_itself(visit, size):
 
 
 @BOTH
+@pytest.mark.processor
 def test_generate_gives_a_take_one_can_play_and_keep(visit, size, tmp_path):
     page = visit(size).open()
     write_script(page, SHORT, max_tokens=200)

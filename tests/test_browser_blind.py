@@ -194,7 +194,7 @@ def test_a_curious_person_gets_no_further_by_asking(visit, made, tmp_path):
         assert list(ask_server(page, own | question)) == ["error"], question
     answer = ask_server(page, own | {"do": "look"})
     assert answer["result"] == "" and set(answer["trial"]) == {
-        "id", "number", "script", "letters", "needed", "aligned",
+        "id", "number", "script", "letters", "needed",
     }  # fmt: skip
 
 

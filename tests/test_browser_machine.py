@@ -60,6 +60,7 @@ def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(visit):
     wait_state(second, "done", "cut")
 
 
+@pytest.mark.processor
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_measured_machine_is_a_picture_with_a_meaning(visit, scheme):
     """One whole measurement of the embedded voice; in the other scheme the picture is empty."""

@@ -8,6 +8,7 @@ import pytest
 from checkpoints import write_small
 
 from dia_demo.cli import main
+from dia_demo.errors import InputError
 from dia_demo.services.archive import import_zip
 from dia_demo.services.compare import Comparison
 
@@ -73,9 +74,50 @@ def test_goes_on_where_it_was_and_makes_again(compare, script, tmp_path):
     assert f"DIA_COMPARE={folder} python app.py" in out
     code, scored, _ = compare("--score", tmp_path / "out.zip")
     assert code == 0 and "0 of 1 pairs judged" in scored
+    refused, _, err = compare("--score", tmp_path / "out.zip", "--reveal")
+    assert refused == 2 and "is a zip" in err
     assert code == 0 and "1 of 1 pairs" in out and clip.read_bytes() == before
     assert compare("--rebuild", folder, "-o", again)[0] == 0
     assert (again / "clips" / trial.clips[0]).read_bytes() == before
+
+
+def test_an_open_test_tells_counts_until_it_is_ended(compare, script, tmp_path):
+    folder = tmp_path / "out"
+    assert compare(*SIDES, "--script", script, "--pairs", 3, "-o", folder)[0] == 0
+    comparison = Comparison.open(folder)
+    for trial in comparison.plan.trials[:2]:
+        comparison.vote(trial.id, "A", {"A": 9, "B": 9})
+    code, out, _ = compare("--score", folder)
+    assert code == 0 and "The test is open: 2 of 3 pairs judged" in out and "--reveal" in out
+    for telling in ("won", "p =", "%", "0.7", "script 1"):
+        assert telling not in out, out
+    scored = json.loads(compare("--score", folder, "--json")[1])
+    assert scored["open"] and scored["voted"] == 2 and scored["overall"] is None
+    assert not (scored["by_script"] or scored["by_seed"] or scored["notes"])
+
+    code, out, _ = compare("--score", folder, "--reveal")
+    assert code == 0 and "of 2 decided pairs" in out and "temperature: A 0.7, B 1.9" in out
+    ended = Comparison.open(folder)
+    with pytest.raises(InputError, match="no vote counts any more"):
+        ended.vote(ended.plan.trials[2].id, "A", {"A": 9, "B": 9})
+    assert json.loads(compare("--score", folder, "--json")[1])["overall"]["first"] in (0, 1, 2)
+
+
+def test_without_a_number_of_pairs_every_script_is_heard(compare, tmp_path):
+    four = tmp_path / "four.txt"
+    four.write_text("\n---\n".join(f"[S1] This is number {n}." for n in range(4)))
+    code, out, _ = compare(*SIDES, "--script", four, "-o", tmp_path / "out", "--json")
+    assert code == 0 and json.loads(out)["pairs"] == 8, "a multiple of four, and six at least"
+
+
+def test_abx_of_takes_that_differ_by_chance_is_warned_of(compare, script, tmp_path):
+    words = ["--abx", "--script", script, "--pairs", 1, "--json"]
+    code, out, err = compare(*SIDES, *words, "-o", tmp_path / "sampled")
+    assert code == 0 and "differ by chance" in json.loads(out)["warning"]
+    assert err.startswith("warning: ") and "differ by chance" in err
+    sides = ["--a", "max_tokens=60", "--b", "max_tokens=60", "speed=1.2"]
+    code, out, err = compare(*sides, *words, "-o", tmp_path / "speed")
+    assert code == 0 and json.loads(out)["warning"] is None and err == ""
 
 
 def test_abx_and_rounds(compare, script, tmp_path):
@@ -106,6 +148,7 @@ def test_abx_and_rounds(compare, script, tmp_path):
         ([*SIDES, "--d", "top_k=3", "--script", "SCRIPT", "-o", "OUT"], "gap"),
         (["--score", "OUT"], "plan.json"),
         (["--score", "OUT", *SIDES], "stands alone"),
+        ([*SIDES, "--script", "SCRIPT", "-o", "OUT", "--reveal"], "beside --score"),
         (["--rebuild", "OUT", "-o", "OUT"], "is missing"),
         (["--pairs", "many"], "invalid int"),
         ([*SIDES, "--script", "SCRIPT", "-o", "OUT", "--zip", "OUT/no/x.zip"], "does not exist"),

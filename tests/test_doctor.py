@@ -17,6 +17,8 @@ from dia_demo.services import machine as machine_service
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
 
+pytestmark = pytest.mark.processor
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

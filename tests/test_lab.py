@@ -9,15 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
+import numpy as np
 import pytest
 
-from dia_demo.errors import InputError
+from dia_demo.errors import InputError, RunError
 from dia_demo.services import history
 from dia_demo.services.history import History, MadeTakes
 from dia_demo.services.people import Comparisons, new_key
 from dia_demo.services.plan import make_plan
 from dia_demo.services.plan_run import PlanEnded, PlanProgress
-from dia_demo.services.synthesis import Request
+from dia_demo.services.synthesis import Request, VoicePrompt
 from dia_demo.ui import compare_form, compare_markup, history_panel
 from dia_demo.ui.compare_form import FIELDS, HEAD, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare_handlers import CompareHandlers, status_of
@@ -109,7 +110,13 @@ def test_the_note_names_what_differs_costs_and_shows(synthesis, base):
     handlers = CompareHandlers(synthesis, None, None)
     note = handlers.describe(*asked(base, seeds=6))
     assert "Temperature" in note and "against 1.9" in note and ".field-temperature" in note
-    assert "6 pairs to hear, 12 takes to make" in note and "clean sweep" in note
+    assert "6 pairs to hear, 12 takes to make" in note
+    assert "6 pairs of 1 script can show nothing" in note and "differ by chance" not in note
+    abx = handlers.describe(*asked(base, kind="abx"))
+    assert "takes that differ by chance" in abx
+    assert "differ by chance" not in handlers.describe(
+        *asked(base, kind="abx", second={"speed": 1.5})
+    )
     two = handlers.describe(*asked(base, second={"temperature": 1.9, "top_k": 3}))
     assert "More than one thing differs" in two
     assert "problem" in handlers.describe(*asked(base, second={"top_k": None}))
@@ -279,8 +286,10 @@ def kept(synthesis, base, tmp_path):
 
 
 def handlers_of(kept, synthesis, cache):
-    page = SimpleNamespace(parts=SimpleNamespace(take=SimpleNamespace(GRADIO_CACHE=str(cache))))
-    page.restore = lambda values: values
+    fields = {"temperature": SimpleNamespace(label="Temperature")}
+    take = SimpleNamespace(GRADIO_CACHE=str(cache))
+    page = SimpleNamespace(parts=SimpleNamespace(take=take, fields=fields), synthesis=synthesis)
+    page.restore = lambda values: [values]
     page.made = MadeTakes()
     compare = CompareHandlers(synthesis, None, None)
     names = [synthesis.settings.runtime.model]
@@ -297,9 +306,10 @@ def test_a_take_on_the_page_is_kept_and_listed(kept, synthesis):
     asked_for = {"key": kept.key, "id": row["id"]}
     heard = Path(answer(kept.history, kept.served, {"do": "hear"} | asked_for)["file"])
     assert heard.is_relative_to(kept.served) and heard.read_bytes() == kept.wav.read_bytes()
-    values = handlers.use(kept.key, SimpleNamespace(id=row["id"]))
-    assert values["seed"] == 5 and values["script"] == SCRIPT
-    script, *sides, tabs = handlers.compare_with(kept.key, SimpleNamespace(id=row["id"]))
+    values, status = handlers.use(kept.key, SimpleNamespace(id=row["id"]))
+    assert values["seed"] == 5 and values["script"] == SCRIPT and "<li>" not in status
+    compared = handlers.compare_with(kept.key, SimpleNamespace(id=row["id"]))
+    script, *sides, tabs, _ = compared
     assert script == SCRIPT and isinstance(tabs, gr.Tabs) and len(sides) == 2 * len(SIDE_FIELDS)
     stranger = {"do": "hear", "key": new_key(), "id": row["id"]}
     assert "error" in answer(kept.history, kept.served, stranger)
@@ -343,7 +353,53 @@ def test_only_files_of_gradios_cache_are_kept(kept, synthesis, tmp_path):
 
 def test_a_dropped_file_brings_its_settings_back(kept, synthesis, tmp_path):
     handlers = handlers_of(kept, synthesis, tmp_path)
-    assert handlers.drop(str(kept.wav))["seed"] == 5
+    values, status = handlers.drop(str(kept.wav))
+    assert values["seed"] == 5 and "The take&#x27;s settings are in the form" in status
     (tmp_path / "other.wav").write_bytes(b"RIFF")
-    with pytest.raises(gr.Error, match="no settings"):
+    with pytest.raises(InputError, match="no settings"):
         handlers.drop(str(tmp_path / "other.wav"))
+
+
+def test_a_take_that_cannot_be_kept_is_told(kept, synthesis, monkeypatch):
+    """A warning would not do: gradio shows those of its queue alone."""
+    handlers = handlers_of(kept, synthesis, kept.wav.parent)
+    handlers.page.made.add(kept.wav)
+
+    def full(*_):
+        raise RunError("The disk is full.")
+
+    monkeypatch.setattr(kept.history, "copy", full)
+    with pytest.raises(RunError, match="not kept among the earlier ones: The disk is full"):
+        handlers.keep(kept.key, {"path": str(kept.wav)})
+
+
+@pytest.mark.parametrize("precision", ["int8", "int3", None])
+def test_a_file_brings_the_precision_it_was_made_in(kept, synthesis, tmp_path, precision):
+    """The take was asked for in "auto", which may be another precision elsewhere."""
+    figures = replace(kept.take.figures, precision=precision)
+    wav = replace(kept.take, figures=figures).save(tmp_path / "made.wav")
+    values, _ = handlers_of(kept, synthesis, tmp_path).drop(str(wav))
+    assert values.get("precision") == (precision if precision == "int8" else None)
+    identity = kept.history.copy(kept.key, wav)
+    assert kept.history.get(kept.key, identity).values() == values
+    *sides, _, _ = handlers_of(kept, synthesis, tmp_path).compare_with(
+        kept.key, SimpleNamespace(id=identity)
+    )
+    at = 1 + list(SIDE_FIELDS).index("precision")
+    assert sides[at] == (precision if precision == "int8" else "auto")
+
+
+def test_what_a_file_cannot_bring_back_is_told(kept, synthesis, tmp_path):
+    voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s\n<b>me</b>.")
+    params = replace(kept.take.request.params, temperature=7.5)
+    request = replace(kept.take.request, params=params, voice=voice)
+    wav = replace(kept.take, request=request).save(tmp_path / "voice.wav")
+    handlers = handlers_of(kept, synthesis, tmp_path)
+    _, status = handlers.drop(str(wav))
+    assert "Note: Temperature was 7.5; its slider ends at 2.5." in status
+    assert (
+        "voice prompt, which says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
+    )
+    identity = kept.history.copy(kept.key, wav)
+    (*_, compared) = handlers.compare_with(kept.key, SimpleNamespace(id=identity))
+    assert "voice prompt" in compared

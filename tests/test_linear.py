@@ -15,8 +15,10 @@ from torch import nn
 
 from dia_demo.errors import InputError
 from dia_demo.model import linear
-from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
+from dia_demo.model.packed_linear import PackedLinear
+
+pytestmark = pytest.mark.processor
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = [(kernel, precision) for kernel in KERNELS for precision in kernel.precisions]
@@ -30,7 +32,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def as_kept(weight, precision):
     """float64 weights as a precision keeps them."""
-    blocks = BlockLinear.of(weight, precision)
+    blocks = PackedLinear.of(weight, precision)
     joined = blocks.weights(torch.float32).transpose(1, 2).flatten(0, 1)
     return joined[: len(weight)].double()
 
@@ -64,7 +66,7 @@ def test_every_block_is_done_once_whoever_comes_for_it(precision, threads):
     if not linear.can_compile():
         pytest.skip("needs numba")
     torch.manual_seed(0)
-    made, x = BlockLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
+    made, x = PackedLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
     compiled = next(kernel for kernel in KERNELS if kernel.name == "compiled")
     alone = compiled.run(made, x, threads=1)
     for _ in range(20):
@@ -158,6 +160,22 @@ def test_the_kernel_chosen_serves_one_utterance_and_eight(took, chosen):
     assert linear._serves_all(took) == chosen
 
 
+def test_one_stalled_call_decides_no_trial(monkeypatch):
+    """Another program may hold up any one call: the first took 74 ms where the kernel takes 3."""
+    clock = iter([0.0, 0.074, 0.08, 0.104, 0.11, 0.134, 0.2])
+    monkeypatch.setattr(linear, "perf_counter", lambda: next(clock))
+    calls = []
+    assert linear._fastest(calls.append) == pytest.approx(24.0)
+    assert calls == [1, 1, 1]
+
+
+def test_a_kernel_of_seconds_is_called_once(monkeypatch):
+    clock = iter([0.0, 2.0, 2.1])
+    monkeypatch.setattr(linear, "perf_counter", lambda: next(clock))
+    calls = []
+    assert linear._fastest(calls.append) == pytest.approx(2000.0) and calls == [1]
+
+
 def test_a_trial_is_remembered_for_its_precision_and_threads(monkeypatch):
     first = linear.choose(SMALL, "float32", threads=1)
     monkeypatch.setattr(linear, "_try_all", lambda *_: pytest.fail("it was tried again"))
@@ -182,42 +200,55 @@ def test_without_numba_torchs_kernels_serve(monkeypatch):
 
 
 OTHER_PROCESSOR = """
-import torch
-from dia_demo.kernels.emit import dot_lanes
+from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.model.linear import KERNELS
+import torch
 
-assert not any(dot_lanes(kind) for kind in range(4))
+assert [dot_lanes(format) for format in range(4)] == [0, 0, 8, 8]
 by_dot, compiled = KERNELS[:2]
 torch.manual_seed(0)
 weight, x = torch.randn(70, 200), torch.randn(3, 200)
-for precision in ("bfloat16", "int4"):  # Of one and of the other kind of blocks.
+for precision in ("bfloat16", "int4"):  # One of each kind of block.
     linear = compiled.build(weight, precision)
     kept = linear.weights(torch.float32).transpose(1, 2).flatten(0, 1)[:70].double()
     expected = x.double() @ kept.t()
     assert (compiled.run(linear, x, threads=1) - expected).norm() < 1e-5 * expected.norm()
     try:
-        by_dot.run(linear, x, threads=1)
+        found = by_dot.run(linear, x, threads=1)
+        print(float((found - expected).norm() / expected.norm()) < 2e-2)
     except NotImplementedError:
         print("refused")
 """
 
 
 def test_a_processor_with_avx2_alone_is_served(tmp_path):
-    """Most people's: no AVX-512, no byte products. The code is made as for it, and runs here."""
+    """No AVX-512, no vpdpbusd: code compiled for such a processor, which runs here as well."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("needs a processor that runs AVX2 code")
-    told = {
-        "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": "+avx2,+fma",
-        "DIA_CACHE": str(tmp_path),
-    }
     done = subprocess.run(
         [sys.executable, "-c", OTHER_PROCESSOR],
-        env=os.environ | told,
+        env=os.environ | {"DIA_CPU": "avx2", "DIA_CACHE": str(tmp_path)},
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["refused"] * 2
+    assert done.stdout.split() == ["refused", "True"]
+
+
+@pytest.mark.parametrize("precision", INTEGERS)
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_the_largest_products_of_bytes_do_not_saturate(precision, rows):
+    """Every weight and activation at its extreme, of equal and of opposite signs: by AVX2 two of
+    these products are added in 16 bits."""
+    by_dot = KERNELS[0]
+    signs = torch.tensor([1.0, -1.0]).repeat(64)
+    weight = torch.stack([torch.ones(128), -torch.ones(128), signs, -signs]).repeat(20, 1)
+    x = torch.stack([torch.ones(128), -torch.ones(128), signs, -signs, signs])[:rows] * 3
+    try:
+        found = by_dot.run(by_dot.build(weight, precision), x, threads=1)
+    except NotImplementedError as reason:
+        pytest.skip(str(reason))
+    expected = x.double() @ as_kept(weight, precision).t()
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)

@@ -14,10 +14,11 @@ from torch.profiler import ProfilerActivity, profile
 from dia_demo.engine.loop import run, run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.errors import RunError
-from dia_demo.model import cache as cache_module
-from dia_demo.model import checkpoint
+from dia_demo.model import checkpoint, kv_cache
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
+
+pytestmark = pytest.mark.processor
 
 TEXT = b"\x01 Hello there.\n\x02 Hi."
 
@@ -44,7 +45,7 @@ def fast_model(request, tmp_path_factory):
     folder = write_small(tmp_path_factory.mktemp("small"))
     try:
         model = drain(checkpoint.load(folder, precision, kernel=kernel))
-        kernel.arm(model, threads_for(kernel))
+        kernel.install(model, threads_for(kernel))
     except (RuntimeError, NotImplementedError) as reason:
         pytest.skip(f"{kernel.name} does not run on this machine: {reason}")
     return model
@@ -205,7 +206,7 @@ def test_a_compiled_step_asks_for_no_memory(tmp_path):
         pytest.skip("needs numba")
     compiled = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
     model = drain(checkpoint.load(write_small(tmp_path), "float32", kernel=compiled))
-    compiled.arm(model, threads=2)
+    compiled.install(model, threads=2)
     rows = [make_row(seed=1), make_row(seed=2, cfg_scale=0.0, top_k=5)]
     steps = run(model, rows)
     for _ in range(2 * 3):
@@ -222,7 +223,7 @@ def test_a_compiled_step_asks_for_no_memory(tmp_path):
 
 def test_slots_not_written_are_nan_also_after_growth(model, monkeypatch):
     """Reading one must be loud: zeros would pass for keys."""
-    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 20)
+    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 20)
     cache = model.encode(TEXT, guidance=True, max_positions=100)
     codes = torch.zeros(2, 5, SMALL.decoder.num_channels, dtype=torch.long)
     model(codes, [cache])
@@ -237,23 +238,23 @@ def test_slots_not_written_are_nan_also_after_growth(model, monkeypatch):
 @pytest.mark.parametrize("first", [16, 100])
 def test_growing_the_cache_changes_nothing(model, monkeypatch, first):
     params = dict(temperature=1.0, max_tokens=300, seed=2)
-    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 1000)
+    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 1000)
     expected = say(model, TEXT, **params).codes()
-    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", first)
+    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", first)
     np.testing.assert_array_equal(say(model, TEXT, **params).codes(), expected)
 
 
 def test_a_row_longer_than_the_first_cache_runs_to_the_models_limit(model):
     limit = SMALL.decoder.max_positions
     row = say(model, TEXT, max_tokens=limit, cfg_scale=0.0)
-    assert limit > 2 * cache_module.FIRST_POSITIONS
+    assert limit > 2 * kv_cache.FIRST_POSITIONS
     assert len(row.codes()) == SMALL.frames_within(limit)
 
 
 def test_a_prompt_longer_than_the_first_cache_is_read(model, monkeypatch):
     prompt = random_codes(SMALL, 30)
     expected = say(model, TEXT, prompt, max_tokens=60).codes()
-    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 8)
+    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 8)
     np.testing.assert_array_equal(say(model, TEXT, prompt, max_tokens=60).codes(), expected)
 
 

@@ -10,6 +10,7 @@ from bench_stubs import CODEC, HARDWARE, RAW, fake_child
 from dia_demo import machine
 from dia_demo.engine.events import Waiting
 from dia_demo.services.bench import bench
+from dia_demo.services.bench.child import Step
 from dia_demo.services.bench.plan import MEASURED, Plan
 from dia_demo.services.bench.report import Report, failed_run
 from dia_demo.services.catalogue import DIA_NAME
@@ -106,7 +107,7 @@ def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
 
 def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
     def child(job, cancel):
-        yield "working", 0.5
+        yield Step("working", 0.5)
         handlers.stop(REQUEST)
         if cancel.is_set():
             raise bench.Stopped

@@ -13,6 +13,8 @@ from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.model.codec import load_codec
 from dia_demo.script import encode_script
 
+pytestmark = pytest.mark.processor
+
 LARGEST_FILE = 10_000_000
 
 

@@ -19,6 +19,8 @@ from dia_demo.model.delay import apply_delay
 from dia_demo.model.linear import KERNELS
 from dia_demo.text import encode_script
 
+pytestmark = pytest.mark.processor
+
 TEXT = encode_script("[S1] Hello there, how are you? [S2] Fine (laughs), thanks.\n[S1] Good.")
 
 
@@ -53,7 +55,7 @@ def pair(request, references):
 
 def load_with(folder, kernel):
     model = drain(checkpoint.load(folder, "float32", kernel=kernel))
-    kernel.arm(model, threads_for(kernel))
+    kernel.install(model, threads_for(kernel))
     return model
 
 

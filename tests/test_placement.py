@@ -16,7 +16,7 @@ from dia_demo.engine.hybrid import Hybrid
 from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.rows import Row
 from dia_demo.errors import RunError
-from dia_demo.model import cache as cache_module
+from dia_demo.model import kv_cache
 from dia_demo.model.dia import Dia
 
 
@@ -28,7 +28,7 @@ def fake(folder):
 
 def test_a_whole_generation_mixes_no_devices(fake, monkeypatch):
     """Encoder, prompt, every step past the cache's growths, the end: all on the fake XPU."""
-    monkeypatch.setattr(cache_module, "FIRST_POSITIONS", 12)
+    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 12)
     prompt = np.zeros((9, 3), np.int64)
     row = say(fake, prompt=prompt, max_tokens=40, temperature=1.0, seed=3)
     assert row.done and len(row.codes()) == SMALL.frames_within(40, 9)

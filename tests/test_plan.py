@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from browser import ROOT
 from comparisons import SCRIPTS
 
 from dia_demo.errors import InputError
+from dia_demo.services.claims import abx_warning, what_it_can_show
 from dia_demo.services.plan import (
     differences,
     draw_seeds,
     make_plan,
     split_scripts,
-    what_it_can_show,
 )
+from dia_demo.text import check_script
 
 
 def test_a_plan_is_every_script_with_every_seed(sides):
@@ -32,13 +34,28 @@ def test_a_round_pairs_everyone_with_everyone(base):
     assert set(Counter(trial.settings for trial in plan.trials).values()) == {2}
 
 
-def test_the_sides_are_drawn_anew_for_every_trial(sides):
-    plan = make_plan("preference", sides, SCRIPTS[:1], tuple(range(200)))
-    flipped = sum(secret.flip for secret in plan.secrets.values())
-    assert 60 < flipped < 140
-    again = make_plan("preference", sides, SCRIPTS[:1], tuple(range(200)))
-    order = [plan.secrets[trial.id].flip for trial in plan.trials]
-    assert order != [again.secrets[trial.id].flip for trial in again.trials]
+def test_the_sides_are_drawn_at_random_and_balanced(sides):
+    """Free draws put one side first in 8 of 10 trials of every tenth test."""
+    orders = set()
+    for _ in range(30):
+        plan = make_plan("preference", sides, SCRIPTS[:1], tuple(range(10)))
+        order = tuple(plan.secrets[trial.id].flip for trial in plan.trials)
+        assert sum(order) == 5
+        orders.add(order)
+    assert len(orders) > 20
+
+
+def test_an_odd_trial_goes_to_either_side(sides):
+    plans = [make_plan("preference", sides, SCRIPTS[:1], (1, 2, 3)) for _ in range(60)]
+    flipped = [sum(secret.flip for secret in plan.secrets.values()) for plan in plans]
+    assert set(flipped) == {1, 2}
+
+
+def test_each_two_settings_of_a_round_are_balanced(base):
+    settings = [base.changed({"temperature": 0.5 + index / 4}) for index in range(3)]
+    plan = make_plan("preference", settings, SCRIPTS, (1, 2))
+    flips = Counter(trial.settings for trial in plan.trials if plan.secrets[trial.id].flip)
+    assert flips == {(0, 1): 2, (0, 2): 2, (1, 2): 2}
 
 
 def test_identical_sides_are_refused_and_abx_or_a_seed_offered(base):
@@ -54,6 +71,7 @@ def test_identical_sides_are_refused_and_abx_or_a_seed_offered(base):
         (dict(kind="other"), "one of preference, abx, sighted"),
         (dict(scripts=()), "script is empty"),
         (dict(scripts=("  ",)), "script is empty"),
+        (dict(scripts=SCRIPTS[:1] * 2), "script is there twice"),
         (dict(seeds=()), "seed"),
         (dict(seeds=(1, 1)), "none twice"),
         (dict(seeds=(-1,)), "seed must be"),
@@ -92,12 +110,32 @@ def test_what_differs_is_named(base):
 
 
 def test_what_a_number_of_pairs_can_show():
-    assert "only a clean sweep" in what_it_can_show("preference", 6)
-    assert "9 of 10" in what_it_can_show("preference", 10)
-    assert "can show nothing" in what_it_can_show("preference", 5)
-    assert "9 right answers" in what_it_can_show("abx", 10)
-    assert "can show nothing" in what_it_can_show("abx", 4)
-    assert "proves nothing" in what_it_can_show("sighted", 40)
+    assert "only a clean sweep" in what_it_can_show("preference", 6, 1)
+    assert "9 of 10 scripts" in what_it_can_show("preference", 10, 1)
+    assert "Take 6 scripts or more" in what_it_can_show("preference", 5, 20)
+    assert "More scripts show more" in what_it_can_show("preference", 6, 2)
+    assert "9 right answers" in what_it_can_show("abx", 1, 10)
+    assert "can show nothing" in what_it_can_show("abx", 2, 2)
+    assert "proves nothing" in what_it_can_show("sighted", 40, 1)
+
+
+@pytest.mark.parametrize(
+    "common, side, warned",
+    [
+        ({}, {"temperature": 0.5}, True),
+        ({}, {"seed_shift": 1}, True),
+        ({}, {"precision": "int8"}, True),
+        ({"temperature": 0}, {"temperature": 0.5}, True),
+        ({}, {"speed": 1.2}, False),
+        ({"temperature": 0}, {"precision": "int8", "cfg_scale": 2}, False),
+        ({}, {}, False),
+    ],
+)
+def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warned):
+    first = base.changed(common)
+    settings = [first, first.changed(side)]
+    assert bool(abx_warning("abx", settings)) == warned
+    assert abx_warning("preference", settings) is None
 
 
 def test_scripts_are_split_at_dashes():
@@ -108,3 +146,12 @@ def test_scripts_are_split_at_dashes():
 def test_seeds_are_distinct_and_repeatable():
     assert draw_seeds(3, 7) == (7, 8, 9)
     assert len(set(draw_seeds(100))) == 100
+
+
+def test_the_scripts_that_the_page_offers_can_show_a_preference():
+    scripts = split_scripts((ROOT / "assets" / "lab" / "scripts.txt").read_text(encoding="utf-8"))
+    assert len(scripts) == len(set(scripts)) == 12
+    for script in scripts:
+        assert {one.code for one in check_script(script).findings} <= {"too_short"}, script
+        assert 4 < check_script(script).expected_seconds < 8
+    assert "10 of 12 scripts won are significant" in what_it_can_show("preference", 12, 1)

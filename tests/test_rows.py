@@ -11,6 +11,8 @@ from dia_demo.engine.rows import Row
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
 
+pytestmark = pytest.mark.processor
+
 EOS, PAD, BOS = SMALL.decoder.eos, SMALL.decoder.pad, SMALL.decoder.bos
 DELAYS = [(0,), (0, 2, 3), (0, 0, 0, 0), (0, 5, 1, 3), (0, 8, 9, 10, 11, 12, 13, 14, 15)]
 

@@ -9,6 +9,8 @@ import torch
 from dia_demo.model import snake
 from dia_demo.model.snake import Snake
 
+pytestmark = pytest.mark.processor
+
 DTYPES = [torch.float32, torch.bfloat16]
 ODD_SIZES = [(1, 1), (1, 16), (7, 3), (33, 17), (5, 96), (64, 31), (0, 8)]
 

@@ -63,8 +63,29 @@ def test_how_many_votes_are_needed():
 
 def test_power_is_the_chance_of_a_significant_result():
     exact = binom.sf(8, 10, 0.75) + binom.cdf(1, 10, 0.75)
-    assert stats.power(10, 0.75) == pytest.approx(exact, abs=1e-12)
-    assert stats.power(5, 0.99) == 0
+    assert stats.power(10, 1, 0.75) == pytest.approx(exact, abs=1e-12)
+    assert stats.power(5, 1, 0.99) == stats.power(5, 20, 0.99) == 0
+
+
+@pytest.mark.parametrize("scripts, seeds", [(6, 2), (12, 3), (9, 4)])
+def test_power_over_scripts_is_that_of_simulated_tests(scripts, seeds):
+    leads = 2 * np.random.default_rng(1).binomial(seeds, 0.75, (4000, scripts)) - seeds
+    found = np.mean([stats.sign_test(row)[2] < stats.SIGNIFICANT for row in leads])
+    assert stats.power(scripts, seeds, 0.75) == pytest.approx(found, abs=0.025)
+
+
+def test_a_sign_test_leaves_zeros_out():
+    assert stats.sign_test([3, 1, 0, -2, 5, 0]) == (3, 1, binomtest(3, 4).pvalue)
+    assert stats.sign_test([0, 0]) == (0, 0, 1.0)
+
+
+def test_strengths_differ_by_the_standard_error_of_their_difference():
+    """Of two settings the log odds: its error is that of the binomial, not of one strength."""
+    wins = np.array([[0, 70], [30, 0]])
+    fit = stats.bradley_terry(wins)
+    error = np.sqrt(fit.covariance[0, 0] + fit.covariance[1, 1] - 2 * fit.covariance[0, 1])
+    assert error == pytest.approx(np.sqrt(1 / 70 + 1 / 30))
+    assert fit.differ(0, 1) and not stats.bradley_terry(wins[::-1, ::-1] * 0.05).differ(0, 1)
 
 
 # American League baseball 1987 (Agresti, Categorical Data Analysis): wins of the row's team.

@@ -17,7 +17,7 @@ def test_votes_count_for_the_side_behind_the_clip(voting):
         voting.vote(trial.id, "A" if secret.flip else "B", HEARD, 3, "warmer")
     overall = voting.tally().overall
     assert (overall.first, overall.second, overall.ties) == (0, 4, 0)
-    assert overall.p == pytest.approx(0.125)
+    assert overall.p == pytest.approx(0.5), "four votes, but only two scripts"
     assert "too few" in voting.tally().sentence
     assert {one.heard["AB".index(one.vote.vote)] for one in voting.revealed()} == {"B"}
 
@@ -50,8 +50,36 @@ def test_abx_answers_are_scored_against_guessing(base, synthesis, tmp_path):
         comparison.vote(trial.id, "AB"[comparison.plan.secrets[trial.id].x], HEARD)
     result = comparison.tally()
     assert result.overall.first == 6 and result.overall.p == pytest.approx(1 / 64)
-    assert "can be heard" in result.sentence
+    assert "does not show that the setting itself is heard" in result.sentence
+    assert "difference can be heard" not in result.sentence
     assert Comparison.open(tmp_path / "dir").tally() == result
+
+
+@pytest.mark.parametrize(
+    "common, side",
+    [({"temperature": 0.0}, {"top_k": 3}), ({}, {"speed": 1.3}), ({"top_k": 1}, {"top_p": 0.5})],
+    ids=["greedy", "speed", "the same codes"],
+)
+def test_abx_shows_a_difference_where_no_draw_makes_one(base, synthesis, tmp_path, common, side):
+    base = base.changed(common)
+    plan = make_plan("abx", [base, base.changed(side)], SCRIPTS[:1], tuple(range(6)))
+    comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
+    make(comparison, synthesis)
+    for trial in comparison.plan.trials:
+        comparison.vote(trial.id, "AB"[comparison.plan.secrets[trial.id].x], HEARD)
+    assert "The difference can be heard on this 1 script" in comparison.tally().sentence
+
+
+def test_an_open_test_shows_counts_alone(voting):
+    first, *rest = voting.plan.trials
+    voting.vote(first.id, "A", HEARD, 3)
+    found = voting.tally()
+    assert found.open and (found.voted, found.pairs) == (1, 4)
+    assert found.overall is None and found.mean_strength is None
+    assert not (found.by_script or found.by_seed or found.by_pair or found.ranking)
+    assert found.sentence == "The test is open: 1 of 4 pairs judged."
+    voting.reveal()
+    assert not voting.tally().open and voting.tally().overall.decided == 1
 
 
 def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
@@ -59,7 +87,6 @@ def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
     plan = make_plan("preference", settings, SCRIPTS[:1], (1, 2, 3))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
-    assert comparison.tally().ranking == () and "Not every setting" in comparison.tally().sentence
     for trial in comparison.plan.trials:
         # The later letter wins always.
         secret = comparison.plan.secrets[trial.id]
@@ -70,3 +97,14 @@ def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
         "A against B", "A against C", "B against C",
     ]  # fmt: skip
     assert all(count.second == 3 for count in result.by_pair)
+
+
+def test_a_round_that_was_not_heard_to_the_end_ranks_nothing(base, synthesis, tmp_path):
+    settings = [base.changed({"top_k": k}) for k in (2, 20, 60)]
+    plan = make_plan("preference", settings, SCRIPTS[:1], (1,))
+    comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
+    make(comparison, synthesis)
+    comparison.vote(comparison.next_trial().id, "A", HEARD)
+    comparison.reveal()
+    result = comparison.tally()
+    assert result.ranking == () and "Not every setting" in result.sentence

@@ -11,7 +11,7 @@ from synthesis_requests import make_request, refusal, say
 from dia_demo.engine.events import Finished, Started
 from dia_demo.services.synthesis import VoicePrompt
 
-pytestmark = pytest.mark.usefixtures("talkative")
+pytestmark = [pytest.mark.processor, pytest.mark.usefixtures("talkative")]
 
 
 def write_wav(path, seconds, rate=16000, channels=1, subtype="FLOAT", level=0.3):

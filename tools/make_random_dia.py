@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.model.weights import INDEX, Target, nari_targets, transformers_targets
+from dia_demo.model.weights import INDEX, TensorSlice, nari_targets, transformers_targets
 
 TINY = ModelConfig(
     encoder=EncoderConfig(2, 32, 2, 2, 16, 64),
@@ -77,7 +77,7 @@ def config_json(config: ModelConfig) -> dict:
     }
 
 
-def random_tensor(target: Target, generator: torch.Generator) -> torch.Tensor:
+def random_tensor(target: TensorSlice, generator: torch.Generator) -> torch.Tensor:
     """Normal weights of a size that keeps activations finite; norms are near one."""
     if len(target.shape) == 1:
         return 1 + 0.1 * torch.randn(target.shape, generator=generator)
@@ -87,7 +87,7 @@ def random_tensor(target: Target, generator: torch.Generator) -> torch.Tensor:
     return torch.randn(target.shape, generator=generator) * width**-0.5
 
 
-def shards(places: dict[str, Target], limit: int) -> Iterator[list[str]]:
+def shards(places: dict[str, TensorSlice], limit: int) -> Iterator[list[str]]:
     """Names in groups of at most `limit` bytes of float32 (a larger tensor stands alone)."""
     group: list[str] = []
     size = 0

@@ -2,7 +2,7 @@
 
 function typing(target) {
   return target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName)
-    || (target.tagName === "INPUT" && target.type !== "radio");
+    || (target.tagName === "INPUT" && !/^(radio|checkbox)$/.test(target.type));
 }
 
 // On a button or an open choice, space is that control's own.

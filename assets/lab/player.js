@@ -5,6 +5,8 @@ let clips = {}; // letter -> AudioBuffer of the present pair
 let heard = {}; // letter -> seconds listened to
 let playing = null; // {source, letter or button, began, offset}
 let paused = { letter: "A", at: 0 };
+let keepPlace = false; // switching goes on from the same place; otherwise it restarts the clip
+const RAMP = 0.005; // seconds of fade at each start and stop: a cut within a wave clicks
 
 async function decode(wav) {
   const bytes = Uint8Array.from(atob(wav), (char) => char.charCodeAt(0));
@@ -18,8 +20,11 @@ async function play(what, buffer, at) {
   await sound.resume();
   const source = sound.createBufferSource();
   source.buffer = buffer;
-  source.connect(sound.destination);
-  const mine = { ...what, source, began: sound.currentTime, offset: at };
+  const gain = sound.createGain();
+  gain.gain.setValueAtTime(0, sound.currentTime);
+  gain.gain.linearRampToValueAtTime(1, sound.currentTime + RAMP);
+  source.connect(gain).connect(sound.destination);
+  const mine = { ...what, source, gain: gain.gain, began: sound.currentTime, offset: at };
   playing = mine;
   source.onended = () => {
     if (playing !== mine) return;
@@ -37,7 +42,7 @@ function stop() {
   const mine = playing;
   playing = null;
   mine.source.onended = null;
-  mine.source.stop();
+  fadeOut(mine);
   const at = place(mine);
   if (mine.letter) {
     heard[mine.letter] = (heard[mine.letter] || 0) + Math.max(0, at - mine.offset);
@@ -45,6 +50,14 @@ function stop() {
   } else {
     rest(mine, at);
   }
+}
+
+function fadeOut(mine) {
+  const now = sound.currentTime;
+  mine.gain.cancelScheduledValues(now);
+  mine.gain.setValueAtTime(Math.min(1, (now - mine.began) / RAMP), now);
+  mine.gain.linearRampToValueAtTime(0, now + RAMP);
+  mine.source.stop(now + RAMP);
 }
 
 function place(mine) {
@@ -56,10 +69,12 @@ function listened(letter) {
   return (heard[letter] || 0) + now;
 }
 
-// To a clip: from its start, or, where both keep step in time, from where the other one is.
+// To a clip: from its start or, where the listener wants that, from where the other one is. Whether
+// both sides keep step is not known here: it would say before the vote that their codes are equal.
 function switchTo(letter) {
   if (!state || !state.trial || !clips[letter]) return;
-  const at = state.trial.aligned && playing && playing.letter !== letter ? place(playing) : 0;
+  const other = playing && playing.letter && playing.letter !== letter;
+  const at = keepPlace && other ? place(playing) : 0;
   play({ letter }, clips[letter], Math.min(at, clips[letter].duration));
 }
 

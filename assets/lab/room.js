@@ -29,7 +29,9 @@ function say(text, problem = false) {
 async function look() {
   if (!open || !open.id) return draw();
   const asked = open.id;
-  const answer = await ask({ do: "look" });
+  // The pair on show is named, so that it stays until it is voted on.
+  const trial = state && state.trial ? state.trial.id : null;
+  const answer = await ask({ do: "look", trial });
   if (answer && open.id === asked) take(answer);
 }
 

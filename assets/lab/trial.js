@@ -81,12 +81,19 @@ function drawVotes(kind) {
   label.append(note);
   const keys = kind === "abx" ? "space play or pause · A, B, X switch · 1 X is A · 2 X is B"
     : "space play or pause · A, B switch · 1 A is better · 2 B is better · 0 no difference";
-  const switching = state.trial.aligned
-    ? "These two keep step: switching goes on from the same place."
-    : "Switching starts the clip anew.";
-  room.append(label, make("p", "small lab-keys", `Keys: ${keys}. ${switching}`));
+  room.append(label, placeChoice(), make("p", "small lab-keys", `Keys: ${keys}.`));
   const end = button("lab-end", "End the test and reveal", () => reveal(end));
   room.append(end);
+}
+
+function placeChoice() {
+  const label = make("label", "lab-keep-place");
+  const input = make("input");
+  input.type = "checkbox";
+  input.checked = keepPlace;
+  input.addEventListener("change", () => { keepPlace = input.checked; });
+  label.append(input, " Keep the place when switching (otherwise the clip restarts)");
+  return label;
 }
 
 function strengths() {

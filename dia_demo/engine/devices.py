@@ -20,8 +20,8 @@ from dia_demo.engine.memory import (
 )
 from dia_demo.errors import InputError
 from dia_demo.machine import granted_cores, has_intel_graphics
-from dia_demo.model.codec_forms import has_fast_bfloat16
 from dia_demo.model.linear import FLOATS, INTEGERS
+from dia_demo.processor import byte_product_lanes, multiplies_bfloat16
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 SMALL_WEIGHTS = 30_000_000
@@ -157,12 +157,6 @@ def _threads(
     return cores, "the cores granted here"
 
 
-def has_byte_products() -> bool:
-    """Whether the CPU multiplies bytes in fours (VNNI), as the compiled int8 step needs them."""
-    supported = torch.cpu.get_capabilities()
-    return any(supported.get(key) for key in ("avx512_vnni", "avx_vnni"))
-
-
 def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
     """The fastest precision whose damage nobody hears. README's table of quality has the measures:
     int8 is as well understood as float32. int4 is not beyond doubt, and must be asked for."""
@@ -176,12 +170,12 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
         return asked, "as asked"
     if decoder_weights(config) < SMALL_WEIGHTS:
         return "float32", "a model this small is fast enough with all its bits"
-    if can_compile and has_byte_products():
+    if can_compile and byte_product_lanes():
         return "int8", (
-            "a quarter of float32's bytes are read, this CPU multiplies bytes itself, and a "
+            "a quarter of float32's bytes are read, this CPU adds products of bytes, and a "
             "recogniser understands it as well"
         )
-    if can_compile or has_fast_bfloat16():
+    if can_compile or multiplies_bfloat16():
         return "bfloat16", "half of float32's bytes are read"
     return "float32", "this CPU has no fast bfloat16, and numba is not installed"
 

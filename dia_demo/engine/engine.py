@@ -28,7 +28,7 @@ from dia_demo.model.codec import Codec, open_codec
 from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import fetch_checkpoint
-from dia_demo.model.ready import Ready, Stages, load_ready
+from dia_demo.model.loading import LoadedModel, Stages, load_model
 from dia_demo.model.threads import torch_threads
 
 log = logging.getLogger(__name__)
@@ -52,15 +52,15 @@ class Engine:
         model: Dia | RemoteDia,
         placement: Placement,
         accelerator: Accelerator | None = None,
-        ready: Ready | None = None,
+        loaded: LoadedModel | None = None,
     ) -> None:
         self.name = name
         self.folder = folder
         self.model = model
         self.placement = placement
         self.accelerator = accelerator
-        self.ready = ready
-        self._untold = (ready.note,) if ready and ready.note else ()
+        self.loaded = loaded
+        self._untold = (loaded.note,) if loaded and loaded.note else ()
         self.closed = False
         self.format = codec_format(folder)
         self._codec: Codec | None = None
@@ -90,12 +90,12 @@ class Engine:
             return cls(runtime.model, folder, model, placement, accelerator)
         placement = place(runtime, config)
         check_free(config, placement.precision)
-        loading = load_ready(folder, placement.precision, placement.threads)
-        ready = yield from _as_stages(runtime.model, loading)
-        log.info("%s", ready.choice.reason)
-        if ready.note:
-            log.warning("%s", ready.note)
-        return cls(runtime.model, folder, ready.model, placement, ready=ready)
+        loading = load_model(folder, placement.precision, placement.threads)
+        loaded = yield from _as_stages(runtime.model, loading)
+        log.info("%s", loaded.choice.reason)
+        if loaded.note:
+            log.warning("%s", loaded.note)
+        return cls(runtime.model, folder, loaded.model, placement, loaded=loaded)
 
     @property
     def config(self) -> ModelConfig:
@@ -221,7 +221,7 @@ def _as_loading(
             yield Loading(what, fraction)
 
 
-def _as_stages(name: str, work: Stages) -> Generator[Loading, None, Ready]:
+def _as_stages(name: str, work: Stages) -> Generator[Loading, None, LoadedModel]:
     """Stages of loading a model as Loading events; the first of each, then one now and then."""
     said, last = 0.0, None
     while True:

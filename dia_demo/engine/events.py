@@ -81,6 +81,9 @@ class AudioChunk:
 class Figures:
     """What was measured on one take. realtime_factor = audio_seconds / wall_seconds.
 
+    audio_seconds is the length of the take's samples before any change of speed, the silence at
+    its end included, of which at most 0.18 s is filled in (engine/take_audio.py); where no codec
+    was asked for it is the length of the frames.
     wall_seconds runs from the row's start (model loaded, place taken) to its last sample;
     token_seconds and codec_seconds are the parts of it spent in each.
     """

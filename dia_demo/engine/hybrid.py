@@ -14,8 +14,8 @@ from torch import Tensor
 from dia_demo.config import ModelConfig
 from dia_demo.engine.backend import Backend
 from dia_demo.errors import RunError
-from dia_demo.model.cache import RowCache
 from dia_demo.model.dia import Dia
+from dia_demo.model.kv_cache import RowCache
 
 SENTINEL_TEXT = b"\x01 The same step again."
 

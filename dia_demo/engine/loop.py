@@ -17,8 +17,8 @@ from torch import Tensor
 from dia_demo.engine.rows import Row
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import RunError
-from dia_demo.model.cache import RowCache
 from dia_demo.model.dia import Dia
+from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.threads import torch_threads
 
 # Weights are read once for all rows: more of them cost little until arithmetic is the limit.

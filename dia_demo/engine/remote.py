@@ -24,7 +24,7 @@ from dia_demo.engine.process import DeviceProcess, Failure
 from dia_demo.engine.watch import Limits
 from dia_demo.errors import RunError
 from dia_demo.model import checkpoint
-from dia_demo.model.cache import RowCache
+from dia_demo.model.kv_cache import RowCache
 
 
 @dataclass(frozen=True)

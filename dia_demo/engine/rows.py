@@ -13,8 +13,8 @@ from torch import Tensor
 
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.model.cache import RowCache
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
+from dia_demo.model.kv_cache import RowCache
 
 
 class Row:

@@ -21,6 +21,7 @@ from dia_demo.engine.events import (
     Started,
 )
 from dia_demo.engine.rows import Row
+from dia_demo.engine.take_audio import TakeAudio
 from dia_demo.machine import peak_rss_bytes
 from dia_demo.model.codec import Codec
 from dia_demo.model.threads import torch_threads
@@ -41,6 +42,7 @@ class Track:
         self.longest = room / engine.format.frames_per_second
         self.expected = min(expected, self.longest)
         self.decoding = codec.stream() if codec else None
+        self.audio = TakeAudio(engine.format.sample_rate)
         self.chunks: list[np.ndarray] = []
         self.frames_decoded = 0
         self.token_seconds = self.codec_seconds = 0.0
@@ -50,6 +52,7 @@ class Track:
 
     @property
     def audio_seconds(self) -> float:
+        """Of the frames that its tokens make."""
         return self.row.known_frames / self.engine.format.frames_per_second
 
     def started(self) -> Started:
@@ -100,6 +103,10 @@ class Track:
             self.frames_decoded = self.row.known_frames
             if finish:
                 samples = np.concatenate([samples, self.decoding.finish()])
+        samples = self.audio.push(samples)
+        if finish:
+            rest = self.audio.finish(ended_by_itself=self.row.finish_reason == "end")
+            samples = np.concatenate([samples, rest])
         self.codec_seconds += perf_counter() - began
         rate = self.engine.format.sample_rate
         start = sum(len(chunk) for chunk in self.chunks) / rate
@@ -124,10 +131,11 @@ class Track:
         return Progress(self.row.steps, audio, wall, factor, expected, left, self.index)
 
     def _result(self) -> Result:
-        samples = None
+        samples, audio = None, self.audio_seconds
         if self.decoding is not None:
             samples = np.concatenate([np.zeros(0, np.float32), *self.chunks])
-        audio, wall = self.audio_seconds, perf_counter() - self.began
+            audio = len(samples) / self.engine.format.sample_rate
+        wall = perf_counter() - self.began
         placement = self.engine.placement
         figures = Figures(
             audio_seconds=audio,

@@ -44,8 +44,8 @@ class Usual:
 
     high_band is the share of power in the upper half of the band, which white noise fills to a
     half; the other names are those of `audio.Health`. Measured on 60 takes of the embedded voice by
-    the CPU (`python -m tools.measure_usual`, 2026-11-21): high_band 0.0003 to 0.13, clipped 0, dc
-    0.011 to 0.025, crest_db 11.1 to 15.7. The bounds leave a factor of 1.8 and more, and 5 dB of
+    the CPU (`python -m tools.measure_usual`, 2026-11-22): high_band 0.0004 to 0.13, clipped 0, dc
+    below 0.00001, crest_db 11.8 to 16.2. The bounds leave a factor of 1.8 and more, and 5 dB of
     crest; a sine has 3 dB, a square wave 0. The ranges depend on the checkpoint: the upper half is
     4 to 8 kHz in the embedded voice, with many an s in it, and 11 to 22 kHz in Dia-1.6B, whose
     takes nobody here could measure. `Accelerator.usual` takes another checkpoint's.

@@ -12,39 +12,39 @@ from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dia_demo.kernels.emit import F32, I64, Emitter
+from dia_demo.kernels.intrinsics import cast_like, exp, floats_at, halves_at
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
-from dia_demo.kernels.scalars import exp, floats_at, halves_at, like
-from dia_demo.kernels.tiles import few_rows
+from dia_demo.kernels.llvm_simd import F32, I64, SimdBuilder
+from dia_demo.kernels.microkernels import tiles_of_rows
 
 LANES = 16
 # Sums kept at once: enough that one need not wait for the one before, few enough for registers.
 HEADS_AT_ONCE = (4, 1)
 KEYS_AT_ONCE = {4: (2, 1), 1: (4, 1)}
 VECTORS_AT_ONCE = {4: (4, 1), 1: (8, 1)}
-# Each slot's keys are a short stretch of memory: what follows is asked for so many bytes before.
-AHEAD = 8192
+# Each slot's keys are a short stretch of memory: what follows is prefetched so many bytes ahead.
+PREFETCH_BYTES = 8192
 
 
 @inlined
-def attend(half, q, heads, width, keys, values, count, scores, out):
+def attend(is_bf16, q, heads, width, keys, values, count, scores, out):
     """out [heads, width] = softmax(q [heads, width] @ keys.T) @ values; Dia has no scale.
 
-    Addresses; keys and values [count, width], bfloat16 where `half`, a constant; scores: room for
-    [heads, count].
+    Addresses; keys and values [count, width], bfloat16 where `is_bf16`, a constant; scores: space
+    for [heads, count].
     """
-    if half:
+    if is_bf16:
         attend_halves(q, heads, width, keys, values, count, scores, out)
     else:
         attend_floats(q, heads, width, keys, values, count, scores, out)
 
 
 @inlined
-def _attend(half, q, heads, width, keys, values, count, scores, out):
-    weigh(half, q, heads, keys, width, count, scores)
+def _attend(is_bf16, q, heads, width, keys, values, count, scores, out):
+    qk_scores(is_bf16, q, heads, keys, width, count, scores)
     for head in range(heads):
         _softmax(carray(floats_at(scores + 4 * count * head), count))
-    mix(half, scores, heads, values, width, count, out)
+    weighted_values(is_bf16, scores, heads, values, width, count, out)
 
 
 @compiled()
@@ -62,12 +62,12 @@ def _softmax(scores):
     best = np.float32(-1e30)
     for s in range(len(scores)):
         best = max(best, scores[s])
-    whole = np.float32(0)
+    total = np.float32(0)
     for s in range(len(scores)):
         scores[s] = exp(scores[s] - best)
-        whole += scores[s]
+        total += scores[s]
     for s in range(len(scores)):
-        scores[s] /= whole
+        scores[s] /= total
 
 
 @compiled(fastmath=ANY_ORDER)
@@ -80,125 +80,127 @@ def rotate(x, cos, sin, out):
 
 
 @inlined
-def keep(half, numbers, address):
+def store_kv(is_bf16, numbers, address):
     """float32 numbers as one position of keys or values."""
-    if half:
-        there = carray(halves_at(address), len(numbers))
+    if is_bf16:
+        stored = carray(halves_at(address), len(numbers))
         for i in range(len(numbers)):
-            there[i] = like(there[i], numbers[i])
+            stored[i] = cast_like(stored[i], numbers[i])
     else:
-        there32 = carray(floats_at(address), len(numbers))
+        stored32 = carray(floats_at(address), len(numbers))
         for i in range(len(numbers)):
-            there32[i] = numbers[i]
+            stored32[i] = numbers[i]
 
 
 @intrinsic(prefer_literal=True)
-def weigh(context, half, q, heads, keys, width, count, scores):
+def qk_scores(context, is_bf16, q, heads, keys, width, count, scores):
     """scores [heads, count] = q [heads, width] @ keys [count, width] transposed; addresses."""
-    size = 2 if half.literal_value else 4
+    size = 2 if is_bf16.literal_value else 4
 
-    def tile(emits, together, keys_together, q, key, width, score, score_stride):
-        builder = emits[0].builder
+    def tile(simds, together, keys_together, q, key, width, score, score_stride):
+        builder = simds[0].builder
         totals = [[F32(0.0)] * keys_together for _ in range(together)]
-        for emit, first, steps in _spans(emits, width):
-            sums = emit.variables(together, keys_together, emit.floats)
-            emit.fill(sums, emit.zeros())
+        for simd, first, steps in _spans(simds, width):
+            sums = simd.variables(together, keys_together, simd.floats)
+            simd.fill(sums, simd.zeros())
             with cgutils.for_range(builder, steps) as loop:
-                place = builder.add(first, builder.mul(loop.index, I64(emit.lanes)))
+                place = builder.add(first, builder.mul(loop.index, I64(simd.lanes)))
                 lines = [
-                    emit.row(key, builder.mul(width, I64(size)), one)
+                    simd.row(key, builder.mul(width, I64(size)), one)
                     for one in range(keys_together)
                 ]
-                near = [_read(emit, size, line, place, AHEAD) for line in lines]
+                near = [_read(simd, size, line, place, PREFETCH_BYTES) for line in lines]
                 for head in range(together):
-                    given = _read(emit, 4, emit.row(q, builder.mul(width, I64(4)), head), place)
+                    query = _read(simd, 4, simd.row(q, builder.mul(width, I64(4)), head), place)
                     for one, number in enumerate(near):
                         kept = sums[head][one]
-                        builder.store(emit.fma(number, given, builder.load(kept)), kept)
+                        builder.store(simd.fma(number, query, builder.load(kept)), kept)
             for head in range(together):
                 for one in range(keys_together):
-                    part = emit.sum_lanes(builder.load(sums[head][one]))
+                    part = simd.sum_lanes(builder.load(sums[head][one]))
                     totals[head][one] = builder.fadd(totals[head][one], part)
         for head, line in enumerate(totals):
             for one, total in enumerate(line):
-                where = emits[0].at(emits[0].row(score, score_stride, head), 4 * one)
-                emits[0].store(total, where)
+                where = simds[0].at(simds[0].row(score, score_stride, head), 4 * one)
+                simds[0].store(total, where)
 
     def generate(context, builder, _signature, arguments):
         _, q, heads, keys, width, count, scores = arguments
-        emits = Emitter(builder, LANES), Emitter(builder, 1)
+        simds = SimdBuilder(builder, LANES), SimdBuilder(builder, 1)
         line, stride = builder.mul(count, I64(4)), builder.mul(width, I64(4))
-        given = (q, stride), (scores, line)
-        for together, q_here, here in few_rows(emits[0], heads, *given, counts=HEADS_AT_ONCE):
+        arrays = (q, stride), (scores, line)
+        for together, q_here, here in tiles_of_rows(simds[0], heads, *arrays, counts=HEADS_AT_ONCE):
             lines = (keys, builder.mul(width, I64(size))), (here, I64(4))
             counts = KEYS_AT_ONCE[together]
-            for keys_together, key, score in few_rows(emits[0], count, *lines, counts=counts):
-                tile(emits, together, keys_together, q_here, key, width, score, line)
+            for keys_together, key, score in tiles_of_rows(simds[0], count, *lines, counts=counts):
+                tile(simds, together, keys_together, q_here, key, width, score, line)
         return context.get_dummy_value()
 
-    return types.void(half, *[types.int64] * 6), generate
+    return types.void(is_bf16, *[types.int64] * 6), generate
 
 
 @intrinsic(prefer_literal=True)
-def mix(context, half, scores, heads, values, width, count, out):
+def weighted_values(context, is_bf16, scores, heads, values, width, count, out):
     """out [heads, width] = scores [heads, count] @ values [count, width]; addresses."""
-    size = 2 if half.literal_value else 4
+    size = 2 if is_bf16.literal_value else 4
 
-    def tile(emit, together, vectors, score, score_stride, value, value_stride, count, out, stride):
-        builder = emit.builder
-        sums = emit.variables(together, vectors, emit.floats)
-        emit.fill(sums, emit.zeros())
+    def tile(simd, together, vectors, score, score_stride, value, value_stride, count, out, stride):
+        builder = simd.builder
+        sums = simd.variables(together, vectors, simd.floats)
+        simd.fill(sums, simd.zeros())
         with cgutils.for_range(builder, count) as loop:
             offset = builder.mul(loop.index, I64(4))
             shares = [
-                emit.broadcast(emit.at(emit.row(score, score_stride, head), offset), F32)
+                simd.broadcast(simd.at(simd.row(score, score_stride, head), offset), F32)
                 for head in range(together)
             ]
-            here = emit.at(value, builder.mul(loop.index, value_stride))
+            here = simd.at(value, builder.mul(loop.index, value_stride))
             for v in range(vectors):
-                number = _read(emit, size, here, I64(emit.lanes * v), AHEAD)
+                number = _read(simd, size, here, I64(simd.lanes * v), PREFETCH_BYTES)
                 for head, share in enumerate(shares):
                     kept = sums[head][v]
-                    builder.store(emit.fma(number, share, builder.load(kept)), kept)
+                    builder.store(simd.fma(number, share, builder.load(kept)), kept)
         for head, line in enumerate(sums):
             for v, kept in enumerate(line):
-                where = emit.at(emit.row(out, stride, head), 4 * emit.lanes * v)
-                emit.store(builder.load(kept), where)
+                where = simd.at(simd.row(out, stride, head), 4 * simd.lanes * v)
+                simd.store(builder.load(kept), where)
 
     def generate(context, builder, _signature, arguments):
         _, scores, heads, values, width, count, out = arguments
-        emits = Emitter(builder, LANES), Emitter(builder, 1)
+        simds = SimdBuilder(builder, LANES), SimdBuilder(builder, 1)
         line, stride = builder.mul(count, I64(4)), builder.mul(width, I64(4))
         value_stride = builder.mul(width, I64(size))
-        given = (scores, line), (out, stride)
-        for together, score, there in few_rows(emits[0], heads, *given, counts=HEADS_AT_ONCE):
-            for emit, first, steps in _spans(emits, width):
-                value = emit.at(values, builder.mul(first, I64(size)))
-                begun = emit.at(there, builder.mul(first, I64(4)))
-                lines = (value, I64(size * emit.lanes)), (begun, I64(4 * emit.lanes))
-                counts = VECTORS_AT_ONCE[together] if emit.lanes > 1 else (1,)
-                for vectors, here, where in few_rows(emit, steps, *lines, counts=counts):
+        arrays = (scores, line), (out, stride)
+        for together, score, there in tiles_of_rows(simds[0], heads, *arrays, counts=HEADS_AT_ONCE):
+            for simd, first, steps in _spans(simds, width):
+                value = simd.at(values, builder.mul(first, I64(size)))
+                begun = simd.at(there, builder.mul(first, I64(4)))
+                lines = (value, I64(size * simd.lanes)), (begun, I64(4 * simd.lanes))
+                counts = VECTORS_AT_ONCE[together] if simd.lanes > 1 else (1,)
+                for vectors, here, where in tiles_of_rows(simd, steps, *lines, counts=counts):
                     tile(
-                        emit, together, vectors, score, line, here, value_stride, count, where,
+                        simd, together, vectors, score, line, here, value_stride, count, where,
                         stride,
                     )  # fmt: skip
         return context.get_dummy_value()
 
-    return types.void(half, *[types.int64] * 6), generate
+    return types.void(is_bf16, *[types.int64] * 6), generate
 
 
-def _spans(emits: tuple[Emitter, Emitter], width: ir.Value):
-    """(emitter, first number, steps): whole vectors, then what is left one by one."""
-    builder = emits[0].builder
+def _spans(simds: tuple[SimdBuilder, SimdBuilder], width: ir.Value):
+    """(builder, first number, steps): whole vectors, then the remaining numbers one by one."""
+    builder = simds[0].builder
     whole = builder.udiv(width, I64(LANES))
     done = builder.mul(whole, I64(LANES))
-    yield emits[0], I64(0), whole
-    yield emits[1], done, builder.sub(width, done)
+    yield simds[0], I64(0), whole
+    yield simds[1], done, builder.sub(width, done)
 
 
-def _read(emit: Emitter, size: int, line: ir.Value, place: ir.Value, ahead: int = 0) -> ir.Value:
+def _read(
+    simd: SimdBuilder, size: int, line: ir.Value, place: ir.Value, ahead: int = 0
+) -> ir.Value:
     """Numbers of a line from the one at `place` on, of `size` bytes each, as float32."""
-    where = emit.at(line, emit.builder.mul(place, I64(size)))
+    where = simd.at(line, simd.builder.mul(place, I64(size)))
     if ahead:
-        emit.prefetch(emit.at(where, ahead))
-    return emit.bfloats_at(where) if size == 2 else emit.floats_at(where)
+        simd.prefetch(simd.at(where, ahead))
+    return simd.load_bfloats(where) if size == 2 else simd.load_floats(where)

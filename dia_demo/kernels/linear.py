@@ -1,121 +1,125 @@
-"""A linear in blocks: whose share is which, and which tiles it takes."""
+"""A linear in blocks: which thread computes which blocks, and by which microkernel."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import carray
 
-from dia_demo.kernels import formats
-from dia_demo.kernels.formats import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
+from dia_demo.kernels import packing
+from dia_demo.kernels.int_microkernels import gemm_int_dot_block, quantize
+from dia_demo.kernels.intrinsics import cast_like, fetch_add, floats_at, halves_at
 from dia_demo.kernels.jit import compiled, inlined
-from dia_demo.kernels.scalars import claim, floats_at, halves_at, like
-from dia_demo.kernels.tiles import dense_block, dot_block, float_block, quantise
+from dia_demo.kernels.microkernels import gemm_block, gemm_int_dequant_block
+from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
 
-# Inputs of a dense block that are read for all rows before the next, so that they stay in cache.
+# Inputs of a dense block that are read for all slots before the next, so that they stay in cache.
 STRETCH = 1024
-# One in so many blocks is nobody's: members that are done sooner take them.
-CLAIMED = 4
+# One block in so many belongs to no thread beforehand: threads that finish early take them.
+UNASSIGNED_SHARE = 4
 
 
-padded = compiled()(formats.padded)
-block_bytes = compiled()(formats.block_bytes)
+padded = compiled()(packing.padded)
+block_bytes = compiled()(packing.block_bytes)
 
 
 @inlined
-def _dense(kind, use_dot, weights, x, x_stride, x_size, inputs, rows, out, out_stride):
-    """FLOAT32 or BFLOAT16; x_size: bytes of one of x."""
+def _dense(format, use_dot, weights, x, x_stride, x_size, inputs, rows, out, out_stride):
+    """FLOAT32 or BFLOAT16; x_size: bytes of one number of x."""
     for first in range(0, inputs, STRETCH):
-        count, here = min(STRETCH, inputs - first), weights + block_bytes(kind, first)
-        given = x + x_size * first
-        dense_block(kind, use_dot, here, given, x_stride, count, rows, out, out_stride)
+        count, here = min(STRETCH, inputs - first), weights + block_bytes(format, first)
+        x_here = x + x_size * first
+        gemm_block(format, use_dot, here, x_here, x_stride, count, rows, out, out_stride)
 
 
 @inlined
-def _integer(kind, use_dot, weights, x, x_stride, small, groups, rows, out, out_stride):
+def _integer(format, use_dot, weights, x, x_stride, quantized, groups, rows, out, out_stride):
     """INT8 or INT4."""
     if use_dot:
-        stride, scales = groups * GROUP, small + rows * groups * GROUP
+        stride, scales = groups * GROUP, quantized + rows * groups * GROUP
         sums = scales + 4 * rows * groups
-        dot_block(kind, weights, small, stride, scales, sums, groups, rows, out, out_stride)
+        gemm_int_dot_block(
+            format, weights, quantized, stride, scales, sums, groups, rows, out, out_stride
+        )  # fmt: skip
     else:
-        float_block(kind, weights, x, x_stride, groups, rows, out, out_stride)
+        gemm_int_dequant_block(format, weights, x, x_stride, groups, rows, out, out_stride)
 
 
 @inlined
-def project(
-    precision, use_dot, kind, weights, outputs, inputs, x, x_stride, small, rows, out, out_stride,
-    fresh, me, team, claims,
+def linear_share(
+    precision, use_dot, args, op, x, x_stride, quantized, thread_index, block_counter
 ):  # fmt: skip
-    """out [rows, outputs] += x [rows, inputs] @ the linear, for member `me`'s share of the blocks.
+    """op.out [slots, outputs] (+)= x [slots, inputs] @ op's linear, for this thread's blocks.
 
-    precision and use_dot are constants, see step.py; kind is this linear's format.
+    precision and use_dot are constants, args a STEP_ARGS, op an OP: see decoder_step.py. x is
+    float32 with zeros up to whole groups of inputs; with use_dot, `quantized` holds what
+    `quantize_activations` made of it. op.out has space for whole blocks. block_counter: address of
+    an int64 that is 0 before the first thread is here.
 
-    Most blocks are shared out beforehand, the last of them go to whoever comes for them: cores are
-    not equally fast. claims: address of an int64 that is 0 before the first member is here.
-    fresh: out holds nothing yet and begins at zero. x float32, its inputs filled up with zeros to
-    whole groups; with use_dot, `small` holds what `shrink` made of x. out has room for whole
-    blocks. Addresses and strides in bytes.
+    Most blocks are assigned to threads beforehand; the last of them go to whichever thread comes
+    for them first, since cores are not equally fast.
     """
-    blocks = padded(outputs) // BLOCK
-    shared = blocks - blocks // CLAIMED if team > 1 else blocks
-    block, end = shared * me // team, shared * (me + 1) // team
+    blocks = padded(op.outputs) // BLOCK
+    assigned = blocks - blocks // UNASSIGNED_SHARE if args.threads > 1 else blocks
+    block = assigned * thread_index // args.threads
+    end = assigned * (thread_index + 1) // args.threads
+    size = block_bytes(op.format, op.inputs)
     while True:
         if block >= end:
-            block = shared + claim(claims)
+            block = assigned + fetch_add(block_counter)
         if block >= blocks:
             break
-        _project_block(
-            precision, use_dot, kind, weights + block * block_bytes(kind, inputs), inputs, x,
-            x_stride, small, rows, out + 4 * BLOCK * block, out_stride, fresh,
+        _compute_block(
+            precision, use_dot, op, op.weights + block * size, x, x_stride, quantized, args.slots,
+            op.out + 4 * BLOCK * block,
         )  # fmt: skip
         block += 1
 
 
 @inlined
-def _project_block(
-    precision, use_dot, kind, weights, inputs, x, x_stride, small, rows, out, out_stride, fresh
-):
+def _compute_block(precision, use_dot, op, weights, x, x_stride, quantized, rows, out):
     """One block; `weights` and `out` are where it begins."""
+    inputs, stride = op.inputs, op.out_stride
     groups = padded(inputs) // GROUP
-    if fresh:
+    if op.overwrite:
         for row in range(rows):
-            line = carray(floats_at(out + row * out_stride), BLOCK)
+            line = carray(floats_at(out + row * stride), BLOCK)
             for i in range(BLOCK):
                 line[i] = np.float32(0)
     if precision == FLOAT32:
-        _dense(FLOAT32, False, weights, x, x_stride, 4, inputs, rows, out, out_stride)
+        _dense(FLOAT32, False, weights, x, x_stride, 4, inputs, rows, out, stride)
     elif precision == BFLOAT16:
         if use_dot:
-            stride = 2 * GROUP * groups
-            _dense(BFLOAT16, True, weights, small, stride, 2, inputs, rows, out, out_stride)
+            x_bf16, bf16_stride = quantized, 2 * GROUP * groups
+            _dense(BFLOAT16, True, weights, x_bf16, bf16_stride, 2, inputs, rows, out, stride)
         else:
-            _dense(BFLOAT16, False, weights, x, x_stride, 4, inputs, rows, out, out_stride)
-    elif precision == INT8 or kind == INT8:
-        _integer(INT8, use_dot, weights, x, x_stride, small, groups, rows, out, out_stride)
+            _dense(BFLOAT16, False, weights, x, x_stride, 4, inputs, rows, out, stride)
+    elif precision == INT8 or op.format == INT8:
+        _integer(INT8, use_dot, weights, x, x_stride, quantized, groups, rows, out, stride)
     else:
-        _integer(INT4, use_dot, weights, x, x_stride, small, groups, rows, out, out_stride)
+        _integer(INT4, use_dot, weights, x, x_stride, quantized, groups, rows, out, stride)
 
 
 @inlined
-def shrink(precision, x, x_stride, inputs, rows, small):
-    """What the route DOT reads, of x [rows, inputs], at `small`: bfloat16 of whole groups, or int8,
-    then its scales, then its sums.
+def quantize_activations(precision, x, x_stride, inputs, rows, quantized):
+    """What the dot-product route reads, of x [rows, inputs], written to `quantized`.
+
+    bfloat16 of whole groups where precision is BFLOAT16; else int8, then its scales, then its sums.
     """
     groups = padded(inputs) // GROUP
     if precision == BFLOAT16:
         for row in range(rows):
-            given = carray(floats_at(x + row * x_stride), GROUP * groups)
-            halves = carray(halves_at(small + 2 * GROUP * groups * row), GROUP * groups)
+            source = carray(floats_at(x + row * x_stride), GROUP * groups)
+            halves = carray(halves_at(quantized + 2 * GROUP * groups * row), GROUP * groups)
             for i in range(GROUP * groups):
-                halves[i] = like(halves[i], given[i])
+                halves[i] = cast_like(halves[i], source[i])
     else:
-        scales = small + rows * groups * GROUP
+        scales = quantized + rows * groups * GROUP
         sums = scales + 4 * rows * groups
         for row in range(rows):
-            quantise(
+            quantize(
                 x + row * x_stride,
                 groups,
-                small + row * groups * GROUP,
+                quantized + row * groups * GROUP,
                 scales + 4 * row * groups,
                 sums + 4 * row * groups,
             )

@@ -13,12 +13,12 @@ import torch
 
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
 from dia_demo.model.hub import is_hub_name
 from dia_demo.model.linear import Kernel, step_linears
+from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.model.weights import (
-    Target,
+    TensorSlice,
     read_tensors,
     targets,
     tensor_shapes,
@@ -69,7 +69,7 @@ def load(
     shapes = tensor_shapes(files)
     places = targets(config, set(shapes))
     _check_names(shapes, {name: place.shape for name, place in places.items()}, folder)
-    filling = Filling(config, precision, device, kernel)
+    filling = ModelBuilder(config, precision, device, kernel)
     for done, (name, tensor) in enumerate(read_tensors(files)):
         _check_finite(tensor, name, folder)
         filling.add(places[name], tensor)
@@ -87,7 +87,7 @@ def load_random(
     and a kernel's error, none of which depend on the values.
     """
     generator = torch.Generator().manual_seed(seed)
-    filling = Filling(config, precision, "cpu", kernel)
+    filling = ModelBuilder(config, precision, "cpu", kernel)
     places = list(transformers_targets(config))
     for done, (name, place) in enumerate(places):
         if name.endswith("norm.weight"):
@@ -100,7 +100,7 @@ def load_random(
     return filling.model()
 
 
-class Filling:
+class ModelBuilder:
     """A model on meta whose parameters come in piece by piece.
 
     Each is turned to its precision as soon as it is whole, so that no more than one stands in
@@ -118,7 +118,7 @@ class Filling:
         self._begun: dict[str, tuple[torch.Tensor, int]] = {}
         self._whole: dict[str, torch.Tensor] = {}
 
-    def add(self, place: Target, tensor: torch.Tensor) -> None:
+    def add(self, place: TensorSlice, tensor: torch.Tensor) -> None:
         """A tensor of a file, as rows of its parameter."""
         rows = place.fit(tensor)
         shape = self._parameters[place.name].shape
@@ -140,7 +140,7 @@ class Filling:
             self._replace(owner, self._kernel.module(owner, tensor, self._precision))
         elif isinstance(module, torch.nn.Linear) and self._precision not in DTYPES:
             # What a step does not read keeps 8 bits: the encoder, and the text's keys and values.
-            self._replace(owner, BlockLinear.of(tensor, "int8"))
+            self._replace(owner, PackedLinear.of(tensor, "int8"))
         else:
             dtype = torch.float32 if owner.endswith("norm") else self._dtype
             self._whole[name] = torch.empty(tensor.shape, dtype=dtype, device=self._device)

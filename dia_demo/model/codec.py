@@ -17,6 +17,7 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.model.codec_decoder import Decoder, Kept, decoder_work
 from dia_demo.model.codec_files import find_codec, result_of
 from dia_demo.model.codec_weights import StoredDac, build_dac, open_dac
+from dia_demo.model.highpass import HighPass
 
 # A stream's first block gives this many frames, for a quick first sound; each next one is twice as
 # long, to this many. They bound the memory of a decode; longer ones are no faster.
@@ -90,6 +91,8 @@ class Codec:
             precision,
         )
         self.choice = self._decoder.choice
+        cutoff = stored.highpass_hz
+        self._highpass = HighPass(cutoff, self.sample_rate) if cutoff else None
 
     @property
     def frames_per_second(self) -> float:
@@ -158,7 +161,7 @@ class Codec:
                 "The codec produced values that are not numbers, so the audio was discarded: its "
                 f"weights ({self.source}) may be damaged."
             )
-        return samples_N
+        return self._highpass(samples_N, kept) if self._highpass else samples_N
 
 
 class DecodeStream:

@@ -25,6 +25,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dia_demo.processor import multiplies_bfloat16
+
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Relative L2 error against float64 that one convolution may have.
 LARGEST_ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -150,7 +152,7 @@ def choose(weight_OIK: Tensor, gflop_per_second: float, precision: str = "auto")
     where that is fast enough or clearly faster than bfloat16.
     """
     wanted = list(PRECISIONS) if precision == "auto" else [precision]
-    if precision == "auto" and not has_fast_bfloat16():
+    if precision == "auto" and not multiplies_bfloat16():
         wanted.remove("bfloat16")
     gflops = {
         (name, form): speed
@@ -178,12 +180,6 @@ def _best(gflops: dict[tuple[str, str], float], enough: float) -> tuple[str, str
         for key, speed in gflops.items()
         if key[0] == precision and SLOWER_BY * speed >= fastest[precision]
     )
-
-
-def has_fast_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 itself; without, it can be 500 times slower."""
-    supported = torch.cpu.get_capabilities()
-    return any(supported.get(key) for key in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def _trial(weight_OIK: Tensor, dtype: torch.dtype, form: str) -> float | None:

@@ -32,17 +32,27 @@ _NAMES_SHOWN = 10
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
 _MAPPED_BYTES = 64 * 2**20
 
+# The config's own key beside the arguments of dac.DAC.
+HIGHPASS = "highpass_hz"
+
 Shapes = dict[str, tuple[int, ...]]
 
 
 class StoredDac:
     """A dac.DAC whose weights lie in files: `net` has its shapes but, on meta, no weights.
 
-    read: float32, by the names of `net`.
+    read: float32, by the names of `net`. highpass_hz: the cutoff below which its output is
+    filtered, None for none.
     """
 
-    def __init__(self, label: str, net: nn.Module, read: Callable[[str], Tensor]) -> None:
-        self.label, self.net, self.read = label, net, read
+    def __init__(
+        self,
+        label: str,
+        net: nn.Module,
+        read: Callable[[str], Tensor],
+        highpass_hz: float | None = None,
+    ) -> None:
+        self.label, self.net, self.read, self.highpass_hz = label, net, read, highpass_hz
 
     @property
     def shapes(self) -> Shapes:
@@ -63,6 +73,7 @@ def open_dac(source: CodecSource) -> StoredDac:
     """
     try:
         kwargs, shapes, get = _open(source)
+        highpass_hz = _pop_highpass(kwargs, source.label)
         renamed = {name: name for name in shapes}
         if is_transformers(kwargs):
             kwargs = from_transformers(kwargs)
@@ -81,7 +92,9 @@ def open_dac(source: CodecSource) -> StoredDac:
         except Exception as error:
             raise _unreadable(source, error) from error
 
-    stored = StoredDac(source.label, net, read)
+    if highpass_hz is not None and highpass_hz >= net.sample_rate / 2:
+        raise _bad_highpass(source.label, highpass_hz)
+    stored = StoredDac(source.label, net, read, highpass_hz)
     # Folding gives the direction's shape.
     _check_shapes(stored.shapes, {name: shapes[of[-1]] for name, of in sources.items()}, stored)
     return stored
@@ -135,6 +148,23 @@ def _open(source: CodecSource) -> tuple[dict, Shapes, Callable[[str], Tensor]]:
     # Training runs keep arguments of their own there; dac's loader drops them too.
     kwargs = {name: metadata[name] for name in _dac_arguments() & metadata.keys()}
     return kwargs, *_open_pickle(source.weights)
+
+
+def _pop_highpass(kwargs: dict, label: str) -> float | None:
+    """Take `highpass_hz` out of a config: it is no argument of dac.DAC."""
+    if HIGHPASS not in kwargs:
+        return None
+    cutoff = kwargs.pop(HIGHPASS)
+    if type(cutoff) not in (int, float) or not cutoff > 0:
+        raise _bad_highpass(label, cutoff)
+    return float(cutoff)
+
+
+def _bad_highpass(label: str, cutoff: object) -> InputError:
+    return InputError(
+        f"{label}: the codec's config has {HIGHPASS} {cutoff!r}; it must be a number of Hz above 0 "
+        "and below half the sample rate. Remove it for no filter."
+    )
 
 
 def _open_safetensors(file: Path) -> tuple[Shapes, Callable[[str], Tensor]]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.model.cache import RowCache
+from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import (
     CrossAttention,
     Embedding,
@@ -21,6 +21,7 @@ from dia_demo.model.layers import (
     RMSNorm,
     Rotary,
     SelfAttention,
+    activation_dtype,
     attend,
 )
 from dia_demo.model.threads import torch_threads
@@ -54,8 +55,8 @@ class Encoder(nn.Module):
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
 
     def forward(self, text_BS: Tensor, rotary: Rotary) -> Tensor:
-        """Text bytes [B, S] to states [B, S, D] in the precision of the weights."""
-        dtype = self.embedding.weight.dtype
+        """Text bytes [B, S] to states [B, S, D] of the activations' dtype."""
+        dtype = activation_dtype(self.embedding.weight)
         rotation = rotary.at(torch.arange(text_BS.shape[1], device=text_BS.device)[None])
         x_BSD = self.embedding(text_BS).float()
         for layer in self.layers:
@@ -116,7 +117,7 @@ class Decoder(nn.Module):
         )
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.logits_dense = Linear(config.hidden_size, codes)
-        # Runs single steps where there is one (model/native.py); prompts go through `forward`.
+        # Runs single steps, if set (model/compiled_step.py); prompts go through `forward`.
         self.stepper: Callable[[Tensor, Sequence[RowCache]], Tensor] | None = None
 
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
@@ -129,7 +130,7 @@ class Decoder(nn.Module):
         assert T == 1 or all(cache.length == 0 for cache in caches)
         if T == 1 and self.stepper is not None:
             return self.stepper(codes_BTC[:, 0], caches).unsqueeze(1)
-        dtype, device = self.embeddings.weight.dtype, codes_BTC.device
+        dtype, device = activation_dtype(self.embeddings.weight), codes_BTC.device
         offsets = torch.arange(0, C * self.config.vocab_size, self.config.vocab_size, device=device)
         x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
         starts = [[cache.length] for cache in caches for _ in range(cache.halves)]
@@ -192,7 +193,9 @@ class Dia(nn.Module):
             for numbers in texts:
                 states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
                 layers = self.decoder.layers
-                cross.append([layer.cross_attention.keys_values(states) for layer in layers])
+                cross.append(
+                    [layer.cross_attention.keys_values(states, self.dtype) for layer in layers]
+                )
         return RowCache(self.config.decoder, cross, max_positions)
 
     @torch.inference_mode()

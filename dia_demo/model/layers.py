@@ -17,16 +17,33 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dia_demo.processor import multiplies_bfloat16
+
+
+def activation_dtype(weight: Tensor) -> torch.dtype:
+    """The dtype of the activations that are multiplied with such a weight.
+
+    It is the weight's own, except for bfloat16 on a CPU without instructions for it: torch would
+    multiply that in software, 20 to 500 times slower than float32.
+    """
+    if weight.dtype == torch.bfloat16 and weight.device.type == "cpu":
+        return torch.bfloat16 if multiplies_bfloat16() else torch.float32
+    return weight.dtype
+
 
 class Linear(nn.Linear):
     """A linear without bias. Its weights come from a checkpoint, so it is made without any: torch's
-    own random start would load its compiler (75 MB) for weights on meta."""
+    own random start would load its compiler (75 MB) for weights on meta. It multiplies in the
+    precision of its input (see `activation_dtype`)."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__(inputs, outputs, bias=False)
 
     def reset_parameters(self) -> None:
         pass
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight.to(x.dtype))
 
 
 class Embedding(nn.Embedding):
@@ -82,9 +99,11 @@ def rotate(x_BTHK: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 def attend(q_BTHK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, causal: bool = False) -> Tensor:
     """Attention of scale 1.0 over all S positions; each kv head serves H / G consecutive heads.
 
-    Returns [B, T, H * K]. `causal` needs T == S (a prefill).
+    Returns [B, T, H * K], computed in the precision of the queries. `causal` needs T == S (a
+    prefill).
     """
     B, T, H, K = q_BTHK.shape
+    k_BGSK, v_BGSK = k_BGSK.to(q_BTHK.dtype), v_BGSK.to(q_BTHK.dtype)
     G = k_BGSK.shape[1]
     if T == 1:
         # The H / G heads that share a kv head become queries of one: no key is copied.
@@ -131,12 +150,12 @@ class CrossAttention(nn.Module):
         B, T, _ = x_BTD.shape
         return self.q_proj(x_BTD).view(B, T, self.heads, self.head_dim)
 
-    def keys_values(self, text_BSD: Tensor) -> tuple[Tensor, Tensor]:
-        """k and v [B, G, S, K] of the encoded text."""
+    def keys_values(self, text_BSD: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """k and v [B, G, S, K] of the encoded text, in the dtype that caches keep."""
         B, S, _ = text_BSD.shape
         shape = (B, S, self.kv_heads, self.head_dim)
-        k = self.k_proj(text_BSD).view(shape).transpose(1, 2).contiguous()
-        v = self.v_proj(text_BSD).view(shape).transpose(1, 2).contiguous()
+        k = self.k_proj(text_BSD).to(dtype).view(shape).transpose(1, 2).contiguous()
+        v = self.v_proj(text_BSD).to(dtype).view(shape).transpose(1, 2).contiguous()
         return k, v
 
 

@@ -28,16 +28,18 @@ from time import perf_counter
 import torch
 from torch import Tensor, nn
 
+from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.machine import cache_folder
-from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
+from dia_demo.model.packed_linear import PackedLinear
 
 # Rows with guidance, a conditional and an unconditional half: of 1, 2, 4 and 8 utterances.
 TRIAL_ROWS = (2, 4, 8, 16)
-# Seconds for a kernel and number of rows; calls that are timed together, and how often at most.
-TRIAL_SECONDS, TRIAL_TIMES, TRIAL_REPEATS = 0.05, 8, 5
+# Seconds for a kernel and number of rows; calls that are timed together, and how often: at least
+# three times unless a call takes longer than SLOW_CALL, since other programs may stall any one.
+TRIAL_SECONDS, TRIAL_TIMES, TRIAL_REPEATS, SLOW_CALL = 0.05, 8, 5, 0.5
 # A trial is noisy, and two kernels round differently: unless it is clearly slower, the first of
 # KERNELS is taken, so that a seed gives the same take after every start.
 SLOWER_BY = 1.3
@@ -57,6 +59,8 @@ class OneDnnLinear(nn.Module):
 
     def __init__(self, weight_NK: Tensor, precision: str) -> None:
         super().__init__()
+        if precision == "bfloat16" and not processor.multiplies_bfloat16():
+            raise NotImplementedError("this processor multiplies bfloat16 in software")
         weight_NK = weight_NK.to(getattr(torch, precision))
         self.width = weight_NK.shape[0]
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_NK, TRIAL_ROWS[0])
@@ -68,7 +72,7 @@ class OneDnnLinear(nn.Module):
 
 
 class PlainLinear(nn.Module):
-    """torch's own linear on the weight as it lies in the checkpoint."""
+    """torch's own linear on the weight as it lies in the checkpoint, in its input's precision."""
 
     def __init__(self, weight_NK: Tensor, precision: str = "float32") -> None:
         super().__init__()
@@ -76,7 +80,7 @@ class PlainLinear(nn.Module):
         self.register_buffer("weight", weight_NK, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return nn.functional.linear(x, self.weight)
+        return nn.functional.linear(x, self.weight.to(x.dtype))
 
 
 class PackedInt8Linear(nn.Module):
@@ -103,7 +107,7 @@ class PackedInt8Linear(nn.Module):
 class Kernel:
     """One way to run a decoder's linears: which module they become, and who runs a step.
 
-    compiled: the whole step is one function (model/native.py); use_dot: which of its routes.
+    compiled: the whole step is one function (model/compiled_step.py); use_dot: which of its routes.
     """
 
     name: str
@@ -123,17 +127,17 @@ class Kernel:
             for _ in range(times):
                 out = linear(x)
             return out
-        from dia_demo.model.native import product
+        from dia_demo.model.compiled_step import product
 
         return product(linear, x, threads, self.use_dot, times)
 
-    def arm(self, model: Dia, threads: int) -> None:
+    def install(self, model: Dia, threads: int) -> None:
         """Have `model`, whose linears this kernel built, run its steps; compiles where needed."""
         model.threads = threads
         if self.compiled:
-            from dia_demo.model.native import NativeStep
+            from dia_demo.model.compiled_step import CompiledStep
 
-            stepper = NativeStep(model.decoder, model.rotaries[1], threads, self.use_dot)
+            stepper = CompiledStep(model.decoder, model.rotaries[1], threads, self.use_dot)
             model.decoder.stepper = stepper
             stepper.compile(model)
 
@@ -142,12 +146,12 @@ INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
 KERNELS = (
     Kernel(
         "compiled, dot products",
-        BlockLinear.of,
+        PackedLinear.of,
         ("bfloat16", *INTEGERS),
         compiled=True,
         use_dot=True,
     ),
-    Kernel("compiled", BlockLinear.of, (*FLOATS, *INTEGERS), compiled=True),
+    Kernel("compiled", PackedLinear.of, (*FLOATS, *INTEGERS), compiled=True),
     Kernel("oneDNN packed", OneDnnLinear, FLOATS),
     Kernel("plain", PlainLinear, FLOATS),
     Kernel("torch int8", PackedInt8Linear, ("int8",)),
@@ -183,7 +187,7 @@ def can_compile() -> bool:
     if importlib.util.find_spec("numba") is None:
         return False
     try:
-        from dia_demo.kernels import emit  # noqa: F401
+        from dia_demo.kernels import llvm_simd  # noqa: F401
     except (ImportError, OSError, RuntimeError) as reason:
         log.warning("no compiled kernels: %s", reason)
         return False
@@ -259,7 +263,8 @@ def _try_all(
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(shape, generator=generator)
     x = torch.randn(max(TRIAL_ROWS), shape[1], generator=generator)
-    x = x.to(torch.float32 if precision == "float32" else torch.bfloat16)
+    if precision != "float32" and processor.multiplies_bfloat16():
+        x = x.bfloat16()
     expected = x.double() @ _as_kept(weight, precision).t()
     milliseconds = {}
     for kernel in kernels:
@@ -283,7 +288,7 @@ def _try_all(
 
 def _as_kept(weight_NK: Tensor, precision: str) -> Tensor:
     """float64 weights as their precision keeps them: a kernel answers for its own error only."""
-    kept = BlockLinear.of(weight_NK, precision).weights(torch.float32)
+    kept = PackedLinear.of(weight_NK, precision).weights(torch.float32)
     return kept.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
 
 
@@ -294,7 +299,8 @@ def _fastest(run: Callable[[int], object]) -> float:
     once = perf_counter() - began
     times = TRIAL_TIMES if once * TRIAL_TIMES < TRIAL_SECONDS else 1
     took, until = [once], began + TRIAL_SECONDS
-    while len(took) <= TRIAL_REPEATS and perf_counter() < until:
+    least = 3 if once < SLOW_CALL else 1
+    while len(took) < least or (len(took) <= TRIAL_REPEATS and perf_counter() < until):
         began = perf_counter()
         run(times)
         took.append((perf_counter() - began) / times)
@@ -306,7 +312,7 @@ def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
     compiler = None
     if can_compile():
         compiler = importlib.metadata.version("numba")
-    cpu = sorted(torch.cpu.get_capabilities().items())
+    cpu = sorted(processor.features())
     tried = [kernel.name for kernel in KERNELS if precision in kernel.precisions]
     return json.dumps(
         [platform.machine(), cpu, torch.__version__, compiler, precision, shape, threads]

@@ -35,7 +35,7 @@ NO_MEMORY = re.compile(r"allocate memory|not enough memory", re.I)
 
 
 @dataclass(frozen=True)
-class Target:
+class TensorSlice:
     """Where a file's tensor goes: rows `start` onwards of parameter `name`.
 
     `shape` is the tensor's shape in the file; nari files store linears [in, out...], so those are
@@ -204,7 +204,7 @@ def _load_pickle(file: Path) -> dict[str, Tensor]:
     return state
 
 
-def targets(config: ModelConfig, names: set[str]) -> dict[str, Target]:
+def targets(config: ModelConfig, names: set[str]) -> dict[str, TensorSlice]:
     """Every tensor name a file with such `names` must hold, and where it goes."""
     if any(name.startswith("model.") for name in names) or "logits_dense.weight" in names:
         return dict(transformers_targets(config))
@@ -256,45 +256,45 @@ def _mlps(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
             yield f"{part}.layers.{index}.mlp", sizes.hidden_size, sizes.intermediate_size
 
 
-def transformers_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
+def transformers_targets(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
     """transformers: linears [out, in] under "model.", one embedding table for all channels."""
     encoder, decoder = config.encoder, config.decoder
     codes = decoder.num_channels * decoder.vocab_size
     for name, own, start, _, inner, outer in _projections(config):
-        yield f"model.{name}.weight", Target(f"{own}.weight", start, (outer, inner))
+        yield f"model.{name}.weight", TensorSlice(f"{own}.weight", start, (outer, inner))
     for name, width in _vectors(config):
-        yield f"model.{name}", Target(name, 0, (width,))
+        yield f"model.{name}", TensorSlice(name, 0, (width,))
     for name, width, hidden in _mlps(config):
         up, down = f"{name}.gate_up_proj.weight", f"{name}.down_proj.weight"
-        yield f"model.{up}", Target(up, 0, (2 * hidden, width))
-        yield f"model.{down}", Target(down, 0, (width, hidden))
+        yield f"model.{up}", TensorSlice(up, 0, (2 * hidden, width))
+        yield f"model.{down}", TensorSlice(down, 0, (width, hidden))
     text = "encoder.embedding.weight"
-    yield f"model.{text}", Target(text, 0, (encoder.vocab_size, encoder.hidden_size))
-    audio = Target("decoder.embeddings.weight", 0, (codes, decoder.hidden_size))
+    yield f"model.{text}", TensorSlice(text, 0, (encoder.vocab_size, encoder.hidden_size))
+    audio = TensorSlice("decoder.embeddings.weight", 0, (codes, decoder.hidden_size))
     yield "model.decoder.embeddings.embed.weight", audio
-    head = Target("decoder.logits_dense.weight", 0, (codes, decoder.hidden_size))
+    head = TensorSlice("decoder.logits_dense.weight", 0, (codes, decoder.hidden_size))
     yield "logits_dense.weight", head
 
 
-def nari_targets(config: ModelConfig) -> Iterator[tuple[str, Target]]:
+def nari_targets(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
     """nari-labs/dia: linears [in, out...] whose shapes carry the heads, a table per channel."""
     encoder, decoder = config.encoder, config.decoder
     channels, vocab, width = decoder.num_channels, decoder.vocab_size, decoder.hidden_size
     for name, own, start, heads, inner, outer in _projections(config):
         if name.endswith("o_proj"):
-            yield f"{name}.weight", Target(f"{own}.weight", start, (*heads, outer), inputs=2)
+            yield f"{name}.weight", TensorSlice(f"{own}.weight", start, (*heads, outer), inputs=2)
         else:
-            yield f"{name}.weight", Target(f"{own}.weight", start, (inner, *heads), inputs=1)
+            yield f"{name}.weight", TensorSlice(f"{own}.weight", start, (inner, *heads), inputs=1)
     for name, norm_width in _vectors(config):
-        yield name, Target(name, 0, (norm_width,))
+        yield name, TensorSlice(name, 0, (norm_width,))
     for name, inner, hidden in _mlps(config):
         up, down = f"{name}.gate_up_proj.weight", f"{name}.down_proj.weight"
-        yield f"{name}.wi_fused.weight", Target(up, 0, (inner, 2, hidden), inputs=1)
-        yield f"{name}.wo.weight", Target(down, 0, (hidden, inner), inputs=1)
+        yield f"{name}.wi_fused.weight", TensorSlice(up, 0, (inner, 2, hidden), inputs=1)
+        yield f"{name}.wo.weight", TensorSlice(down, 0, (hidden, inner), inputs=1)
     text = "encoder.embedding.weight"
-    yield text, Target(text, 0, (encoder.vocab_size, encoder.hidden_size))
+    yield text, TensorSlice(text, 0, (encoder.vocab_size, encoder.hidden_size))
     for channel in range(channels):
-        table = Target("decoder.embeddings.weight", channel * vocab, (vocab, width))
+        table = TensorSlice("decoder.embeddings.weight", channel * vocab, (vocab, width))
         yield f"decoder.embeddings.{channel}.weight", table
-    head = Target("decoder.logits_dense.weight", 0, (width, channels, vocab), inputs=1)
+    head = TensorSlice("decoder.logits_dense.weight", 0, (width, channels, vocab), inputs=1)
     yield "decoder.logits_dense.weight", head

@@ -10,6 +10,7 @@ from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.model.codec_format import CodecFormat, codec_format
 from dia_demo.model.hub import cached_config, fetch_config
+from dia_demo.normaliser import plain_characters
 from dia_demo.script import SECONDS_PER_CHARACTER
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
@@ -21,7 +22,11 @@ NANO_SECONDS_PER_CHARACTER = 0.065
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """One choice. `seconds_per_character` is an estimate of its pace."""
+    """One choice. `seconds_per_character` is an estimate of its pace.
+
+    normalises: scripts reach the model in plain characters, which are all it was taught; without
+    it they reach the model byte for byte.
+    """
 
     name: str
     title: str
@@ -30,6 +35,11 @@ class ModelInfo:
     sample_rate: int
     frames_per_second: float
     seconds_per_character: float
+    normalises: bool = False
+
+    def as_read(self, script: str) -> str:
+        """The script as the model reads it."""
+        return plain_characters(script) if self.normalises else script
 
     def seconds_of(self, max_tokens: int) -> float:
         """Seconds of audio that max_tokens can hold."""
@@ -77,5 +87,7 @@ def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
         ),
     }
     title, note = titles.get(name, (name, "A Dia checkpoint of your own."))
-    pace = NANO_SECONDS_PER_CHARACTER if name == EMBEDDED else SECONDS_PER_CHARACTER
-    return ModelInfo(name, title, note, config, codec.sample_rate, codec.frames_per_second, pace)
+    embedded = name == EMBEDDED
+    pace = NANO_SECONDS_PER_CHARACTER if embedded else SECONDS_PER_CHARACTER
+    rates = codec.sample_rate, codec.frames_per_second
+    return ModelInfo(name, title, note, config, *rates, pace, normalises=embedded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,10 +38,17 @@ def read_wave(path: Path) -> tuple[np.ndarray, int]:
         raise RunError(f"{path} cannot be read any more: delete it and go on.") from error
 
 
-def nearly_same(clip: np.ndarray) -> np.ndarray:
-    """The clip with its last bit diced: X sounds the same, and its bytes equal neither A nor B."""
-    noise = np.random.default_rng().integers(-1, 2, clip.size)
-    return np.clip(clip.astype(np.int32) + noise, -32768, 32767).astype(np.int16)
+def with_x(clips: Sequence[np.ndarray], x: int) -> list[np.ndarray]:
+    """A, B and X, which is clip 0 (A) or 1 (B) once more, int16 [n] each.
+
+    The last bit of each sample is drawn at random in all three: X sounds like its twin without
+    being byte for byte the same, and nothing marks it as the copy.
+    """
+    random = np.random.default_rng()
+    noisy = (
+        clip.astype(np.int32) + random.integers(-1, 2, clip.size) for clip in (*clips, clips[x])
+    )
+    return [np.clip(clip, -32768, 32767).astype(np.int16) for clip in noisy]
 
 
 def facts_of(take: Take) -> dict:

@@ -22,7 +22,7 @@ from dia_demo.services.clips import read_wave
 from dia_demo.services.plan import NAMES, Plan, Slot, Trial
 from dia_demo.services.plan_run import CLIPS, TAKES, PlanEvent, PlanRun
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
-from dia_demo.services.tally import Tally, tally
+from dia_demo.services.tally import Tally, counts, tally
 from dia_demo.services.votes import Vote, append_vote, make_vote, read_votes
 
 MIN_HEARD_SECONDS = 2.0
@@ -51,6 +51,7 @@ class Comparison:
         self.plan = plan
         self._votes = read_votes(folder, plan)
         self._lock = threading.RLock()
+        self._on_show: str | None = None
         self._running = threading.Lock()
 
     @classmethod
@@ -133,12 +134,23 @@ class Comparison:
 
     # -- listening -----------------------------------------------------------------------------
 
-    def next_trial(self) -> Trial | None:
-        """The first trial that can be heard and was not voted on."""
-        if self.plan.kind == "sighted" or self.plan.revealed:
-            return None
-        ready = (trial for trial in self.plan.trials if trial.made)
-        return next((trial for trial in ready if trial.id not in self._votes), None)
+    def next_trial(self, on_show: str | None = None) -> Trial | None:
+        """The trial to be heard. The one on show stays until it is voted on, whatever else is made
+        meanwhile; the next one is the first of the shuffled order that is made.
+
+        on_show: the trial a page holds, for a program that was started anew and does not know.
+        """
+        with self._lock:
+            if self.plan.kind == "sighted" or self.plan.revealed:
+                return None
+            ready = {
+                trial.id: trial
+                for trial in self.plan.trials
+                if trial.made and trial.id not in self._votes
+            }
+            held = (name for name in (self._on_show, on_show, *ready) if name in ready)
+            self._on_show = next(held, None)
+            return ready.get(self._on_show)
 
     def trial(self, identity: str) -> Trial:
         """One trial by its id; InputError for a stranger's."""
@@ -168,10 +180,8 @@ class Comparison:
 
     def aligned(self, trial: Trial) -> bool:
         """Whether both sides say the same codes at the same speed, and so keep step in time."""
-        slots = self.plan.slots_of(trial)
-        codes = [self.plan.facts.get(slot.id, {}).get("codes_sha256") for slot in slots]
-        speeds = {self.plan.settings[slot.setting].speed for slot in slots}
-        return codes[0] is not None and codes[0] == codes[1] and len(speeds) == 1
+        speeds = {self.plan.settings[setting].speed for setting in trial.settings}
+        return self.plan.same_codes(trial) and len(speeds) == 1
 
     def needed_seconds(self, trial: Trial) -> float:
         """How long each clip must have been heard before a vote counts."""
@@ -235,8 +245,8 @@ class Comparison:
             plan_file.write_plan(self.folder, self.plan)
 
     def tally(self) -> Tally:
-        """What the votes say so far."""
-        return tally(self.plan, self.votes)
+        """What the votes say; counts alone while the test is open."""
+        return tally(self.plan, self.votes) if self.open_book else counts(self.plan, self.votes)
 
     def revealed(self) -> tuple[Revealed, ...]:
         """Every made trial with its sides. InputError while the test is blind."""

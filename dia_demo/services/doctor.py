@@ -66,9 +66,9 @@ def examine(runtime: RuntimeConfig) -> Report:
 
 
 def _processor(machine: Machine) -> str:
-    has = "multiplies" if machine.fast_bfloat16 else "does not multiply"
+    bfloat16 = "bfloat16 in hardware" if machine.fast_bfloat16 else "no bfloat16 in hardware"
     cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'} granted"
-    return f"{machine.cpu}, {cores}, {machine.simd}; it {has} bfloat16 itself"
+    return f"{machine.cpu}, {cores}, {machine.simd}, {bfloat16}"
 
 
 def _memory(machine: Machine) -> str:

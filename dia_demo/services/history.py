@@ -9,12 +9,15 @@ import secrets
 import shutil
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from dia_demo import audio
+from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.people import folder_of
 from dia_demo.services.room import size_of
@@ -41,12 +44,11 @@ class Kept:
     settings: dict
     speed: float
     figures: dict
+    voice_transcript: str | None = None
 
     def values(self) -> dict:
-        """What a form takes from it: script, speed, every sampling setting, seed, model."""
-        values = {"script": self.script, "speed": self.speed, **self.settings}
-        values |= {name: self.figures[name] for name in ("model",) if name in self.figures}
-        return values
+        """What a form takes from it (see `form_values`)."""
+        return form_values(vars(self))
 
 
 class MadeTakes:
@@ -207,10 +209,7 @@ class History:
         if found is None:
             return None
         created = datetime.fromtimestamp(_stamp(path) / 1e6, UTC)
-        figures = found["figures"]
-        return Kept(
-            path.stem, path, created, found["script"], found["settings"], found["speed"], figures
-        )
+        return Kept(path.stem, path, created, **found)
 
 
 def _takes_in(home: Path) -> list[Path]:
@@ -240,7 +239,8 @@ def _link(path: Path, other: Path) -> None:
 
 
 def read_take(path: Path) -> dict | None:
-    """What a WAV or FLAC saved here says of itself: script, settings, speed, figures; else None."""
+    """What a WAV or FLAC saved here says of itself: script, settings, speed, figures, and the
+    words of its voice prompt, if it had one; else None."""
     raw = audio.read_metadata(path)
     if raw is None or not isinstance(raw.get("script"), str):
         return None
@@ -254,4 +254,22 @@ def read_take(path: Path) -> dict | None:
     }
     speed = raw.get("speed")
     speed = speed if isinstance(speed, int | float) and 0.5 <= speed <= 2.0 else 1.0
-    return {"script": raw["script"], "settings": numbers, "speed": float(speed), "figures": figures}
+    voice = raw.get("voice_transcript")
+    return {
+        "script": raw["script"],
+        "settings": numbers,
+        "speed": float(speed),
+        "figures": figures,
+        "voice_transcript": voice if isinstance(voice, str) else None,
+    }
+
+
+def form_values(take: Mapping[str, Any]) -> dict:
+    """What a form takes from a take that `read_take` read: script, speed, every sampling setting,
+    seed, model, and the precision it was made in, whichever one was asked for."""
+    figures = take["figures"]
+    values = {"script": take["script"], "speed": take["speed"], **take["settings"]}
+    values |= {name: figures[name] for name in ("model",) if name in figures}
+    if figures.get("precision") in PRECISIONS:
+        values["precision"] = figures["precision"]
+    return values

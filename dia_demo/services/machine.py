@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from dia_demo import machine
+from dia_demo import machine, processor
 from dia_demo.machine import granted_cores
-from dia_demo.model.codec_forms import has_fast_bfloat16
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,13 @@ class Machine:
 
 
 def describe_machine() -> Machine:
+    name = torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "CPU"
+    limited = processor.override()
     return Machine(
-        cpu=str(torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "CPU"),
+        cpu=f"{name} (limited by DIA_CPU={limited})" if limited else str(name),
         cores=granted_cores(),
         simd=_simd(torch.backends.cpu.get_cpu_capability(), platform.machine()),
-        fast_bfloat16=has_fast_bfloat16(),
+        fast_bfloat16=processor.multiplies_bfloat16(),
         memory_bytes=machine.memory_bytes(),
         free_bytes=machine.available_bytes(),
         system=f"{platform.system()} {platform.machine()}",

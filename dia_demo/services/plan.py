@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import combinations
 
-from dia_demo import stats
 from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.script import MAX_SCRIPT_CHARACTERS
@@ -147,6 +146,12 @@ class Plan:
         by_place = {(slot.setting, slot.script, slot.seed): slot for slot in self.slots}
         return by_place[wanted[0]], by_place[wanted[1]]
 
+    def same_codes(self, trial: Trial) -> bool:
+        """Whether both takes of a made trial came out with the same codes."""
+        first, second = (self.facts.get(slot.id, {}) for slot in self.slots_of(trial))
+        codes = first.get("codes_sha256")
+        return codes is not None and codes == second.get("codes_sha256")
+
     def with_slots(self, changed: Sequence[Slot]) -> Plan:
         by_id = {slot.id: slot for slot in changed}
         return replace(self, slots=tuple(by_id.get(slot.id, slot) for slot in self.slots))
@@ -170,8 +175,8 @@ def make_plan(
 ) -> Plan:
     """Every script with every seed for every pair of settings, in an order drawn at random.
 
-    Which side is A is drawn for each trial by the system's generator. Raises InputError where
-    there is nothing to compare or too much.
+    Which side is A is drawn by the system's generator, balanced over the trials. Raises
+    InputError where there is nothing to compare or too much.
     """
     _check_plan(kind, settings, scripts, seeds)
     groups = [(script, seed) for script in range(len(scripts)) for seed in seeds]
@@ -197,12 +202,28 @@ def make_plan(
         seeds=tuple(seeds),
         slots=tuple(slots),
         trials=tuple(trials),
-        secrets={trial.id: _draw_secret(kind) for trial in trials},
+        secrets=_draw_secrets(kind, trials),
     )
 
 
-def _draw_secret(kind: str) -> Secret:
-    return Secret(flip=kind != "sighted" and bool(secrets.randbelow(2)), x=secrets.randbelow(2))
+def _draw_secrets(kind: str, trials: Sequence[Trial]) -> dict[str, Secret]:
+    """Which setting is heard as A: in random order, but each setting as often as the other.
+
+    Free draws would now and then put one setting first in 8 of 10 trials, and whoever prefers what
+    comes first would prefer that setting. Each two settings of a round are balanced by themselves.
+    What X is stays a free draw: if it were balanced, the last answers could be counted out.
+    """
+    random = secrets.SystemRandom()
+    flips: dict[str, int] = {}
+    for pair in {trial.settings for trial in trials}:
+        group = [trial.id for trial in trials if trial.settings == pair]
+        order = [0, 1] * (len(group) // 2) + [random.randrange(2)] * (len(group) % 2)
+        random.shuffle(order)
+        flips |= zip(group, order, strict=True)
+    blind = kind != "sighted"
+    return {
+        trial.id: Secret(blind and bool(flips[trial.id]), random.randrange(2)) for trial in trials
+    }
 
 
 def _name() -> str:
@@ -217,6 +238,8 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
         raise InputError(f"Compare from 2 to {most} settings, not {len(settings)}.")
     if not scripts or not all(script.strip() for script in scripts):
         raise InputError("A script is empty: write what both sides should say.")
+    if len(set(scripts)) != len(scripts):
+        raise InputError("A script is there twice, which shows no more than once: take more seeds.")
     if max(map(len, scripts)) > MAX_SCRIPT_CHARACTERS:
         raise InputError(f"A script may have {MAX_SCRIPT_CHARACTERS:,} characters at most.")
     if not seeds or len(set(seeds)) != len(seeds):
@@ -264,26 +287,3 @@ def differences(settings: Sequence[Setting]) -> dict[str, tuple[object, ...]]:
     table = [setting.values() for setting in settings]
     found = {name: tuple(row[name] for row in table) for name in SETTING_FIELDS}
     return {name: values for name, values in found.items() if len(set(values)) > 1}
-
-
-def what_it_can_show(kind: str, pairs: int) -> str:
-    """What this many pairs (for each two settings) can and cannot show, before any is made."""
-    if kind == "sighted":
-        return "Not blind: good for tuning, but what you know you also hear. It proves nothing."
-    said = "1 pair" if pairs == 1 else f"{pairs} pairs"
-    if kind == "abx":
-        needed = stats.fewest_above_chance(pairs)
-        if needed is None:
-            return f"{said} can show nothing: guessing gets them all right too often. Take 5."
-        p = stats.binomial_at_least(needed, pairs)
-        return f"With {said}, {needed} right answers tell hearing from guessing (p = {p:.3f})."
-    needed = stats.fewest_significant(pairs)
-    if needed is None:
-        return f"{said} can show nothing, however you vote: chance does as well. Take 6 or more."
-    p = stats.binomial_two_sided(needed, pairs)
-    found = stats.power(pairs, 0.75)
-    need = "only a clean sweep is" if needed == pairs else f"{needed} of {pairs} votes are"
-    return (
-        f"With {said} {need} significant (p = {p:.3f}). A side that is truly better three times "
-        f"in four is found in {found:.0%} of such tests."
-    )

@@ -22,7 +22,7 @@ from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import InputError, RunError
 from dia_demo.loudness import match_levels
 from dia_demo.script import expected_seconds
-from dia_demo.services.clips import facts_of, nearly_same, read_wave, write_clip
+from dia_demo.services.clips import facts_of, read_wave, with_x, write_clip
 from dia_demo.services.plan import Plan, Secret, Slot, Trial
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
 
@@ -219,7 +219,7 @@ class PlanRun:
             return
         clips = list(matched.clips)
         if self.plan.kind == "abx":
-            clips.append(nearly_same(clips[secret.x]))
+            clips = with_x(clips, secret.x)
         for name, clip in zip(trial.clips, clips, strict=True):
             write_clip(self.folder / CLIPS / name, clip, rate[0])
         secret = Secret(secret.flip, secret.x, matched.gains_db)

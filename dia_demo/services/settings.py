@@ -4,7 +4,8 @@ DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKE
 temporary files: uploads, and takes handed out for download), DIA_TEMP_GB (how much they may take),
 DIA_KEPT (folder of comparisons and earlier takes, which outlive the app and are never served as
 files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of one comparison that the page
-offers to everybody who opens it). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
+offers to everybody who opens it), DIA_CPU (for contributors: the class of processor to behave like,
+see processor.py). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from dia_demo.config import PRECISIONS, Range, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.processor import check_override
 
 QUEUE_SIZE = 8
 KEPT_GB = 4
@@ -52,6 +54,7 @@ class Settings:
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
         """Raises InputError, naming the variable, for a value that cannot be."""
+        check_override(env)
         threads = _whole(env, "DIA_THREADS", None, 1)
         precision = env.get("DIA_PRECISION") or RuntimeConfig.precision
         if precision not in PRECISIONS:

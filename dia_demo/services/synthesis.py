@@ -31,6 +31,7 @@ from dia_demo.engine.events import (
 )
 from dia_demo.engine.rows import Row, check_prompt
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
+from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.hub import cached_config
@@ -153,13 +154,15 @@ class Synthesis:
     def check(self, script: str, model: str, max_tokens: int, transcript: str = "") -> ScriptReport:
         """The script checker's findings for this model and this many tokens."""
         info = self.info(model)
-        return check_script(
-            script,
+        read_as = info.as_read(script)
+        report = check_script(
+            read_as,
             byte_limit=info.config.encoder.max_positions,
             seconds_per_character=info.seconds_per_character,
             max_seconds=info.seconds_of(max_tokens),
-            transcript=transcript,
+            transcript=info.as_read(transcript),
         )
+        return replace(report, read_as=read_as) if read_as != script else report
 
     def stream(self, request: Request, cancel: threading.Event) -> Iterator[Event]:
         """The request's events, ended by Finished, Cancelled or Failed (see engine/events.py).
@@ -200,7 +203,10 @@ class Synthesis:
                 "The model ended before it made a sound. Try another seed, or a longer script."
             )
         rate = result.figures.sample_rate
-        samples = audio.change_speed(result.samples, rate, request.speed)
+        samples = result.samples
+        if request.speed != 1:  # That blurs the ends and stretches the silence.
+            samples = audio.change_speed(samples, rate, request.speed)
+            samples = finish_audio(samples, rate, result.figures.finish_reason == "end")
         health = audio.health(samples, rate)
         return Take(samples, rate, result.codes, result.figures, request, health)
 
@@ -286,7 +292,8 @@ class Synthesis:
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
             notes.append(engine.untold() + told)
-            expected.append(expected_seconds(request.script, info.seconds_per_character))
+            script = info.as_read(request.script)
+            expected.append(expected_seconds(script, info.seconds_per_character))
         events = engine.stream(rows, expected, requests[0].with_audio)
         left: dict[int, float] = {}
         try:
@@ -306,7 +313,7 @@ class Synthesis:
 def _encode(request: Request, info: ModelInfo) -> bytes:
     """The bytes the model reads. Raises InputError where they are more than it can."""
     transcript = request.voice.transcript if request.voice else ""
-    text = encode_script(request.script, transcript)
+    text = encode_script(info.as_read(request.script), info.as_read(transcript))
     limit = info.config.encoder.max_positions
     if len(text) > limit:
         kept = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()

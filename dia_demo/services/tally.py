@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dia_demo import stats
+from dia_demo.services.claims import FEWEST_SCRIPTS, abx_warning
 from dia_demo.services.plan import NAMES, Plan
 from dia_demo.services.votes import Vote
+
+# Strengths of a symmetric result come out of the fit equal but for its last digits.
+_EQUAL_STRENGTH = 1e-6
 
 
 @dataclass(frozen=True)
 class Count:
     """Votes of two settings, or right answers of ABX against wrong ones.
 
-    rate is first / (first + second) with its exact 95% interval; ties count in neither.
+    rate is first / (first + second) with its exact 95% interval for these scripts; ties count in
+    neither. p belongs to the test of the whole; the rows of its parts have none, since among many
+    rows one is below 0.05 by chance alone.
     """
 
     label: str
@@ -25,7 +32,7 @@ class Count:
     ties: int
     rate: float | None
     interval: tuple[float, float]
-    p: float
+    p: float | None = None
 
     @property
     def decided(self) -> int:
@@ -46,7 +53,10 @@ class Strength:
 
 @dataclass(frozen=True)
 class Tally:
-    """The result so far. failed counts pairs without clips: they are missing from the votes."""
+    """The result so far. failed counts pairs without clips: they are missing from the votes.
+
+    While the test is open (its sides are hidden and votes still count) there are counts alone.
+    """
 
     kind: str
     pairs: int
@@ -62,16 +72,27 @@ class Tally:
     listening_seconds: float = 0.0
     mean_strength: float | None = None
     notes: tuple[str, ...] = field(default=())
+    open: bool = False
+
+
+def counts(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
+    """How far an open test is. What the votes say would end it for whoever reads it: stopping at
+    the first result that looks good makes chance look like a result."""
+    return Tally(
+        kind=plan.kind,
+        pairs=len(plan.trials),
+        voted=len(votes),
+        failed=_failed(plan),
+        sentence=f"The test is open: {len(votes)} of {len(plan.trials)} pairs judged.",
+        notes=_missing(_failed(plan)),
+        open=True,
+    )
 
 
 def tally(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
     """The result of the votes given so far."""
     given = list(votes.values())
-    failed = sum(
-        any(slot.state == "failed" for slot in plan.slots_of(trial))
-        for trial in plan.trials
-        if not trial.made
-    )
+    failed = _failed(plan)
     strengths = [int(vote.strength) for vote in given if vote.strength]
     common = dict(
         kind=plan.kind,
@@ -85,14 +106,37 @@ def tally(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
     if len(plan.settings) > 2:
         return _round(plan, given, common)
     overall = _count(plan, "all pairs", given)
-    sentence = _abx_sentence(overall) if plan.kind == "abx" else _sentence(overall)
+    if plan.kind == "abx":
+        p = stats.binomial_at_least(overall.first, overall.decided)
+        sentence = _abx_sentence(plan, given, overall, p)
+    else:
+        scripts = _by_script(given, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
+        *_, p = stats.sign_test(scripts)
+        sentence = _sentence(plan, overall, scripts)
     return Tally(
         sentence=sentence,
-        overall=overall,
+        overall=replace(overall, p=p),
         by_script=_split(plan, given, "script", lambda vote: vote.script),
         by_seed=_split(plan, given, "seed", lambda vote: vote.seed),
         **common,
     )
+
+
+def _failed(plan: Plan) -> int:
+    return sum(
+        any(slot.state == "failed" for slot in plan.slots_of(trial))
+        for trial in plan.trials
+        if not trial.made
+    )
+
+
+def _by_script(votes: Iterable[Vote], lead_of: Callable[[Vote], int]) -> list[int]:
+    """The first side's lead on each script that was judged. Votes on one script are not
+    independent of each other: whoever likes a voice on it will like it with the next seed too."""
+    leads: dict[str, int] = defaultdict(int)
+    for vote in votes:
+        leads[vote.script_sha256] += lead_of(vote)
+    return list(leads.values())
 
 
 def _listened(vote: Vote) -> float:
@@ -106,11 +150,19 @@ def _notes(plan: Plan, voted: int, failed: int) -> tuple[str, ...]:
             f"Only {voted} of {len(plan.trials)} pairs are judged. The number was fixed beforehand "
             "for a reason: stopping when it looks good makes chance look like a result."
         )
-    if failed:
-        found.append(f"{failed} pairs could not be made and are missing here: retry them.")
-    if len(plan.scripts) == 1:
-        found.append("It holds for this one script: another script may differ.")
+    found += _missing(failed)
+    if plan.kind == "preference" and len(set(plan.scripts)) < FEWEST_SCRIPTS:
+        found.append(
+            f"It was heard {_on_these(plan)} alone, and taste differs from script to script: take "
+            f"at least {FEWEST_SCRIPTS} scripts before more seeds."
+        )
     return tuple(found)
+
+
+def _missing(failed: int) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    return (f"{failed} pairs could not be made and are missing here: retry them.",)
 
 
 def _count(plan: Plan, label: str, votes: Iterable[Vote], pair: str = "AB") -> Count:
@@ -118,15 +170,13 @@ def _count(plan: Plan, label: str, votes: Iterable[Vote], pair: str = "AB") -> C
     if plan.kind == "abx":
         first = sum(vote.correct == "yes" for vote in votes)
         second, ties = len(votes) - first, 0
-        p = stats.binomial_at_least(first, first + second)
     else:
         first = sum(vote.winner == pair[0] for vote in votes)
         second = sum(vote.winner == pair[1] for vote in votes)
         ties = len(votes) - first - second
-        p = stats.binomial_two_sided(first, first + second)
     n = first + second
     interval = stats.clopper_pearson(first, n)
-    return Count(label, first, second, ties, first / n if n else None, interval, p)
+    return Count(label, first, second, ties, first / n if n else None, interval)
 
 
 def _split(plan: Plan, votes: list[Vote], word: str, key) -> tuple[Count, ...]:
@@ -137,32 +187,58 @@ def _split(plan: Plan, votes: list[Vote], word: str, key) -> tuple[Count, ...]:
     )
 
 
-def _sentence(count: Count) -> str:
+def _sentence(plan: Plan, count: Count, leads: list[int]) -> str:
     n = count.decided
     ties = f" {count.ties} without a difference." if count.ties else ""
     if n == 0:
         return "No pair has been decided yet." + ties
-    winner, won = ("A", count.first) if count.first >= count.second else ("B", count.second)
-    said = f"Settings {winner} won {won} of {n} decided pairs (p = {count.p:.3f}).{ties}"
-    if count.first == count.second:
-        said = f"Both sides won {won} of {n} decided pairs.{ties}"
-    if count.p < stats.SIGNIFICANT:
-        return said + " That is more than chance explains: you prefer it on scripts like these."
-    if stats.fewest_significant(n) is None:
-        return said + f" {n} decided pairs are too few to conclude anything: take at least 6."
-    return said + " Chance may well do that: no preference is shown, nor that there is none."
+    for_a, for_b, p = stats.sign_test(leads)
+    lead = for_a - for_b or count.first - count.second
+    if lead == 0:
+        text = f"Both sides won {count.first} of {n} decided pairs.{ties}"
+    else:
+        winner, won = ("A", count.first) if lead > 0 else ("B", count.second)
+        scripts = _scripts(for_a + for_b)
+        text = (
+            f"Settings {winner} won {won} of {n} decided pairs, ahead on {max(for_a, for_b)} of "
+            f"{scripts} (p = {p:.3f}).{ties}"
+        )
+    if p < stats.SIGNIFICANT:
+        return f"{text} That is more than chance explains {_on_these(plan)}."
+    if for_a + for_b < FEWEST_SCRIPTS:
+        return (
+            f"{text} {_scripts(for_a + for_b)} with a majority are too few to conclude anything: "
+            f"take at least {FEWEST_SCRIPTS}, before more seeds."
+        )
+    return f"{text} Chance may well do that: no preference is shown, nor that there is none."
 
 
-def _abx_sentence(count: Count) -> str:
+def _scripts(count: int) -> str:
+    return "1 script" if count == 1 else f"{count} scripts"
+
+
+def _on_these(plan: Plan) -> str:
+    count = len(set(plan.scripts))
+    return "on this 1 script" if count == 1 else f"on these {count} scripts"
+
+
+def _abx_sentence(plan: Plan, votes: list[Vote], count: Count, p: float) -> str:
     n = count.decided
+    judged = {vote.trial for vote in votes}
+    same_codes = all(plan.same_codes(trial) for trial in plan.trials if trial.id in judged)
     if n == 0:
         return "Nothing has been answered yet."
-    said = f"{count.first} of {n} answers were right (p = {count.p:.3f} against guessing)."
-    if count.p < stats.SIGNIFICANT:
-        return said + " The difference can be heard."
+    text = f"{count.first} of {n} answers were right (p = {p:.3f} against guessing)."
+    if p < stats.SIGNIFICANT:
+        if not same_codes and abx_warning(plan.kind, plan.settings):
+            return (
+                f"{text} The two takes of a pair can be told apart {_on_these(plan)}. So can two "
+                "seeds of one setting, so this does not show that the setting itself is heard."
+            )
+        return f"{text} The difference can be heard {_on_these(plan)}."
     if stats.fewest_above_chance(n) is None:
-        return said + f" {n} answers are too few to conclude anything: take at least 5."
-    return said + " No sign that it can be heard; that does not prove that nobody can."
+        return text + f" {n} answers are too few to conclude anything: take at least 5."
+    return text + " No sign that it can be heard; that does not prove that nobody can."
 
 
 def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
@@ -202,7 +278,7 @@ def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
         for index in np.argsort(-fit.strengths)
     ]
     return Tally(
-        sentence=_round_sentence(ranking),
+        sentence=_round_sentence(plan, votes, ranking, fit),
         by_pair=tuple(pairs),
         ranking=tuple(ranking),
         softened=fit.softened,
@@ -210,9 +286,28 @@ def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
     )
 
 
-def _round_sentence(ranking: list[Strength]) -> str:
-    first, second = ranking[:2]
-    said = f"Settings {first.setting} come first, then {second.setting}."
-    if first.low > second.high:
-        return said + " Their intervals lie apart: that is more than chance explains."
-    return said + " Their intervals overlap: who is really first is not settled."
+def _round_sentence(
+    plan: Plan, votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry
+) -> str:
+    best = [one.setting for one in ranking if ranking[0].strength - one.strength < _EQUAL_STRENGTH]
+    if len(best) > 1:
+        return f"Settings {', '.join(best[:-1])} and {best[-1]} share the first place."
+    first, second = (one.setting for one in ranking[:2])
+    text = f"Settings {first} come first, then {second}."
+    if not fit.differ(NAMES.index(first), NAMES.index(second)):
+        return f"{text} The difference of their strengths is within what chance explains."
+    leads = _by_script(votes, lambda vote: _score(vote, first) - _score(vote, second))
+    for_first, for_second, p = stats.sign_test(leads)
+    if p < stats.SIGNIFICANT:
+        return f"{text} That is more than chance explains {_on_these(plan)} (p = {p:.3f})."
+    return (
+        f"{text} But {first} is ahead on {for_first} of {_scripts(for_first + for_second)} only "
+        f"(p = {p:.3f}): more scripts would settle it, more seeds would not."
+    )
+
+
+def _score(vote: Vote, setting: str) -> int:
+    """1 where a setting was heard and won, -1 where it lost, 0 for a tie or another pair."""
+    if setting not in (vote.heard_a, vote.heard_b) or not vote.winner:
+        return 0
+    return 1 if vote.winner == setting else -1

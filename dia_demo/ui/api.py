@@ -15,7 +15,7 @@ import gradio as gr
 from dia_demo.engine.events import Failed
 from dia_demo.errors import RunError
 from dia_demo.services.synthesis import Synthesis, Take
-from dia_demo.ui import form, present
+from dia_demo.ui import form
 from dia_demo.ui.generate_tab import Parts
 from dia_demo.ui.handlers import Handlers, finished_result
 
@@ -57,16 +57,13 @@ def make_endpoint(handlers: Handlers):
         """
         sampling = [temperature, cfg_scale, max_tokens, top_p, top_k]
         rest = [seed, speed, voice_prompt, voice_transcript, model, precision, xpu]
-        try:
-            with handlers.sessions.run(request.session_hash) as cancel, handlers.scratch() as home:
-                defaults = form.defaults_of(handlers.synthesis.info(model))
-                named = zip(form.SAMPLING, sampling, strict=True)
-                filled = [defaults[name] if value is None else value for name, value in named]
-                take = whole_take(handlers.synthesis, form.Form(script, *filled, *rest), cancel)
-                # Handed over before the folder goes: gradio makes its copy first.
-                yield str(take.save(home / "take.wav")), asdict(take.figures)
-        except Exception as error:
-            raise gr.Error(present.explain(error), print_exception=False) from error
+        with handlers.sessions.run(request.session_hash) as cancel, handlers.scratch() as home:
+            defaults = form.defaults_of(handlers.synthesis.info(model))
+            named = zip(form.SAMPLING, sampling, strict=True)
+            filled = [defaults[name] if value is None else value for name, value in named]
+            take = whole_take(handlers.synthesis, form.Form(script, *filled, *rest), cancel)
+            # Handed over before the folder goes: gradio makes its copy first.
+            yield str(take.save(home / "take.wav")), asdict(take.figures)
 
     return generate
 

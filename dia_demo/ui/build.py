@@ -17,6 +17,7 @@ from dia_demo.ui import (
     generate_tab,
     machine_tab,
     markup,
+    problems,
     xpu_panel,
 )
 from dia_demo.ui.generate_tab import ASSETS, Parts
@@ -70,6 +71,8 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         wire_memory(page, parts, handlers, memory)
         listening.wire(page, tabs, parts, handlers)
         page.unload(handlers.closed)
+        # Last: it covers the events that are registered by then.
+        problems.explain_errors(page)
     # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
     return page.queue(max_size=64, default_concurrency_limit=None)
 
@@ -81,7 +84,8 @@ def launch_options(settings: Settings) -> dict:
     """
     return {
         "theme": make_theme(),
-        "css_paths": [*STYLES, *compare_tab.STYLES],
+        "css_paths": [*STYLES, *compare_tab.STYLES, problems.STYLE],
+        "head": f"<script>{problems.SCRIPT.read_text(encoding='utf-8')}</script>",
         "js": (ASSETS / "page.js").read_text(encoding="utf-8"),
         "footer_links": [],
         "run_history": False,

@@ -34,7 +34,7 @@ SIDE_FIELDS: dict[str, tuple[str, float | None]] = {
 }
 KINDS = [
     ("Blind A/B", "preference"),
-    ("ABX: can it be heard?", "abx"),
+    ("ABX: can the two be told apart?", "abx"),
     ("Round of 3 to 6 values", "round"),
     ("Side by side, not blind", "sighted"),
 ]
@@ -109,15 +109,15 @@ class CompareForm:
             )
         return split_scripts(text)
 
-    def pairs(self) -> int:
-        """Pairs for every two settings: seeds x scripts."""
-        return int(self.head["seeds"] or 0) * len(self.scripts())
+    def seeds(self) -> int:
+        """How many seeds each script is made with."""
+        return int(self.head["seeds"] or 0)
 
     def plan(self, synthesis: Synthesis) -> Plan:
         """The plan that is asked for. Raises InputError where there is none."""
         text = str(self.head["first_seed"] or "").strip()
         first = None if text in ("", "-1") else form.chosen_seed(text)
-        seeds = draw_seeds(int(self.head["seeds"] or 0), first)
+        seeds = draw_seeds(self.seeds(), first)
         return make_plan(self.kind, self.settings(synthesis), self.scripts(), seeds)
 
     def seconds_to_make(self, synthesis: Synthesis, settings: Sequence[Setting]) -> float:
@@ -129,7 +129,7 @@ class CompareForm:
             for script in self.scripts():
                 pace = info.seconds_per_character
                 total += min(expected_seconds(script, pace), most) / setting.speed
-        return total * int(self.head["seeds"] or 0)
+        return total * self.seeds()
 
 
 def side_of(values: dict, defaults: dict) -> dict:

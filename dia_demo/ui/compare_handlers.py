@@ -10,9 +10,10 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
+from dia_demo.services.claims import abx_warning, what_it_can_show
 from dia_demo.services.compare import Comparison
 from dia_demo.services.people import Comparisons, is_key, new_key
-from dia_demo.services.plan import differences, what_it_can_show
+from dia_demo.services.plan import differences
 from dia_demo.services.plan_run import PlanEnded, PlanEvent, PlanProgress
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import compare_form, compare_markup, form, markup, present
@@ -130,23 +131,33 @@ class CompareHandlers:
         try:
             asked = CompareForm.of(values)
             settings = asked.settings(self.synthesis)
+            scripts, seeds = len(asked.scripts()), asked.seeds()
             return compare_markup.plan_note(
                 asked.head["kind"],
                 differences(settings),
                 self._cost(asked, settings),
-                what_it_can_show(asked.kind, asked.pairs()) if asked.pairs() else "",
+                what_it_can_show(asked.kind, scripts, seeds) if scripts * seeds else "",
+                abx_warning(asked.kind, settings),
+                self._read_as(asked, settings),
             )
         except DiaDemoError as error:
             return compare_markup.problem_note(str(error))
 
+    def _read_as(self, asked: CompareForm, settings) -> list[str]:
+        """The scripts that the embedded voice reads otherwise than they are written."""
+        models = [self.synthesis.info(one.runtime.model) for one in settings]
+        read = ((info.as_read(one), one) for info in models for one in asked.scripts())
+        return list(dict.fromkeys(text for text, written in read if text != written))
+
     def _cost(self, asked: CompareForm, settings) -> str:
         count = len(settings)
-        pairs, trials = asked.pairs(), asked.pairs() * count * (count - 1) // 2
+        pairs = asked.seeds() * len(asked.scripts())
+        trials = pairs * count * (count - 1) // 2
         scripts = markup.plural(len(asked.scripts()), "script")
         seconds = asked.seconds_to_make(self.synthesis, settings)
         return (
             f"{markup.plural(trials, 'pair')} to hear, {markup.plural(pairs * count, 'take')} to "
-            f"make ({scripts} × {int(asked.head['seeds'] or 0)} seeds), about "
+            f"make ({scripts} × {markup.plural(asked.seeds(), 'seed')}), about "
             f"{present.duration(seconds)} of audio."
         )
 

@@ -32,8 +32,18 @@ def label_of(name: str) -> str:
     return SIDE_FIELDS.get(name, (name, None))[0]
 
 
-def plan_note(kind: str, differing: Mapping[str, Sequence], cost: str, shows: str) -> str:
-    """What differs, what it costs and what it can show; lights up the fields that differ."""
+def plan_note(
+    kind: str,
+    differing: Mapping[str, Sequence],
+    cost: str,
+    shows: str,
+    warning: str | None = None,
+    read_as: Sequence[str] = (),
+) -> str:
+    """What differs, what it costs and what it can show; lights up the fields that differ.
+
+    read_as: scripts as the embedded voice reads them, where they were normalised.
+    """
     named = " · ".join(
         f"<strong>{escape(label_of(name))}</strong> {escape(' against '.join(map(str, values)))}"
         for name, values in differing.items()
@@ -43,9 +53,11 @@ def plan_note(kind: str, differing: Mapping[str, Sequence], cost: str, shows: st
     several = ""
     if len(differing) > 1 and kind != "round":
         several = " More than one thing differs: a result cannot say which of them did it."
+    read = "".join(map(markup.read_as, read_as))
+    caution = f'<p class="caution">{escape(warning)}</p>' if warning else ""
     return (
         f'<div class="plan-note">{light}<p>Differs: {named or "nothing yet"}.{several}</p>'
-        f"<p>{escape(cost)}</p><p>{escape(shows)}</p></div>"
+        f"<p>{escape(cost)}</p><p>{escape(shows)}</p>{caution}{read}</div>"
     )
 
 
@@ -64,9 +76,19 @@ def result(comparison: Comparison) -> str:
         f'<p class="verdict">{escape(found.sentence)}</p><ul class="notes">{notes}</ul>'
         f"{_sides(comparison)}{_chart(found)}{_counts(found)}"
         f'<p class="small">{found.voted} of {found.pairs} pairs judged, '
-        f"{found.listening_seconds:.0f} s of listening{_clearness(found)}. Intervals hold the "
-        "true rate in 95 of 100 tests (Clopper-Pearson; Bradley-Terry for a round).</p>"
+        f"{found.listening_seconds:.0f} s of listening{_clearness(found)}. "
+        f"{_how_computed(found)}</p>"
         f"{_reveal(comparison, with_votes=True)}"
+    )
+
+
+def _how_computed(found: Tally) -> str:
+    if found.kind == "abx":
+        return "p is that of guessing as well (binomial); the interval is exact (Clopper-Pearson)."
+    interval = "Bradley-Terry" if found.ranking else "Clopper-Pearson"
+    return (
+        "p is a sign test over scripts, each of which counts once. The 95% intervals "
+        f"({interval}) hold for these scripts alone."
     )
 
 
@@ -100,16 +122,14 @@ def _counts(found: Tally) -> str:
     parts = [part for part in (found.by_script, found.by_seed) if len(part) > 1]
     counts = [*counts, *found.by_pair, *(count for part in parts for count in part)]
     rows = "".join(map(_count_row, counts))
-    head = "".join(
-        f'<th scope="col">{word}</th>' for word in ("", *words, "No difference", "Rate", "p")
-    )
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("", *words, "No difference", "Rate"))
     return _table("Votes", head, rows)
 
 
 def _count_row(count: Count) -> str:
     low, high = count.interval
     rate = "–" if count.rate is None else f"{count.rate:.0%} ({low:.0%} to {high:.0%})"
-    cells = (count.first, count.second, count.ties, rate, f"{count.p:.3f}")
+    cells = (count.first, count.second, count.ties, rate)
     return (
         f'<tr><th scope="row">{escape(count.label)}</th>'
         + "".join(f"<td>{cell}</td>" for cell in cells)

@@ -11,7 +11,7 @@ from dia_demo.services.catalogue import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import compare_form, markup
 from dia_demo.ui.compare_form import FIELDS, KINDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS
-from dia_demo.ui.generate_tab import ASSETS, SEED_CHARACTERS, load_examples
+from dia_demo.ui.generate_tab import ASSETS, SEED_CHARACTERS
 from dia_demo.ui.lab import Lab
 from dia_demo.ui.present import Status
 
@@ -82,9 +82,9 @@ def _setup(synthesis, models, runtime) -> dict:
     fields = {
         "kind": gr.Radio(KINDS, value="preference", label="What to find out", elem_id="lab-kind"),
         "scripts": gr.Textbox(
-            value=load_examples()[0]["script"],
+            value=(ASSETS / "lab" / "scripts.txt").read_text(encoding="utf-8").strip(),
             label="What both sides say",
-            info="One script, or several with a line of --- between them.",
+            info="Scripts with a line of --- between them. Each script counts once in the result.",
             lines=4,
             max_lines=10,
             max_length=MAX_SCRIPTS_CHARACTERS,
@@ -115,7 +115,7 @@ def _setup(synthesis, models, runtime) -> dict:
                 second.append(fields[f"b_{name}"])
     with gr.Row():
         fields["seeds"] = gr.Slider(
-            1, 24, 6, step=1, label="Seeds for each script", elem_id="lab-seeds"
+            1, 24, 1, step=1, label="Seeds for each script", elem_id="lab-seeds"
         )
         # Not a number field: gradio shows a blank one as 0.
         fields["first_seed"] = gr.Textbox(

@@ -105,3 +105,10 @@ def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
         elif not low <= value <= high:
             values[name] = min(max(value, low), high)
     return values
+
+
+def out_of_reach(saved: dict, ends: dict[str, tuple[float, float]]) -> dict[str, float]:
+    """The numbers among the saved values that `restored` moves to the end of their slider, each
+    with the end it is moved to."""
+    kept = restored(saved, ends)
+    return {name: kept[name] for name in ends if name in kept and kept[name] != saved[name]}

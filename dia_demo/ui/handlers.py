@@ -22,7 +22,7 @@ from dia_demo.engine.events import (
     Result,
     Started,
 )
-from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.errors import RunError
 from dia_demo.services.catalogue import ModelInfo
 from dia_demo.services.history import MadeTakes
 from dia_demo.services.synthesis import Synthesis, Take
@@ -220,10 +220,7 @@ class Handlers:
 
     def change_model(self, model: str):
         """A model brings its defaults: sliders in the order of `form.SAMPLING`, then its note."""
-        try:
-            info = self.synthesis.info(model)
-        except DiaDemoError as error:
-            raise _shown(error) from error
+        info = self.synthesis.info(model)
         defaults = form.defaults_of(info)
         sliders = [
             gr.update(minimum=low, maximum=high, value=defaults[name])
@@ -257,7 +254,3 @@ def finished_result(event: Event) -> Result | None:
         case Cancelled(result=Result(samples=samples) as result) if samples is not None:
             return result if len(samples) else None
     return None
-
-
-def _shown(error: Exception) -> gr.Error:
-    return gr.Error(present.explain(error), title="Not possible", print_exception=False)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import gradio as gr
 
-from dia_demo.errors import DiaDemoError, InputError
-from dia_demo.services.history import History, Kept, read_take
+from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.services.history import History, Kept, form_values, read_take
 from dia_demo.services.people import is_key
-from dia_demo.ui import form, present
+from dia_demo.ui import form, markup, present
 from dia_demo.ui.compare_form import SIDE_FIELDS
 from dia_demo.ui.compare_handlers import CompareHandlers
 from dia_demo.ui.compare_tab import CompareParts
 from dia_demo.ui.generate_tab import ASSETS, Parts
 from dia_demo.ui.handlers import Handlers
+from dia_demo.ui.present import Status
 
 _QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 _LIST = '<p class="earlier-said" role="status"></p><ul class="earlier"></ul>'
@@ -128,44 +129,53 @@ class HistoryHandlers:
                 return gr.skip()
             self.history.copy(key, wav)
         except DiaDemoError as error:
-            # The take itself is on the page; only the copy failed.
-            gr.Warning(str(error))
+            raise RunError(f"The take is not kept among the earlier ones: {error}") from error
         return self.enter(key)
 
     def use(self, key: str, event: gr.EventData):
         """An earlier take's settings, for the Generate tab."""
-        return self._told(lambda: self._restored(self.history.get(key, event.id).values()))
+        kept = self.history.get(key, event.id)
+        return self._restored(kept.values(), kept.voice_transcript)
 
     def drop(self, path: str | None):
         """The settings that a take's file carries."""
         if not path:
-            return [gr.skip()] * (len(form.REMEMBERED) + 1)
-
-        def restored():
-            found = read_take(Path(path))
-            if found is None:
-                raise InputError(
-                    "This file carries no settings: use a WAV or FLAC that was saved here."
-                )
-            model = {"model": found["figures"].get("model")}
-            values = {"script": found["script"], "speed": found["speed"]}
-            return self._restored(values | found["settings"] | model)
-
-        return self._told(restored)
+            return [gr.skip()] * (len(form.REMEMBERED) + 2)
+        found = read_take(Path(path))
+        if found is None:
+            raise InputError(
+                "This file carries no settings: use a WAV or FLAC that was saved here."
+            )
+        return self._restored(form_values(found), found["voice_transcript"])
 
     def compare_with(self, key: str, event: gr.EventData):
         """An earlier take's settings on both sides of a comparison, with its tab in front."""
 
-        def sides():
-            values = self.history.get(key, event.id).values()
-            self._check_model(values)
-            return [values["script"], *self.compare.both_sides(values), gr.Tabs(selected="compare")]
-
-        return self._told(sides)
-
-    def _restored(self, values: dict):
+        kept = self.history.get(key, event.id)
+        values = kept.values()
         self._check_model(values)
-        return self.page.restore(values)
+        notes = () if kept.voice_transcript is None else (_voice_note(kept.voice_transcript),)
+        status = Status("idle", "Ready", "Both sides have the take's settings.", 0.0, notes=notes)
+        sides = self.compare.both_sides(values)
+        return [
+            values["script"],
+            *sides,
+            gr.Tabs(selected="compare"),
+            markup.status_card(status),
+        ]
+
+    def _restored(self, values: dict, voice_transcript: str | None):
+        """The form's fields, the model's note, and a status that says what could not be brought
+        back."""
+        self._check_model(values)
+        info = self.page.synthesis.info(values["model"])
+        notes = [] if voice_transcript is None else [_voice_note(voice_transcript)]
+        for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
+            label = self.page.parts.fields[name].label
+            notes.append(f"Note: {label} was {values[name]:g}; its slider ends at {end:g}.")
+        detail = "The take's settings are in the form: press Generate."
+        status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
+        return [*self.page.restore(values), markup.status_card(status)]
 
     def _check_model(self, values: dict) -> None:
         if values.get("model") not in self.models:
@@ -174,11 +184,15 @@ class HistoryHandlers:
                 "here."
             )
 
-    def _told(self, work):
-        try:
-            return work()
-        except DiaDemoError as error:
-            raise gr.Error(str(error), title="Not possible", print_exception=False) from error
+
+def _voice_note(transcript: str) -> str:
+    """What a take's file lacks: the sound of its voice prompt."""
+    words = " ".join(transcript.split())
+    saying = f", which says “{words[:117]}{'…' if len(words) > 117 else ''}”" if words else ""
+    return (
+        f"Note: it was made with a voice prompt{saying}. The file does not hold that recording: "
+        "add it again for the same take."
+    )
 
 
 def wire_history(
@@ -197,8 +211,9 @@ def wire_history(
     made = [person, generate.take]
     generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **_QUIET)
     fields = [generate.fields[name] for name in form.REMEMBERED]
-    parts.earlier.click(handlers.use, person, [*fields, generate.model_note], **_QUIET)
-    parts.dropped.upload(handlers.drop, parts.dropped, [*fields, generate.model_note], **_QUIET)
+    restored = [*fields, generate.model_note, generate.status]
+    parts.earlier.click(handlers.use, person, restored, **_QUIET)
+    parts.dropped.upload(handlers.drop, parts.dropped, restored, **_QUIET)
     sides = [lab.fields[f"{side}_{name}"] for side in "ab" for name in SIDE_FIELDS]
-    outputs = [lab.fields["scripts"], *sides, tabs]
+    outputs = [lab.fields["scripts"], *sides, tabs, lab.status]
     parts.earlier.submit(handlers.compare_with, person, outputs, **_QUIET)

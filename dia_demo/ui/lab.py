@@ -45,7 +45,8 @@ class Lab:
     def _look(self, comparison: Comparison, wanted: dict) -> dict:
         """Where the comparison stands: the pair to be heard, or the result."""
         plan, votes = comparison.plan, comparison.votes
-        trial = comparison.next_trial()
+        held = wanted.get("trial")
+        trial = comparison.next_trial(held if isinstance(held, str) else None)
         state = {
             "kind": plan.kind,
             "pairs": len(plan.trials),
@@ -64,7 +65,6 @@ class Lab:
                 "script": plan.scripts[trial.script],
                 "letters": "ABX"[: len(trial.clips)],
                 "needed": round(comparison.needed_seconds(trial), 2),
-                "aligned": comparison.aligned(trial),
             }
         return state
 

@@ -5,7 +5,7 @@ Every text is escaped here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from dia_demo.services.bench.report import EXAMPLE_SECONDS, Report, bound_by_memory, meaning, spoken
@@ -17,6 +17,7 @@ INTRO = (
     "measure both: the limit, and how near this program comes to it."
 )
 NOTHING_YET = "Nothing was measured yet."
+NO_INSTRUCTIONS = "not measured: this processor has no instructions for it"
 
 
 def intro() -> str:
@@ -38,10 +39,8 @@ def report_html(report: Report, finished: bool) -> str:
     if runs:
         parts.append(picture(runs, loaded=report.plan.random is None))
     parts.append(markup.figures_table(machine_rows(report)))
-    parts += [
-        f'<p class="machine-failed">{escape(what)} could not be measured: {escape(why)}</p>'
-        for what, why in report.failures.items()
-    ]
+    failed = (f"{what} was not measured completely: {why}" for what, why in report.failures.items())
+    parts += [f'<p class="machine-failed">{escape(sentence)}</p>' for sentence in failed]
     return f'<div class="machine-report">{"".join(parts)}</div>'
 
 
@@ -108,21 +107,29 @@ def machine_rows(report: Report) -> list[tuple[str, str]]:
     """The machine's own figures as (name, value) pairs."""
     rows = []
     if report.hardware is not None:
-        rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
-        rows += [
-            ("Reads", f"{report.read_gb_s:.0f} GB/s"),
-            ("Multiplies, float32", f"{rates['float32']:,.0f} GFLOP/s"),
-            ("Multiplies, bfloat16", f"{rates['bfloat16']:,.0f} GFLOP/s"),
-            ("80 products in turn", f"{proxy['samples_per_second'] / 1000:.1f} of 16 kHz"),
-            ("… of one core’s rate", f"{proxy['efficiency']:.0%}"),
-        ]
+        rows += _hardware_rows(report)
     if report.codec is not None:
         rows += [
-            ("Codec, whole take", f"{present.factor(report.codec['realtime_whole'])} realtime"),
-            (
-                "Codec, as it arrives",
-                f"{present.factor(report.codec['realtime_streamed'])} realtime",
-            ),
+            (title, f"{present.factor(report.codec[key])} realtime")
+            for title, key in (
+                ("Codec, whole take", "realtime_whole"),
+                ("Codec, as it arrives", "realtime_streamed"),
+            )
+            if key in report.codec
         ]
     rows.append(("Threads", str(report.threads)))
     return rows
+
+
+def _hardware_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """What is known of the machine so far."""
+    rates, proxy = report.hardware.get("gflops", {}), report.hardware.get("serial_proxy")
+    yield "Reads", f"{report.read_gb_s:.0f} GB/s"
+    for precision in ("float32", "bfloat16"):
+        if precision in rates:
+            rate = rates[precision]
+            known = NO_INSTRUCTIONS if rate is None else f"{rate:,.0f} GFLOP/s"
+            yield f"Multiplies, {precision}", known
+    if proxy is not None:
+        yield "80 products in turn", f"{proxy['samples_per_second'] / 1000:.1f} of 16 kHz"
+        yield "… of one core’s rate", f"{proxy['efficiency']:.0%}"

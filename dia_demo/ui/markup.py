@@ -51,10 +51,16 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
         f"{report.num_bytes:,} of {byte_limit:,} bytes",
     ]
     findings = "".join(_finding(index, one) for index, one in enumerate(report.findings))
+    changed = "" if report.read_as is None else read_as(report.read_as)
     return (
-        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>'
+        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
         f'<ul class="findings" aria-label="Remarks">{findings}</ul></div>'
     )
+
+
+def read_as(script: str) -> str:
+    """The script as the model reads it, shown where that is not what was written."""
+    return f'<p class="read-as"><strong>Read as</strong> {escape(script)}</p>'
 
 
 _LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}

@@ -21,6 +21,8 @@ CODEC = {
     "codebook_dim": 8,
     "sample_rate": 16000,
 }
+# What the app filters below, beside what dac.DAC takes: the codec adds an offset and rumble.
+PLAYBACK = {"highpass_hz": 50}
 WINDOWS = {2048: 100, 1024: 80, 512: 64, 256: 40, 128: 20}  # STFT window -> mel bands
 
 
@@ -42,10 +44,11 @@ def load_codec(path: Path) -> nn.Module:
 
 
 def load_exported(folder: Path) -> nn.Module:
-    """The codec as shipped: config.json and model.safetensors."""
+    """The codec as shipped: config.json and model.safetensors. Its output is not filtered."""
     from safetensors.torch import load_file
 
-    codec = make_codec(json.loads((folder / "config.json").read_text()))
+    config = json.loads((folder / "config.json").read_text())
+    codec = make_codec({key: config[key] for key in config.keys() - PLAYBACK.keys()})
     state = {k: v.float() for k, v in load_file(folder / "model.safetensors").items()}
     codec.load_state_dict(state)
     return codec.eval()

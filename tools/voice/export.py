@@ -169,7 +169,8 @@ def write_weights(weights: dict[str, torch.Tensor], out: Path, limit: int = SHAR
 
 def write_codec(codec, out: Path) -> None:
     out.mkdir(exist_ok=True)
-    (out / "config.json").write_text(json.dumps(codec_net.CODEC, indent=2) + "\n")
+    config = json.dumps(codec_net.CODEC | codec_net.PLAYBACK, indent=2) + "\n"
+    (out / "config.json").write_text(config)
     state = {k: v.half().contiguous() for k, v in codec.state_dict().items()}
     save_file(state, out / "model.safetensors", metadata={"format": "pt"})
 

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from dia_demo.engine.selfcheck.subject import Subject
 from dia_demo.engine.selfcheck.tally import Tally
-from dia_demo.model.cache import RowCache
+from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import Rotary, attend, rotate
 
 HALVES = 2

@@ -10,12 +10,12 @@ from dia_demo.engine.devices import place
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.errors import InputError, RunError
 from dia_demo.machine import available_bytes
-from dia_demo.services.bench.child import Stopped, run_child
+from dia_demo.services.bench.child import Step, Stopped, run_child
 from dia_demo.services.bench.plan import Plan
 from dia_demo.services.bench.report import Report, failed_run
 from dia_demo.services.synthesis import Synthesis
 
-Child = Callable[[dict, threading.Event], Generator[tuple[str, float], None, dict]]
+Child = Callable[[dict, threading.Event], Generator[Step, None, dict]]
 
 
 @dataclass(frozen=True)
@@ -51,30 +51,34 @@ def measure(
 ) -> Generator[Measuring, None, Report]:
     """Measure what the plan asks for; yields as it goes, returns the report.
 
-    A part that fails is reported as failed and the others go on. Raises InputError, before
-    anything is measured, where no run of the plan can be made here, and Stopped (child.py) when
-    `cancel` is set.
+    A part that fails is reported as failed, with the figures it had until then, and the others go
+    on. Raises InputError, before anything is measured, where no run of the plan can be made here,
+    and Stopped (child.py) when `cancel` is set; the last Measuring has what is known by then.
     """
     plan = plan.checked()
     report, parts = prepare(plan)
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:
         yield Measuring(part.name, done / whole, report)
-        work = child(part.job, cancel)
+        before, figures, work = report, {}, child(part.job, cancel)
         try:
             while True:
-                doing, fraction = next(work)
-                said = f"{part.name}: {doing}"
-                yield Measuring(said, (done + fraction * part.weight) / whole, report)
+                step = next(work)
+                if step.figures:
+                    figures |= step.figures
+                    report = _with_figures(before, part, figures)
+                said = f"{part.name}: {step.doing}"
+                yield Measuring(said, (done + step.fraction * part.weight) / whole, report)
         except StopIteration as stop:
-            report = _with_result(report, part, stop.value)
+            report = _with_result(before, part, stop.value)
         except RunError as error:
             if cancel.is_set():  # Ctrl-C reaches the child first.
                 raise Stopped from error
-            report = _with_failure(report, part, str(error))
+            report = _with_failure(before, part, figures, str(error))
         finally:
             work.close()
         done += part.weight
+        yield Measuring(part.name, done / whole, report)
     return report
 
 
@@ -118,6 +122,11 @@ def _automatic(plan: Plan) -> str | None:
         return None
 
 
+def _with_figures(report: Report, part: Part, figures: dict) -> Report:
+    """The report with what a part that still runs has found. A run counts when it is complete."""
+    return report if part.job["kind"] == "run" else _with_result(report, part, dict(figures))
+
+
 def _with_result(report: Report, part: Part, result: dict) -> Report:
     match part.job["kind"]:
         case "hardware":
@@ -129,8 +138,9 @@ def _with_result(report: Report, part: Part, result: dict) -> Report:
     return replace(report, runs=(*report.runs, result))
 
 
-def _with_failure(report: Report, part: Part, error: str) -> Report:
+def _with_failure(report: Report, part: Part, figures: dict, error: str) -> Report:
     if part.job["kind"] == "run":
-        failed = failed_run(part.job["precision"], part.job["rows"], error)
+        failed = figures | failed_run(part.job["precision"], part.job["rows"], error)
         return replace(report, runs=(*report.runs, failed))
+    report = _with_result(report, part, figures) if figures else report
     return replace(report, failures=report.failures | {part.name: error})

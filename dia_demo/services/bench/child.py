@@ -1,7 +1,8 @@
 """One measurement in a process of its own: its memory is its own, and its end harms nobody.
 
 The parent writes a job as one line of JSON; the child answers with lines of JSON: {"doing",
-"fraction"} as it goes, then {"result"} or {"error"}.
+"fraction", "figures"} as it goes, then {"result"} or {"error"}. Figures are sent as soon as they
+are known, so that they are kept when something later fails.
 """
 
 from __future__ import annotations
@@ -18,16 +19,29 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple, Protocol
 
 from dia_demo.errors import DiaDemoError, RunError
 
 POLL_SECONDS = 0.1
 # No single measurement of a step, and no loading of a tensor, is silent for as long as this.
-SILENCE_LIMIT = 900.0
+SILENCE_LIMIT = 300.0
 LONGEST_MESSAGE = 300
 ROOT = Path(__file__).resolve().parents[3]
 
-Say = Callable[[str, float], None]
+
+class Say(Protocol):
+    """How a job reports: what it does now, the fraction done, and figures that are new."""
+
+    def __call__(self, doing: str, fraction: float, **figures: object) -> None: ...
+
+
+class Step(NamedTuple):
+    """One report of a job, as the parent has it."""
+
+    doing: str
+    fraction: float
+    figures: dict = {}
 
 
 class Stopped(Exception):
@@ -36,8 +50,8 @@ class Stopped(Exception):
 
 def run_child(
     job: dict, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
-) -> Generator[tuple[str, float], None, dict]:
-    """Run a job of JOBS in a fresh interpreter: yields (doing, fraction), returns its result.
+) -> Generator[Step, None, dict]:
+    """Run a job of JOBS in a fresh interpreter: yields its reports, returns its result.
 
     Raises RunError with the child's own words, or with how it died, and Stopped when `cancel` is
     set; closing the generator ends the child.
@@ -73,7 +87,7 @@ def _start(errors) -> subprocess.Popen:
 
 def _listen(
     child: subprocess.Popen, cancel: threading.Event, silence_limit: float
-) -> Generator[tuple[str, float], None, dict]:
+) -> Generator[Step, None, dict]:
     """The child's lines until its result. EOFError where it ends without one."""
     lines: queue.Queue[str] = queue.Queue()
 
@@ -102,7 +116,7 @@ def _listen(
             raise RunError(message["error"])
         if "result" in message:
             return message["result"]
-        yield message["doing"], message["fraction"]
+        yield Step(**message)
 
 
 def _how(code: int, errors) -> str:
@@ -131,10 +145,10 @@ def main() -> None:
 
     reached = 0.0
 
-    def say(doing: str, fraction: float) -> None:
+    def say(doing: str, fraction: float, **figures: object) -> None:
         nonlocal reached
         reached = max(reached, fraction)  # Loading has stages, each from 0.
-        send(doing=doing, fraction=reached)
+        send(doing=doing, fraction=reached, figures=figures)
 
     given = sys.stdin.readline()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()

@@ -14,36 +14,38 @@ import numpy as np
 import torch
 
 from dia_demo.machine import granted_cores
+from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench.child import Say
 
 # Far beyond the cache of a few cores: a sum over it comes from memory. To fill it takes longer than
 # all sums.
 BUFFER_BYTES = 2**29
 REPEATS = 6
-MATRIX_SIZE = 2048
+# Square matrices grow by doubling as long as one product is expected to take so many seconds at
+# most: a rate needs no more, and on a slow processor a product of the largest size takes minutes.
+SMALLEST_MATRIX, LARGEST_MATRIX, MATRIX_SECONDS = 128, 2048, 0.5
 # WaveNet's own proportions: 80 layers of 128 channels, 16,000 samples a second.
 LAYERS, CHANNELS, SAMPLES_PER_SECOND, STREAM_GB_S = 80, 128, 16_000, 80.0
 PROXY_SAMPLES = 1500
 
 
 def job(job: dict, say: Say) -> dict:
-    """What a child process does: `measure_hardware` for the job's threads and free memory."""
-    say("Reading memory, multiplying matrices", 0.1)
-    return measure_hardware(job["threads"] or granted_cores(), job.get("available"))
-
-
-def measure_hardware(threads: int, available: int | None) -> dict:
     """read_gb_s, gflops {float32, bfloat16, float32_one_core} and serial_proxy of this machine.
 
-    threads: those the model would use. available: bytes of memory that are free, None if unknown.
+    For the job's threads and free memory. gflops["bfloat16"] is None where the processor has no
+    instructions for it: nothing is multiplied in bfloat16 there.
     """
+    threads = job["threads"] or granted_cores()
     torch.set_num_threads(threads)
-    read, reader = read_bandwidth(threads, available)
-    gflops = {
-        "float32": matrix_rate(torch.float32, threads),
-        "bfloat16": matrix_rate(torch.bfloat16, threads),
-        "float32_one_core": matrix_rate(torch.float32, 1),
-    }
+    say("Reading memory", 0.05)
+    read, reader = read_bandwidth(threads, job.get("available"))
+    say("Multiplying matrices", 0.4, read_gb_s=read, read_by=reader)
+    gflops = {"float32": matrix_rate(torch.float32, threads)}
+    say("Multiplying matrices", 0.5, gflops=dict(gflops))
+    gflops["bfloat16"] = matrix_rate(torch.bfloat16, threads) if multiplies_bfloat16() else None
+    say("Multiplying matrices", 0.6, gflops=dict(gflops))
+    gflops["float32_one_core"] = matrix_rate(torch.float32, 1)
+    say("Multiplying one after another", 0.7, gflops=gflops)
     proxy = serial_proxy(gflops["float32_one_core"])
     torch.set_num_threads(threads)
     return {"read_gb_s": read, "read_by": reader, "gflops": gflops, "serial_proxy": proxy}
@@ -100,12 +102,19 @@ def _sums(threads: int, size: int) -> Iterator[tuple[int, dict[str, Callable[[],
         yield buffer.nbytes, sums
 
 
-def matrix_rate(dtype: torch.dtype, threads: int, size: int = MATRIX_SIZE) -> float:
-    """GFLOP/s of a square matrix product."""
+@torch.inference_mode()
+def matrix_rate(dtype: torch.dtype, threads: int) -> float:
+    """GFLOP/s of a product of square matrices that are as large as is quick enough here."""
     torch.set_num_threads(threads)
-    left, right = (torch.randn(size, size).to(dtype) for _ in range(2))
-    with torch.inference_mode():
-        return 2 * size**3 / _best_seconds(lambda: left @ right) / 1e9
+    size = SMALLEST_MATRIX
+    while True:
+        left, right = (torch.randn(size, size).to(dtype) for _ in range(2))
+        left @ right  # What is set up at the first call is not timed.
+        seconds = _seconds(lambda: left @ right)  # noqa: B023  Called at once.
+        if size == LARGEST_MATRIX or 8 * seconds > MATRIX_SECONDS:
+            break
+        size *= 2
+    return 2 * size**3 / min(seconds, _best_seconds(lambda: left @ right)) / 1e9
 
 
 def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> dict:

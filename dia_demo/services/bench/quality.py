@@ -47,25 +47,20 @@ def job(job: dict, say: Say) -> dict:
     """
     asked = (one for one in job["precisions"] if one not in (REFERENCE, "auto"))
     precisions = [REFERENCE, *asked]
-    comparison, found = _Comparison(job), {}
+    comparison = _Comparison(job)
     for number, precision in enumerate(precisions):
 
         def tell(what: str, fraction: float, done=number, name=precision) -> None:
             say(f"{name}: {what}", (done + fraction) / len(precisions))
 
         try:
-            found[precision] = comparison.measure(precision, tell)
+            comparison.found[precision] = comparison.measure(precision, tell)
         except (DiaDemoError, RuntimeError) as error:
             if precision == REFERENCE:
                 raise
-            found[precision] = {"error": str(error)}
-    return {
-        "reference": REFERENCE,
-        "takes": len(comparison.takes),
-        "steps": sum(len(take.codes) for take in comparison.takes),
-        "precisions": found,
-        "word_error_note": comparison.note,
-    }
+            comparison.found[precision] = {"error": str(error)}
+        say(f"{precision}: done", (number + 1) / len(precisions), **comparison.figures())
+    return comparison.figures()
 
 
 class _Comparison:
@@ -75,7 +70,18 @@ class _Comparison:
         self.job = job
         self.takes: list[Forced] = []
         self.expected: list[Tensor] = []
+        self.found: dict[str, dict] = {}
         self.note: str | None = None
+
+    def figures(self) -> dict:
+        """What is known so far, as the report has it."""
+        return {
+            "reference": REFERENCE,
+            "takes": len(self.takes),
+            "steps": sum(len(take.codes) for take in self.takes),
+            "precisions": dict(self.found),
+            "word_error_note": self.note,
+        }
 
     def measure(self, precision: str, tell: Say) -> dict:
         """The figures of one precision; the first must be float32."""

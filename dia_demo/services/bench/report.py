@@ -22,7 +22,8 @@ CACHED_GB = 0.1
 
 @dataclass(frozen=True)
 class Report:
-    """What is known so far. hardware and codec are None where they were not measured.
+    """What is known so far. hardware and codec are None where they were not measured, and lack the
+    figures that were not reached.
 
     automatic: the precision that "auto" takes here. runs: one dict each, as a child or `failed_run`
     gave it; failures: the parts that failed, with their reasons; quality: by precision, None where

@@ -20,7 +20,7 @@ from dia_demo.services.bench.subject import load_engine, make_rows, step_bytes
 
 # Enough frames for the codec's first block on its way through delays and context.
 FIRST_AUDIO_TOKENS = 300
-CODEC_SECONDS = 5.0
+CODEC_SECONDS, DECODE_SECONDS = 5.0, 2.0
 # Beyond most caches, yet read in less than a step: memory's bandwidth after every so many steps.
 PROBE_BYTES, PROBE_EVERY = 2**27, 4
 
@@ -32,45 +32,44 @@ def job(job: dict, say: Say) -> dict:
     """
     began = perf_counter()
     engine = load_engine(job, lambda what, fraction: say(what, fraction / 2))
-    loaded = perf_counter() - began
+    found = {"load_seconds": perf_counter() - began} | _described(engine)
     first_step(engine, job["text_bytes"])
-    started = perf_counter() - job.get("began", began)
-    say("Loading the codec", 0.5)
+    found["start_seconds"] = perf_counter() - job.get("began", began)
+    say("Loading the codec", 0.5, **found)
     began = perf_counter()
     engine.load_codec()
-    with_codec = perf_counter() - began
-    load_peak, generating = machine.peak_rss_bytes(), machine.watch_peak()
-    say("Warming up", 0.55)
+    found["load_codec_seconds"] = perf_counter() - began
+    found["load_peak_rss_bytes"], generating = machine.peak_rss_bytes(), machine.watch_peak()
+    say("Warming up", 0.55, **found)
+    began = perf_counter()
     engine.warm_up()
-    warmed = perf_counter() - began
-    say("First sound", 0.6)
-    first = first_audio(engine, job["rows"], job["text_bytes"])
-    say("Decoding", 0.7)
-    realtime_codec = decode_rate(engine, job.get("codec_seconds", CODEC_SECONDS))
-    peak = generating()
-    say("Timing steps", 0.8)
-    seconds, bandwidth = time_steps(engine, job["rows"], job["text_bytes"], job["steps"])
+    found["warm_up_seconds"] = perf_counter() - began
+    say("First sound", 0.6, **found)
+    found["first_audio_seconds"] = first_audio(engine, job["rows"], job["text_bytes"], say)
+    say("Decoding", 0.7, **found)
+    found["realtime_codec"] = decode_rate(engine, job.get("codec_seconds", CODEC_SECONDS))
+    found["peak_rss_bytes"] = generating()
+    say("Timing steps", 0.8, **found)
+    seconds, bandwidth = time_steps(engine, job["rows"], job["text_bytes"], job["steps"], say)
     position = WARM_STEPS + job["steps"] // 2
-    return {
-        "precision": engine.placement.precision,
+    return found | {
         "rows": job["rows"],
         "ms_per_step": 1000 * statistics.median(seconds),
         "ms_per_step_fast_quartile": 1000 * float(np.percentile(seconds, 25)),
         "step_bytes": step_bytes(engine.model, job["rows"], job["text_bytes"], position),
+        "read_gb_s_then": bandwidth,
+    }
+
+
+def _described(engine: Engine) -> dict:
+    """What is known of a run before anything is measured."""
+    return {
+        "precision": engine.placement.precision,
         "frames_per_second": engine.format.frames_per_second,
-        "realtime_codec": realtime_codec,
-        "first_audio_seconds": first,
-        "load_seconds": loaded,
-        "start_seconds": started,
-        "load_codec_seconds": with_codec,
-        "warm_up_seconds": warmed - with_codec,
-        "peak_rss_bytes": peak,
-        "load_peak_rss_bytes": load_peak,
         "kernels": kernels_of(engine),
         "threads": engine.placement.threads,
         "reason": engine.placement.reason,
         "max_delay": engine.config.max_delay,
-        "read_gb_s_then": bandwidth,
     }
 
 
@@ -85,18 +84,21 @@ def first_step(engine: Engine, text_bytes: int) -> None:
         next(stepping)
 
 
-def first_audio(engine: Engine, rows: int, text_bytes: int) -> float:
+def first_audio(engine: Engine, rows: int, text_bytes: int, say: Say) -> float:
     """Seconds from the start of a streamed take to its first sound: text, delays, first block."""
     waiting = make_rows(engine.config, rows, text_bytes, FIRST_AUDIO_TOKENS)
     began = perf_counter()
     with closing(engine.stream(waiting, [60.0] * rows)) as events:
-        for event in events:
+        for number, event in enumerate(events):
             if isinstance(event, AudioChunk):
                 return perf_counter() - began
+            say("First sound", 0.7 - 0.1 * 0.9**number)  # How many come is not known.
     raise RunError("The take ended before its first sound.")
 
 
-def time_steps(engine: Engine, rows: int, text_bytes: int, steps: int) -> tuple[list[float], float]:
+def time_steps(
+    engine: Engine, rows: int, text_bytes: int, steps: int, say: Say
+) -> tuple[list[float], float]:
     """Seconds of each of `steps` decoder steps of all rows together, sampling included; and GB/s
     that memory gave between them, the median."""
     tokens = steps + WARM_STEPS + engine.config.max_delay + 2
@@ -114,6 +116,7 @@ def time_steps(engine: Engine, rows: int, text_bytes: int, steps: int) -> tuple[
                 break
             if len(seconds) % PROBE_EVERY == 0:
                 bandwidths.append(probe())
+                say("Timing steps", 0.8 + 0.2 * len(seconds) / (WARM_STEPS + steps))
             began = perf_counter()
     return seconds[WARM_STEPS + 1 :], statistics.median(bandwidths)
 
@@ -121,5 +124,6 @@ def time_steps(engine: Engine, rows: int, text_bytes: int, steps: int) -> tuple[
 def decode_rate(engine: Engine, seconds: float) -> float:
     """Seconds of audio decoded a second, as it arrives; the better of two takes."""
     codes = codec.random_codes(engine.codec, seconds)
+    codes = codes[: codec.affordable_frames(engine.codec, codes, DECODE_SECONDS)]
     took = min(codec.timed(lambda: codec.stream(engine.codec, codes)) for _ in range(2))
     return len(codes) / engine.codec.frames_per_second / took

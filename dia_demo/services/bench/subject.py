@@ -20,7 +20,7 @@ from dia_demo.engine.memory import check_free
 from dia_demo.engine.rows import Row
 from dia_demo.model.codec import Codec, load_codec, random_codec
 from dia_demo.model.dia import Dia
-from dia_demo.model.ready import Ready, random_ready
+from dia_demo.model.loading import LoadedModel, random_model
 from dia_demo.services.bench.child import Say
 from dia_demo.services.bench.plan import RANDOM_SIZES
 
@@ -43,8 +43,8 @@ TINY_CODEC = dict(
 class RandomEngine(Engine):
     """An engine whose weights were drawn at random: there is no folder to load from."""
 
-    def __init__(self, name: str, ready: Ready, placement: Placement) -> None:
-        super().__init__(name, Path("random weights"), ready.model, placement, ready=ready)
+    def __init__(self, name: str, loaded: LoadedModel, placement: Placement) -> None:
+        super().__init__(name, Path("random weights"), loaded.model, placement, loaded=loaded)
         self._random_codec: Codec | None = None
 
     def open_codec(self) -> Iterator[Loading]:
@@ -87,7 +87,7 @@ def _load_random(size: str, runtime: RuntimeConfig) -> Generator[float, None, En
     config = RANDOM_SIZES[size]
     placement = place(runtime, config)
     check_free(config, placement.precision)
-    making = random_ready(config, placement.precision, placement.threads)
+    making = random_model(config, placement.precision, placement.threads)
     while True:
         try:
             _, fraction = next(making)

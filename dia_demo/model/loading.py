@@ -1,4 +1,4 @@
-"""A model ready to speak on this CPU: kernel chosen, weights prepared, step compiled."""
+"""Loading a model for this CPU: kernel chosen, weights packed, step compiled."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dia_demo.config import ModelConfig
+from dia_demo.kernels.jit import new_failures
 from dia_demo.machine import give_back_memory
-from dia_demo.model import checkpoint, prepared
+from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Choice, choose
 from dia_demo.model.threads import torch_threads
 
-# Work to tell of: what is being done, and the fraction of it that is done.
-Stages = Generator[tuple[str, float], None, "Ready"]
+# Yields what is being done and the fraction of it that is done.
+Stages = Generator[tuple[str, float], None, "LoadedModel"]
 
 
 @dataclass(frozen=True)
-class Ready:
+class LoadedModel:
     """A model, the kernel it runs with, and what a person should know about its loading."""
 
     model: Dia
@@ -26,7 +27,7 @@ class Ready:
     note: str = ""
 
 
-def load_ready(folder: Path, precision: str, threads: int) -> Stages:
+def load_model(folder: Path, precision: str, threads: int) -> Stages:
     """The checkpoint in `folder`, from its prepared weights where they are kept.
 
     Raises InputError as `checkpoint.load` does.
@@ -36,26 +37,26 @@ def load_ready(folder: Path, precision: str, threads: int) -> Stages:
     # A prepared file as large as float32 would be read no faster than the checkpoint.
     can_keep = choice.kernel.compiled and precision != "float32"
     if not can_keep:
-        model = yield from _told(
+        model = yield from _with_stage(
             "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
         )
-        return (yield from _arm(model, choice))
-    file, note = prepared.prepared_file(folder, precision), ""
-    model = yield from _told("Loading", prepared.read(file, config, precision))
+        return (yield from _install(model, choice))
+    file, note = packed_cache.prepared_file(folder, precision), ""
+    model = yield from _with_stage("Loading", packed_cache.read(file, config, precision))
     if model is None:
         loading = checkpoint.load(folder, precision, "cpu", choice.kernel)
-        model = yield from _told(f"Loading, in {precision}", loading)
+        model = yield from _with_stage(f"Loading, in {precision}", loading)
         yield "Keeping the prepared weights for the next start", 0.0
-        note = prepared.keep(model, file, folder, precision)
-    return (yield from _arm(model, choice, note))
+        note = packed_cache.keep(model, file, folder, precision)
+    return (yield from _install(model, choice, note))
 
 
-def random_ready(config: ModelConfig, precision: str, threads: int, seed: int = 0) -> Stages:
-    """A model of random weights, of this shape, as `load_ready` would make it."""
+def random_model(config: ModelConfig, precision: str, threads: int, seed: int = 0) -> Stages:
+    """A model of random weights, of this shape, as `load_model` would make it."""
     choice = yield from _choose(config, precision, threads)
     making = checkpoint.load_random(config, precision, choice.kernel, seed)
-    model = yield from _told("Making random weights", making)
-    return (yield from _arm(model, choice))
+    model = yield from _with_stage("Making random weights", making)
+    return (yield from _install(model, choice))
 
 
 def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
@@ -64,7 +65,7 @@ def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
         return choose(config, precision, threads)
 
 
-def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:
+def _with_stage(what: str, work: Generator[float, None, Dia | None]) -> Generator:
     while True:
         try:
             fraction = next(work)
@@ -73,10 +74,10 @@ def _told(what: str, work: Generator[float, None, Dia | None]) -> Generator:
         yield what, fraction
 
 
-def _arm(model: Dia, choice: Choice, note: str = "") -> Stages:
+def _install(model: Dia, choice: Choice, note: str = "") -> Stages:
     # Tensors as they came, and what was made of them on the way, are of no more use.
     give_back_memory()
     if choice.kernel.compiled:
         yield "Building the decoder for this processor, kept for the next start", 0.0
-    choice.kernel.arm(model, choice.threads)
-    return Ready(model, choice, note)
+    choice.kernel.install(model, choice.threads)
+    return LoadedModel(model, choice, " ".join(filter(None, [note, *new_failures()])))

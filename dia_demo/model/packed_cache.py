@@ -1,8 +1,8 @@
 """Prepared weights: a model as its steps read it, kept on disk and mapped on the next start.
 
-One file for each checkpoint and precision, in the cache folder; what lies in it is the same on
-every processor (model/blocks.py). A file that does not fit, of another checkpoint, layout or with
-damaged bytes, counts as not there and is made again. They are gigabytes, so whoever writes one
+One file for each checkpoint and precision, in the cache folder; its bytes are the same on every
+processor (model/packed_linear.py). A file that does not fit, of another checkpoint, layout or with
+damaged bytes, counts as missing and is written again. They are gigabytes, so whoever writes one
 first removes those that no start will read again.
 """
 
@@ -24,8 +24,8 @@ from torch import Tensor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.machine import cache_folder
-from dia_demo.model.blocks import BlockLinear
 from dia_demo.model.dia import Dia
+from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.model.weights import fingerprint
 
 # Raise it when the bytes of any precision change their meaning.
@@ -69,7 +69,7 @@ def read(file: Path, config: ModelConfig, precision: str) -> Generator[float, No
                     raise InputError(f"{name} is damaged")
                 yield (done + 1) / len(names)
         for name, (kind, outputs, inputs) in linears.items():
-            linear = BlockLinear(state.pop(name), kind, outputs, inputs)
+            linear = PackedLinear(state.pop(name), kind, outputs, inputs)
             above, _, leaf = name.rpartition(".")
             setattr(model.get_submodule(above), leaf, linear)
         model.load_state_dict(state, assign=True)
@@ -86,7 +86,7 @@ def keep(model: Dia, file: Path, folder: Path, precision: str) -> str:
     """
     state, linears = dict(model.state_dict()), {}
     for name, module in model.named_modules():
-        if isinstance(module, BlockLinear):
+        if isinstance(module, PackedLinear):
             state[name] = module.blocks
             linears[name] = (module.precision, module.outputs, module.inputs)
     if sum(tensor.nbytes for tensor in state.values()) < LEAST_BYTES:

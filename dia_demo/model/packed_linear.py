@@ -1,6 +1,6 @@
 """Linears as blocks of weights in four precisions: the order that the compiled step reads.
 
-The order (kernels/formats.py tells it in full) is the same on every processor, so that what was
+The order (kernels/packing.py tells it in full) is the same on every processor, so that what was
 made here can be stored. int8 has one scale for every output; int4 one for every GROUP inputs of an
 output, found by trying which scale errs least.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dia_demo.kernels.formats import (
+from dia_demo.kernels.packing import (
     BFLOAT16,
     BLOCK,
     FLOAT32,
@@ -21,14 +21,14 @@ from dia_demo.kernels.formats import (
     padded,
 )
 
-KINDS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
+FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
 # Scales tried for a group of int4 weights, relative to the one that represents its largest weight.
 SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
 # Outputs that are packed, and unpacked, at once: what is made on the way stays small.
 PACKED_AT_ONCE, UNPACKED_AT_ONCE = 256, 1024
 
 
-class BlockLinear(nn.Module):
+class PackedLinear(nn.Module):
     """A linear without bias whose weights lie in blocks.
 
     blocks: uint8 [blocks of outputs, bytes of a block]. `forward` serves many positions at once, a
@@ -41,10 +41,10 @@ class BlockLinear(nn.Module):
         self.precision, self.outputs, self.inputs = precision, outputs, inputs
 
     @classmethod
-    def of(cls, weight_NK: Tensor, precision: str) -> BlockLinear:
+    def of(cls, weight_NK: Tensor, precision: str) -> PackedLinear:
         """Blocks of a weight [outputs, inputs] of any floating-point type."""
         outputs, inputs = weight_NK.shape
-        whole, size = padded(outputs), block_bytes(KINDS[precision], inputs)
+        whole, size = padded(outputs), block_bytes(FORMATS[precision], inputs)
         blocks = torch.empty((whole // BLOCK, size), dtype=torch.uint8)
         for first in range(0, whole, PACKED_AT_ONCE):
             part = weight_NK[first : first + PACKED_AT_ONCE]
@@ -55,9 +55,9 @@ class BlockLinear(nn.Module):
         return cls(blocks, precision, outputs, inputs)
 
     @property
-    def kind(self) -> int:
-        """The number of its format in kernels/formats.py."""
-        return KINDS[self.precision]
+    def format(self) -> int:
+        """The number of its format in kernels/packing.py."""
+        return FORMATS[self.precision]
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Scalars that LLVM can turn into vectors (exp, bfloat16), addresses, and the members' barrier."""
+"""Scalars that LLVM can vectorize (exp, bfloat16), pointers, atomics, and the threads' barrier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from dia_demo.kernels.emit import F32, I16, I32, I64, WHOLE_BITS, WHOLE_BITS_AS_INT
+from dia_demo.kernels.llvm_simd import F32, I16, I32, I64, ROUNDER, ROUNDER_AS_INT
+from dia_demo.kernels.thread_pool import BROKEN
 
 # exp(x) = 2^n * exp(r), |r| <= ln(2) / 2: Taylor's terms up to r^6 / 6! leave 1e-7 of it.
 EXP_TERMS = [1 / math.factorial(power) for power in range(6, -1, -1)]
@@ -18,13 +19,13 @@ EXP_TERMS = [1 / math.factorial(power) for power in range(6, -1, -1)]
 SPINS = 2000
 
 
-def _whole(builder, number):
+def _round_to_int(builder, number):
     """int32 of a float32 without a fraction, within 2^22; any number of what is not finite.
 
     LLVM's own conversion leaves that undefined, and its saturating one is slow.
     """
-    lifted = builder.fadd(number, F32(WHOLE_BITS))
-    return builder.sub(builder.bitcast(lifted, I32), I32(WHOLE_BITS_AS_INT))
+    lifted = builder.fadd(number, F32(ROUNDER))
+    return builder.sub(builder.bitcast(lifted, I32), I32(ROUNDER_AS_INT))
 
 
 @intrinsic
@@ -45,7 +46,7 @@ def exp(context, x):
         result = F32(EXP_TERMS[0])
         for term in EXP_TERMS[1:]:
             result = call("fmuladd", result, rest, F32(term))
-        exponent = builder.add(_whole(builder, power), I32(127))
+        exponent = builder.add(_round_to_int(builder, power), I32(127))
         scale = builder.bitcast(builder.shl(exponent, I32(23)), F32)
         # NaN comes through the polynomial; its exponent is any number.
         return builder.fmul(result, scale)
@@ -86,12 +87,12 @@ def _to_float(number):
     return lambda number: number
 
 
-def like(kind, number):
+def cast_like(kind, number):
     """`number`, float32, as the type of `kind`: float32, or a bfloat16's bits (uint16)."""
 
 
-@overload(like, inline="always")
-def _like(kind, number):
+@overload(cast_like, inline="always")
+def _cast_like(kind, number):
     if kind == types.uint16:
         return lambda kind, number: _narrow(number)
     return lambda kind, number: number
@@ -114,8 +115,8 @@ longs_at = _pointer(types.int64)
 
 
 @intrinsic
-def claim(context, counter):
-    """The int64 at an address, which grows by one: no two members are given the same."""
+def fetch_add(context, counter):
+    """Atomically add 1 to the int64 at an address; returns what it was before."""
 
     def generate(context, builder, _signature, arguments):
         place = builder.inttoptr(arguments[0], I64.as_pointer())
@@ -125,49 +126,52 @@ def claim(context, counter):
 
 
 @intrinsic
-def meet(context, barrier, team, let_others):
-    """Wait until all of `team` members are here.
+def barrier_wait(context, barrier, threads, yield_core):
+    """Wait until all of `threads` threads are here, or the barrier is broken (thread_pool.py).
 
-    barrier: address of two int64 that begin as zero; let_others: address of a function without
+    barrier: address of three int64 that begin as zero (threads here, rounds so far, whether it is
+    broken); yield_core: address of a function without
     arguments that gives the core to whoever waits for it.
     """
 
     def generate(context, builder, _signature, arguments):
-        barrier, team, let_others = arguments
+        barrier, threads, yield_core = arguments
         arrived = builder.inttoptr(barrier, I64.as_pointer())
         rounds = builder.inttoptr(builder.add(barrier, I64(8)), I64.as_pointer())
-        with builder.if_then(builder.icmp_signed(">", team, I64(1))):
+        broken = builder.inttoptr(builder.add(barrier, I64(8 * BROKEN)), I64.as_pointer())
+        with builder.if_then(builder.icmp_signed(">", threads, I64(1))):
             round_now = builder.load_atomic(rounds, "acquire", 8)
             before = builder.atomic_rmw("add", arrived, I64(1), "acq_rel")
-            last = builder.icmp_signed("==", before, builder.sub(team, I64(1)))
+            last = builder.icmp_signed("==", before, builder.sub(threads, I64(1)))
             with builder.if_else(last) as (is_last, must_wait):
                 with is_last:
                     builder.store_atomic(I64(0), arrived, "monotonic", 8)
                     next_round = builder.add(round_now, I64(1))
                     builder.store_atomic(next_round, rounds, "release", 8)
                 with must_wait:
-                    _spin(builder, rounds, round_now, let_others)
+                    _spin(builder, rounds, round_now, broken, yield_core)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-def _spin(builder, rounds, round_now, let_others) -> None:
-    """Look again and again, and after SPINS looks let others run between two looks."""
+def _spin(builder, rounds, round_now, broken, yield_core) -> None:
+    """Check again and again; after SPINS checks yield the core between two of them."""
     looks = cgutils.alloca_once_value(builder, I64(0))
     look, done = builder.append_basic_block("look"), builder.append_basic_block("met")
     wait, give_way = builder.append_basic_block("wait"), builder.append_basic_block("give_way")
     builder.branch(look)
     builder.position_at_end(look)
     same = builder.icmp_signed("==", builder.load_atomic(rounds, "acquire", 8), round_now)
-    builder.cbranch(same, wait, done)
+    intact = builder.icmp_signed("==", builder.load_atomic(broken, "acquire", 8), I64(0))
+    builder.cbranch(builder.and_(same, intact), wait, done)
     builder.position_at_end(wait)
     count = builder.add(builder.load(looks), I64(1))
     builder.store(count, looks)
     _pause(builder)
     builder.cbranch(builder.icmp_signed(">", count, I64(SPINS)), give_way, look)
     builder.position_at_end(give_way)
-    function = builder.inttoptr(let_others, ir.FunctionType(I32, []).as_pointer())
+    function = builder.inttoptr(yield_core, ir.FunctionType(I32, []).as_pointer())
     builder.call(function, [])
     builder.branch(look)
     builder.position_at_end(done)

@@ -1,21 +1,22 @@
-"""Vectors in LLVM's language: a few operations that the tiles are written with."""
+"""SIMD vectors in LLVM's language: the operations that the microkernels are written with."""
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core import cgutils, config
+from numba.core import cgutils
 
-from dia_demo.kernels.formats import BFLOAT16, FLOAT32
+from dia_demo import processor
+from dia_demo.kernels.packing import BFLOAT16, FLOAT32
 
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
-# 1.5 * 2^23: a float32 added to it, rounded to nearest even, is what its lowest bits have grown by.
-WHOLE_BITS, WHOLE_BITS_AS_INT = 12582912.0, 0x4B400000
+# 1.5 * 2^23: adding it to a float32 within 2^22 leaves the nearest integer, ties to even, in the
+# lowest bits.
+ROUNDER, ROUNDER_AS_INT = 12582912.0, 0x4B400000
 NEAREST_CACHE, NEXT_CACHE = 3, 2  # LLVM's localities of a prefetch
 
 
 class BFloat(ir.Type):
-    """LLVM's bfloat, which llvmlite has no name for: only what dot products are given has it."""
+    """LLVM's bfloat, which llvmlite does not define: the type of a dot product's operands."""
 
     def _to_string(self) -> str:
         return "bfloat"
@@ -27,42 +28,29 @@ class BFloat(ir.Type):
         return hash(BFloat)
 
 
-def dot_lanes(kind: int) -> int:
-    """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd) or of two
-    bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
-
-    Where numba is told to compile for another processor (NUMBA_CPU_NAME), that one's.
+def dot_lanes(format: int) -> int:
+    """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd, or vpmaddubsw
+    and vpmaddwd) or of two bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
     """
-    has = _features()
-    if kind == FLOAT32 or not has:
+    if format == FLOAT32:
         return 0
-    if kind == BFLOAT16:
-        return 16 if has.get("avx512bf16") else 0
-    if has.get("avx512vnni") and has.get("avx512vl"):
-        return 16
-    return 8 if has.get("avxvnni") else 0
+    if format == BFLOAT16:
+        return 16 if "avx512bf16" in processor.features() else 0
+    return processor.byte_product_lanes()
 
 
-def _features() -> dict[str, bool]:
-    if config.CPU_NAME:
-        named = (config.CPU_FEATURES or "").split(",")
-        return {name[1:]: name[:1] == "+" for name in named}
-    try:
-        return llvm.get_host_cpu_features()
-    except RuntimeError:  # A processor that LLVM does not know.
-        return {}
-
-
-class Emitter:
+class SimdBuilder:
     """Operations on vectors of `lanes` numbers. Addresses are int64, offsets in bytes.
 
-    Lanes that a processor lacks are LLVM's to split: only `dot` names an instruction.
+    LLVM splits vectors that are wider than the processor's: only the dot products name an
+    instruction.
     """
 
     def __init__(self, builder: ir.IRBuilder, lanes: int = 16) -> None:
         self.builder, self.lanes = builder, lanes
         self.floats = ir.VectorType(F32, lanes)
         self.ints = ir.VectorType(I32, lanes)
+        self.shorts = ir.VectorType(I16, 2 * lanes)
 
     def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
         kind = ir.FunctionType(result, [one.type for one in arguments])
@@ -86,7 +74,7 @@ class Emitter:
         self.builder.store(value, pointer, align=align)
 
     def prefetch(self, address: ir.Value, cache: int = NEAREST_CACHE) -> None:
-        """Ask for the cache line at an address that will be read soon; it need not exist."""
+        """Prefetch the cache line at an address that will be read soon; it need not exist."""
         pointer = self.builder.inttoptr(address, BYTE.as_pointer())
         self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(cache), I32(1))
 
@@ -98,10 +86,10 @@ class Emitter:
         return self.builder.shuffle_vector(first, nothing, mask)
 
     def broadcast(self, address: ir.Value, kind: ir.Type) -> ir.Value:
-        """One number from memory in every lane."""
+        """One number from memory, in every lane."""
         return self.splat(self.load(address, kind))
 
-    def number(self, value: int) -> ir.Value:
+    def int_constant(self, value: int) -> ir.Value:
         return ir.Constant(self.ints, [value] * self.lanes)
 
     def zeros(self) -> ir.Value:
@@ -110,22 +98,22 @@ class Emitter:
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         return self.call(f"llvm.fmuladd.v{self.lanes}f32", self.floats, a, b, c)
 
-    def floats_at(self, address: ir.Value) -> ir.Value:
+    def load_floats(self, address: ir.Value) -> ir.Value:
         return self.load(address, self.floats)
 
     def as_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.bitcast(ints, self.floats)
 
-    def both_halves(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def unpack_bfloats(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The lower and the upper bfloat16 of every int32 lane, as float32."""
-        lower = self.builder.shl(pairs, self.number(16))
-        upper = self.builder.and_(pairs, self.number(-0x10000))
+        lower = self.builder.shl(pairs, self.int_constant(16))
+        upper = self.builder.and_(pairs, self.int_constant(-0x10000))
         return self.as_floats(lower), self.as_floats(upper)
 
-    def bfloats_at(self, address: ir.Value) -> ir.Value:
+    def load_bfloats(self, address: ir.Value) -> ir.Value:
         """bfloat16 in memory as float32: the upper half of its bits."""
         halves = self.load(address, ir.VectorType(I16, self.lanes), align=2)
-        wide = self.builder.shl(self.builder.zext(halves, self.ints), self.number(16))
+        wide = self.builder.shl(self.builder.zext(halves, self.ints), self.int_constant(16))
         return self.as_floats(wide)
 
     def sum_lanes(self, floats: ir.Value) -> ir.Value:
@@ -138,20 +126,42 @@ class Emitter:
     def to_floats(self, ints: ir.Value) -> ir.Value:
         return self.builder.sitofp(ints, self.floats)
 
-    def size_bits(self, floats: ir.Value) -> ir.Value:
+    def abs_bits(self, floats: ir.Value) -> ir.Value:
         """The bits of their absolute values."""
-        return self.builder.and_(self.builder.bitcast(floats, self.ints), self.number(0x7FFFFFFF))
+        return self.builder.and_(
+            self.builder.bitcast(floats, self.ints), self.int_constant(0x7FFFFFFF)
+        )
 
-    def nearest(self, floats: ir.Value) -> ir.Value:
+    def round_to_int(self, floats: ir.Value) -> ir.Value:
         """int32 of floats within 2^22, nearest even; any number of what is not finite."""
-        lifted = self.builder.fadd(floats, self.splat(F32(WHOLE_BITS)))
+        lifted = self.builder.fadd(floats, self.splat(F32(ROUNDER)))
         bits = self.builder.bitcast(lifted, self.ints)
-        return self.builder.sub(bits, self.number(WHOLE_BITS_AS_INT))
+        return self.builder.sub(bits, self.int_constant(ROUNDER_AS_INT))
 
     def dot(self, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
         """sums + the products of four unsigned with four signed bytes, in every int32 lane."""
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
         return self.call(name, self.ints, sums, unsigned, signed)
+
+    def bitcast_bytes(self, ints: ir.Value) -> ir.Value:
+        return self.builder.bitcast(ints, ir.VectorType(BYTE, 4 * self.lanes))
+
+    def abs_bytes(self, signed: ir.Value) -> ir.Value:
+        """Absolute values of signed bytes."""
+        return self.call(f"llvm.abs.v{4 * self.lanes}i8", signed.type, signed, ir.IntType(1)(0))
+
+    def multiply_by_sign(self, values: ir.Value, signs: ir.Value) -> ir.Value:
+        """Signed bytes within 127, negated where `signs` is negative, 0 where it is 0 (vpsignb)."""
+        return self.call("llvm.x86.avx2.psign.b", values.type, values, signs)
+
+    def add_byte_pairs(self, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
+        """int16 sums of two products of bytes each; they saturate (vpmaddubsw)."""
+        return self.call("llvm.x86.avx2.pmadd.ub.sw", self.shorts, unsigned, signed)
+
+    def add_short_pairs(self, shorts: ir.Value) -> ir.Value:
+        """int32 sums of two int16 each (vpmaddwd)."""
+        ones = ir.Constant(self.shorts, [1] * (2 * self.lanes))
+        return self.call("llvm.x86.avx2.pmadd.wd", self.ints, shorts, ones)
 
     def dot_pairs(self, sums: ir.Value, pairs: ir.Value, others: ir.Value) -> ir.Value:
         """float sums + the products of the two bfloat16 in every int32 lane."""
@@ -170,11 +180,11 @@ class Emitter:
         for variable in sum(variables, []):
             self.builder.store(value, variable)
 
-    def add_out(self, sums: list[list[ir.Value]], out: ir.Value, stride: ir.Value) -> None:
+    def add_to_memory(self, sums: list[list[ir.Value]], out: ir.Value, stride: ir.Value) -> None:
         """out[row][lane] += sums[row][lane], side by side in memory."""
         for row, line in enumerate(sums):
             start = self.row(out, stride, row)
             for place, variable in enumerate(line):
                 where = self.at(start, 4 * self.lanes * place)
-                total = self.builder.fadd(self.floats_at(where), self.builder.load(variable))
+                total = self.builder.fadd(self.load_floats(where), self.builder.load(variable))
                 self.store(total, where)

@@ -1,4 +1,4 @@
-"""The four formats of a linear's blocks: what packing (model/blocks.py) and kernels agree on.
+"""The four formats of a linear's blocks: the contract of model/packed_linear.py and the kernels.
 
 A linear [N, K] is cut into blocks of BLOCK outputs, each read from front to back once a step. The
 outputs lie side by side, so that a vector's lanes are outputs and nothing is added across lanes.

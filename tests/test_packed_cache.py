@@ -16,11 +16,13 @@ from synthesis_requests import say as take
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.events import Started
-from dia_demo.model import checkpoint, linear, prepared, ready
-from dia_demo.model.blocks import BlockLinear
+from dia_demo.model import checkpoint, linear, loading, packed_cache
 from dia_demo.model.linear import KERNELS
+from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+
+pytestmark = pytest.mark.processor
 
 COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
 
@@ -28,9 +30,9 @@ COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """A cache folder of its own, in which small models are kept too, and one kernel."""
-    monkeypatch.setattr(prepared, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(prepared, "LEAST_BYTES", 0)
-    monkeypatch.setattr(ready, "choose", lambda *_: linear.Choice(COMPILED, 1))
+    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(packed_cache, "LEAST_BYTES", 0)
+    monkeypatch.setattr(loading, "choose", lambda *_: linear.Choice(COMPILED, 1))
     return tmp_path / "cache"
 
 
@@ -41,7 +43,7 @@ def folder(tmp_path):
 
 def load(folder, precision="int8"):
     """(the model, the stages told, the note)."""
-    told, work = [], ready.load_ready(folder, precision, threads=1)
+    told, work = [], loading.load_model(folder, precision, threads=1)
     while True:
         try:
             told.append(next(work)[0])
@@ -56,7 +58,7 @@ def codes_of(model):
 @pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
 def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypatch):
     first, told, note = load(folder, precision)
-    file = prepared.prepared_file(folder, precision)
+    file = packed_cache.prepared_file(folder, precision)
     assert file.is_file() and not note and any("Keeping" in what for what in told)
     monkeypatch.setattr(checkpoint, "load", lambda *_: pytest.fail("it was converted again"))
     second, told, _ = load(folder, precision)
@@ -65,12 +67,12 @@ def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypat
     for (name, ours), (_, theirs) in zip(
         second.named_modules(), first.named_modules(), strict=True
     ):
-        if isinstance(ours, BlockLinear):
+        if isinstance(ours, PackedLinear):
             assert torch.equal(ours.blocks, theirs.blocks), name
-            assert (ours.outputs, ours.inputs, ours.kind) == (
+            assert (ours.outputs, ours.inputs, ours.format) == (
                 theirs.outputs,
                 theirs.inputs,
-                theirs.kind,
+                theirs.format,
             )
 
 
@@ -82,8 +84,8 @@ def test_float32_is_not_kept(folder, own_cache):
 def test_each_precision_has_a_file_of_its_own(folder):
     load(folder, "int8")
     load(folder, "int4")
-    assert prepared.prepared_file(folder, "int8") != prepared.prepared_file(folder, "int4")
-    assert prepared.prepared_file(folder, "int8").is_file()
+    assert packed_cache.prepared_file(folder, "int8") != packed_cache.prepared_file(folder, "int4")
+    assert packed_cache.prepared_file(folder, "int8").is_file()
 
 
 def damage(file, place: float) -> None:
@@ -96,7 +98,7 @@ def damage(file, place: float) -> None:
 @pytest.mark.parametrize("place", [0.0, 0.02, 0.3, 0.61803, 0.9, 1.0])
 def test_a_changed_byte_is_found_and_the_file_made_again(folder, place):
     expected = codes_of(load(folder)[0])
-    damage(prepared.prepared_file(folder, "int8"), place)
+    damage(packed_cache.prepared_file(folder, "int8"), place)
     model, told, _ = load(folder)
     assert any("Keeping" in what for what in told)
     np.testing.assert_array_equal(codes_of(model), expected)
@@ -105,7 +107,7 @@ def test_a_changed_byte_is_found_and_the_file_made_again(folder, place):
 
 def test_half_a_file_is_made_again(folder):
     load(folder)
-    file = prepared.prepared_file(folder, "int8")
+    file = packed_cache.prepared_file(folder, "int8")
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     assert any("Keeping" in what for what in load(folder)[1])
@@ -114,25 +116,25 @@ def test_half_a_file_is_made_again(folder):
 
 def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
     load(folder)
-    before = prepared.prepared_file(folder, "int8")
+    before = packed_cache.prepared_file(folder, "int8")
     write_small(folder, seed=1)
-    assert prepared.prepared_file(folder, "int8") != before
+    assert packed_cache.prepared_file(folder, "int8") != before
     # A file of the right name whose inside is of another layout.
     load(folder)
-    file = prepared.prepared_file(folder, "int8")
-    monkeypatch.setattr(prepared, "LAYOUT", 99)
-    assert drain(prepared.read(file, ModelConfig.from_folder(folder), "int8")) is None
+    file = packed_cache.prepared_file(folder, "int8")
+    monkeypatch.setattr(packed_cache, "LAYOUT", 99)
+    assert drain(packed_cache.read(file, ModelConfig.from_folder(folder), "int8")) is None
 
 
 def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, monkeypatch):
     """Gigabytes each: of a checkpoint that changed, of one that is gone, of an older layout."""
     gone, other = (write_small(tmp_path / name) for name in ("gone", "other"))
     with monkeypatch.context() as older:
-        older.setattr(prepared, "LAYOUT", 0)
+        older.setattr(packed_cache, "LAYOUT", 0)
         load(other, "int4")
     for checkpoint_folder in (folder, gone, other):
         load(checkpoint_folder)
-    before, kept = (prepared.prepared_file(one, "int8") for one in (folder, other))
+    before, kept = (packed_cache.prepared_file(one, "int8") for one in (folder, other))
     half, fresh = (before.with_name(f"bfloat16.1.{name}.part") for name in ("77", "78"))
     for part in (half, fresh):
         part.write_bytes(b"half")
@@ -141,7 +143,7 @@ def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, m
     shutil.rmtree(gone)
     write_small(folder, seed=1)
     load(folder)
-    now = prepared.prepared_file(folder, "int8")
+    now = packed_cache.prepared_file(folder, "int8")
     assert now.parent != before.parent
     assert {one for one in own_cache.rglob("*") if one.is_file()} == {now, kept, fresh}
     assert {one.name for one in (own_cache / "prepared").iterdir()} == {
@@ -156,14 +158,14 @@ def test_a_full_disk_is_told_once_and_the_model_speaks(folder, own_cache, monkey
     def full(*_args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(prepared, "save_file", full)
+    monkeypatch.setattr(packed_cache, "save_file", full)
     model, _, note = load(folder)
     assert "No space left on device" in note and str(own_cache) in note and "DIA_CACHE" in note
     assert len(codes_of(model)) and not list(own_cache.rglob("*.part"))
 
 
 def test_a_take_tells_once_that_nothing_was_kept(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(prepared, "save_file", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    monkeypatch.setattr(packed_cache, "save_file", Mock(side_effect=OSError(errno.ENOSPC, "full")))
     synthesis = Synthesis(Settings(runtime(folder, precision="int8"), 2, tmp_path / "takes"))
     first, second = (
         [
@@ -178,7 +180,7 @@ def test_a_take_tells_once_that_nothing_was_kept(folder, tmp_path, monkeypatch):
 
 def test_a_folder_that_cannot_be_made_is_told_too(folder, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(prepared, "cache_folder", lambda: tmp_path / "file")
+    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "file")
     assert "could not be kept" in load(folder)[2]
 
 
@@ -187,7 +189,7 @@ def test_what_a_step_does_not_read_keeps_eight_bits_and_the_logits_too(folder):
     kept = {
         name: module.precision
         for name, module in model.named_modules()
-        if isinstance(module, BlockLinear)
+        if isinstance(module, PackedLinear)
     }
     assert kept["decoder.logits_dense"] == "int8"
     assert {one for name, one in kept.items() if name.startswith("encoder")} == {"int8"}

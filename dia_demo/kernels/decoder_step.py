@@ -1,0 +1,222 @@
+"""One decoder step for all slots, from codes to logits, by a pool of threads.
+
+A step is bound by reading the weights, and every call from Python and every start of a thread is
+time in which nothing is read. So the whole step is one function that each thread calls once: it
+runs a list of operations, of which it takes its share of every linear's blocks and of every
+attention's heads, and waits at a barrier where an operation needs all of the one before. What is
+small, a norm or the activation, each thread computes for itself rather than wait.
+
+A slot is one sequence of the batch: the conditional or the unconditional half of a row. README.md
+in this folder has pictures of the weights' layout and of the microkernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numba import carray
+
+from dia_demo.kernels.attention import attend, rotate, store_kv
+from dia_demo.kernels.intrinsics import barrier_wait, exp, floats_at, halves_at, longs_at, to_float
+from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
+from dia_demo.kernels.linear import linear_share, padded, quantize_activations
+from dia_demo.kernels.packing import FLOAT32
+
+# Addresses and sizes of one step. Widths are in numbers, strides in bytes. Buffers of activations
+# are float32 [slots, stride], filled up with zeros to whole blocks.
+STEP_ARGS = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "threads barrier yield_core slots "  # who computes, and for how many
+            "width heads kv_heads head_dim cross_heads cross_kv_heads cross_head_dim "
+            "channels vocabulary "
+            "embeddings cos sin "  # tables
+            "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
+            "x x_stride qkv_or_gate qkv_or_gate_stride attn_out attn_out_stride "
+            "scratch scratch_size "  # of each thread: bytes
+            "block_counters"  # int64 [operations], all 0: blocks of each that were given away
+        ).split()
+    ]
+    + [("eps", np.float32), ("", np.float32)]
+)
+# One operation of a step. LINEAR: out (+)= the linear of the prologue of its source, both
+# [slots, stride]; `format` is that of its blocks (packing.py).
+OP = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "kind layer "
+            "format weights outputs inputs source source_stride prologue norm_weight "
+            "out out_stride overwrite"
+        ).split()
+    ]
+)
+EMBED, LINEAR, SELF_ATTENTION, CROSS_ATTENTION = range(4)  # Kinds of operations.
+NONE, RMSNORM, SILU_MUL = range(3)  # Prologues: how a linear's input is prepared.
+# Of one layer and slot: addresses of keys and values, [kv_heads, capacity, K] each.
+CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "text_values")])
+
+
+@compiled(fastmath=ANY_ORDER)
+def _rms_norm(x, weight, eps, out):
+    total = np.float32(0)
+    for i in range(len(x)):
+        total += x[i] * x[i]
+    scale = np.float32(1) / np.sqrt(total / np.float32(len(x)) + eps)
+    for i in range(len(x)):
+        out[i] = x[i] * scale * weight[i]
+
+
+@compiled(fastmath=ANY_ORDER)
+def _silu_mul(gate_up, out):
+    """silu(gate) * up; gate_up holds gate, then up."""
+    count = len(gate_up) // 2
+    for i in range(count):
+        out[i] = gate_up[i] / (np.float32(1) + exp(-gate_up[i])) * gate_up[count + i]
+
+
+@compiled(fastmath=ANY_ORDER)
+def _add_embedding(table, row, out):
+    for i in range(len(out)):
+        out[i] += to_float(table[row, i])
+
+
+@inlined
+def _embed(args, thread_index, is_bf16):
+    """x = the sum of the codes' embeddings, for this thread's share of the slots."""
+    width, count = args.width, args.channels
+    codes = carray(longs_at(args.codes), (args.slots, count))
+    shape = (count * args.vocabulary, width)
+    for slot in range(thread_index, args.slots, args.threads):
+        x = carray(floats_at(args.x + slot * args.x_stride), width)
+        for i in range(width):
+            x[i] = np.float32(0)
+        for channel in range(count):
+            row = channel * args.vocabulary + codes[slot, channel]
+            if is_bf16:
+                _add_embedding(carray(halves_at(args.embeddings), shape), row, x)
+            else:
+                _add_embedding(carray(floats_at(args.embeddings), shape), row, x)
+
+
+@inlined
+def _run_prologue(args, op, scratch):
+    """This thread's copy of a linear's input, with zeros up to whole groups, at `scratch`."""
+    count = op.inputs
+    whole = padded(count)
+    for slot in range(args.slots):
+        out = carray(floats_at(scratch + 4 * whole * slot), whole)
+        address = op.source + op.source_stride * slot
+        source = carray(floats_at(address), 2 * count if op.prologue == SILU_MUL else count)
+        if op.prologue == NONE:
+            for i in range(count):
+                out[i] = source[i]
+        elif op.prologue == RMSNORM:
+            _rms_norm(source, carray(floats_at(op.norm_weight), count), args.eps, out)
+        else:
+            _silu_mul(source, out)
+        for i in range(count, whole):
+            out[i] = np.float32(0)
+
+
+@inlined
+def _linear(args, thread_index, op, block_counter, precision, use_dot):
+    """This thread's blocks of one linear."""
+    x, x_stride = args.scratch + thread_index * args.scratch_size, 4 * padded(op.inputs)
+    _run_prologue(args, op, x)
+    quantized = x + x_stride * args.slots
+    if use_dot:
+        quantize_activations(precision, x, x_stride, op.inputs, args.slots, quantized)
+    linear_share(
+        precision, use_dot, args, op, x, x_stride, quantized, thread_index, block_counter
+    )  # fmt: skip
+
+
+@inlined
+def _self_attention(args, thread_index, caches, is_bf16):
+    """Self-attention of this thread's (slot, kv head) pairs; qkv_or_gate to attn_out."""
+    K, heads, kv_heads = args.head_dim, args.heads, args.kv_heads
+    queries, size = heads // kv_heads, 2 if is_bf16 else 4
+    positions = carray(longs_at(args.positions), args.slots)
+    capacities = carray(longs_at(args.capacities), args.slots)
+    scratch = args.scratch + thread_index * args.scratch_size
+    rotated = carray(floats_at(scratch), (queries, K))
+    pairs = args.slots * kv_heads
+    for pair in range(
+        pairs * thread_index // args.threads, pairs * (thread_index + 1) // args.threads
+    ):
+        slot, kv_head = pair // kv_heads, pair % kv_heads
+        position, cache = positions[slot], caches[slot]
+        qkv = carray(
+            floats_at(args.qkv_or_gate + slot * args.qkv_or_gate_stride), (heads + 2 * kv_heads, K)
+        )
+        cos = carray(floats_at(args.cos + 4 * K * position), K)
+        sin = carray(floats_at(args.sin + 4 * K * position), K)
+        start = size * kv_head * capacities[slot] * K
+        keys, values = cache.keys + start, cache.values + start
+        rotate(qkv[heads + kv_head], cos, sin, rotated[0])
+        store_kv(is_bf16, rotated[0], keys + size * position * K)
+        store_kv(is_bf16, qkv[heads + kv_heads + kv_head], values + size * position * K)
+        for query in range(queries):
+            rotate(qkv[kv_head * queries + query], cos, sin, rotated[query])
+        out = args.attn_out + slot * args.attn_out_stride + 4 * K * kv_head * queries
+        scores = scratch + 4 * queries * K
+        attend(is_bf16, scratch, queries, K, keys, values, position + 1, scores, out)
+
+
+@inlined
+def _cross_attention(args, thread_index, caches, is_bf16):
+    """Cross-attention of this thread's (slot, kv head) pairs; qkv_or_gate to attn_out."""
+    K, kv_heads = args.cross_head_dim, args.cross_kv_heads
+    queries, size = args.cross_heads // kv_heads, 2 if is_bf16 else 4
+    lengths = carray(longs_at(args.text_lengths), args.slots)
+    scratch = args.scratch + thread_index * args.scratch_size
+    pairs = args.slots * kv_heads
+    for pair in range(
+        pairs * thread_index // args.threads, pairs * (thread_index + 1) // args.threads
+    ):
+        slot, kv_head = pair // kv_heads, pair % kv_heads
+        cache, count = caches[slot], lengths[slot]
+        start, first = size * kv_head * count * K, 4 * K * kv_head * queries
+        keys, values = cache.text_keys + start, cache.text_values + start
+        q = args.qkv_or_gate + slot * args.qkv_or_gate_stride + first
+        out = args.attn_out + slot * args.attn_out_stride + first
+        attend(is_bf16, q, queries, K, keys, values, count, scratch, out)
+
+
+@cache
+def step_function(precision: int, use_dot: bool) -> Callable:
+    """The function that every thread of a pool calls for a step, compiled at its first call.
+
+    precision: the format of the decoder's linears (int4's logits may be INT8); caches and
+    embeddings are float32 where it is FLOAT32, else bfloat16. use_dot: the route of its products
+    (microkernels.py). Both are constants of the function: what a decoder does not need is not
+    compiled for it, which is most of a first start.
+    """
+    is_bf16 = precision != FLOAT32
+
+    @compiled()
+    def run_ops(thread_index, step_args, ops, caches):
+        """This thread's share of a step's operations, with a barrier after each.
+
+        step_args: one STEP_ARGS, its block_counters all 0; ops: OP [operations]; caches: CACHE
+        [layers, slots]. Every slot's keys and values grow by one position.
+        """
+        args = step_args[0]
+        for index in range(len(ops)):
+            op = ops[index]
+            if op.kind == EMBED:
+                _embed(args, thread_index, is_bf16)
+            elif op.kind == LINEAR:
+                counter = args.block_counters + 8 * index
+                _linear(args, thread_index, op, counter, precision, use_dot)
+            elif op.kind == SELF_ATTENTION:
+                _self_attention(args, thread_index, caches[op.layer], is_bf16)
+            else:
+                _cross_attention(args, thread_index, caches[op.layer], is_bf16)
+            barrier_wait(args.barrier, args.threads, args.yield_core)
+
+    return run_ops

@@ -1,0 +1,232 @@
+"""Products of one block of weights (packing.py) with a few rows of activations.
+
+All formats but FLOAT32 have two routes. The dot-product route adds the products of four bytes, or
+of two bfloat16, with one instruction, where the processor has it (llvm_simd.dot_lanes). For bytes
+it needs activations that `quantize` has turned to int8, with one scale for every GROUP of them, so
+that an outlier affects its own group alone. The dequantizing route multiplies in float32 and runs
+everywhere. README.md in this folder draws the registers and the layout of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from dia_demo.kernels.llvm_simd import F32, I32, I64, SimdBuilder, dot_lanes
+from dia_demo.kernels.packing import (
+    BFLOAT16,
+    BLOCK,
+    FLOAT32,
+    GROUP,
+    INT4,
+    INT4_GROUP,
+    INT8,
+    INT8_GROUP,
+)
+from dia_demo.processor import has_avx512
+
+ZERO_POINT = {INT8: 128, INT4: 8}
+GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
+HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
+# How far ahead weights are prefetched: the hardware prefetcher comes too late where every cache
+# line is multiplied with several rows. Found by trial (Zen 5).
+PREFETCH_BYTES = {FLOAT32: 3072, BFLOAT16: 8192, INT8: 4096, INT4: 3072}
+# AVX2 has 16 registers: so many vectors of sums fit beside what they are made of. They stay in
+# registers for so many steps of inputs, whose weights stay in the nearest cache.
+SUMS_AVX2, STEPS_AVX2 = 8, 64
+
+
+def tiles_of_rows(
+    simd: SimdBuilder,
+    rows: ir.Value,
+    *arrays: tuple[ir.Value, ir.Value],
+    counts: tuple[int, ...] = (4, 2, 1),
+) -> Iterator[tuple]:
+    """Loops over tiles of four rows, then two, then one: yields once for each loop, whose body the
+    caller emits, (rows of a tile, address of the tile's first row in each of `arrays`).
+
+    arrays: (address, bytes a row). The sums of four rows are what the registers hold.
+    """
+    builder = simd.builder
+    remaining = rows
+    for count in counts:
+        tiles, done = builder.udiv(remaining, I64(count)), builder.sub(rows, remaining)
+        with cgutils.for_range(builder, tiles) as loop:
+            first = builder.add(done, builder.mul(loop.index, I64(count)))
+            addresses = [simd.at(base, builder.mul(first, stride)) for base, stride in arrays]
+            yield count, *addresses
+        remaining = builder.urem(remaining, I64(count))
+
+
+@intrinsic(prefer_literal=True)
+def gemm_block(context, format, use_dot, weights, x, x_stride, inputs, rows, out, out_stride):
+    """out [rows, BLOCK] += x [rows, inputs] @ weights [inputs, BLOCK], all summed in float32.
+
+    format (FLOAT32, BFLOAT16) and use_dot are constants. x is float32, on the dot-product route
+    bfloat16; where inputs are odd, zero follows its BFLOAT16 rows. out float32; strides in bytes.
+    """
+    fmt, is_dot = format.literal_value, use_dot.literal_value
+    per_lane = 2 if fmt == BFLOAT16 else 1
+
+    def generate(context, builder, _signature, arguments):
+        _, _, weights, x, x_stride, inputs, rows, out, out_stride = arguments
+        simd = SimdBuilder(builder, 16 if has_avx512() or is_dot else 8)
+        steps = builder.udiv(builder.add(inputs, I64(per_lane - 1)), I64(per_lane))
+        for count, x_tile, out_tile in tiles_of_rows(simd, rows, (x, x_stride), (out, out_stride)):
+            sums = simd.variables(count, BLOCK // simd.lanes, simd.floats)
+            simd.fill(sums, simd.zeros())
+            lines = [simd.row(x_tile, x_stride, row) for row in range(count)]
+            if simd.lanes == 16:
+                _dense_steps(simd, fmt, is_dot, weights, lines, I64(0), steps, sums)
+            else:
+                _dense_stretches(simd, fmt, weights, lines, steps, sums)
+            simd.add_to_memory(sums, out_tile, out_stride)
+        return context.get_dummy_value()
+
+    if is_dot and not dot_lanes(fmt):
+        return None
+    return types.void(format, use_dot, *[types.int64] * 7), generate
+
+
+def _dense_stretches(simd, fmt, weights, lines, steps, sums) -> None:
+    """`_dense_steps` for 16 registers: the same sums in the same order, a few of them at a time.
+
+    Stretches of inputs are short, so that their weights, read once for each few sums, stay in the
+    nearest cache.
+    """
+    builder = simd.builder
+    at_once = SUMS_AVX2 // len(lines)
+    whole = builder.udiv(builder.add(steps, I64(STEPS_AVX2 - 1)), I64(STEPS_AVX2))
+    with cgutils.for_range(builder, whole) as loop:
+        begin = builder.mul(loop.index, I64(STEPS_AVX2))
+        end = builder.add(begin, I64(STEPS_AVX2))
+        end = builder.select(builder.icmp_unsigned("<", end, steps), end, steps)
+        for first in range(0, len(sums[0]), at_once):
+            registers = simd.variables(len(lines), at_once, simd.floats)
+            for kept, line in zip(registers, sums, strict=True):
+                for v, register in enumerate(kept):
+                    builder.store(builder.load(line[first + v]), register)
+            _dense_steps(simd, fmt, False, weights, lines, begin, end, registers, first)
+            for kept, line in zip(registers, sums, strict=True):
+                for v, register in enumerate(kept):
+                    builder.store(builder.load(register), line[first + v])
+
+
+def _dense_steps(simd, fmt, is_dot, weights, lines, begin, end, sums, first=0) -> None:
+    """Add the products of steps begin..end of the inputs to `sums` [rows][vectors], which stand for
+    the block's vectors from `first` on. A step is one input, or a pair of bfloat16 weights.
+    """
+    builder = simd.builder
+    per_lane = 2 if fmt == BFLOAT16 else 1
+    with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
+        step = builder.add(begin, loop.index)
+        place = simd.at(weights, builder.mul(step, I64(4 * BLOCK)))
+        offset = builder.mul(step, I64(4 if is_dot else 4 * per_lane))
+        inputs_of = [_activations(simd, is_dot, per_lane, simd.at(line, offset)) for line in lines]
+        if first == 0:
+            for cache_line in range(0, 4 * BLOCK, 64):
+                simd.prefetch(simd.at(place, PREFETCH_BYTES[fmt] + cache_line))
+        for v in range(len(sums[0])):
+            weight = simd.load(simd.at(place, 4 * simd.lanes * (first + v)), simd.ints)
+            for row in range(len(lines)):
+                total = builder.load(sums[row][v])
+                total = _multiply_add(simd, is_dot, weight, inputs_of[row], total)
+                builder.store(total, sums[row][v])
+
+
+def _activations(
+    simd: SimdBuilder, is_dot: bool, per_lane: int, address: ir.Value
+) -> list[ir.Value]:
+    """A row's inputs that one lane of weights is multiplied with, broadcast to all lanes."""
+    if is_dot:
+        return [simd.broadcast(address, I32)]
+    return [simd.broadcast(simd.at(address, 4 * i), F32) for i in range(per_lane)]
+
+
+def _multiply_add(simd: SimdBuilder, is_dot: bool, weight: ir.Value, x: list, total: ir.Value):
+    """total + the weights in each lane of 32 bits, one float32 or two bfloat16, times x."""
+    if is_dot:
+        return simd.dot_pairs(total, weight, x[0])
+    if len(x) == 1:
+        return simd.fma(simd.as_floats(weight), x[0], total)
+    first, second = simd.unpack_bfloats(weight)
+    return simd.fma(second, x[1], simd.fma(first, x[0], total))
+
+
+def scale_rows(simd: SimdBuilder, sums, weights, groups) -> None:
+    """Multiply with the scales of INT8's outputs, which follow the block's weights."""
+    builder = simd.builder
+    scales = simd.at(weights, builder.mul(groups, I64(GROUP_BYTES[INT8])))
+    for v in range(len(sums[0])):
+        scale = simd.load_floats(simd.at(scales, 4 * simd.lanes * v))
+        for row_sums in sums:
+            builder.store(builder.fmul(builder.load(row_sums[v]), scale), row_sums[v])
+
+
+@intrinsic(prefer_literal=True)
+def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, out, out_stride):
+    """out [rows, BLOCK] += x @ weights with weights turned to float32.
+
+    format (INT8, INT4) is a constant; x float32 [rows, GROUP * groups]; strides in bytes.
+    """
+    fmt = format.literal_value
+    per_byte = 1 if fmt == INT8 else 2
+    head = HEAD_BYTES[fmt]
+
+    def tile(simd, count, weights, x, x_stride, groups, out, out_stride):
+        builder = simd.builder
+        vectors = BLOCK // simd.lanes
+        sums = simd.variables(count, vectors, simd.floats)
+        simd.fill(sums, simd.zeros())
+        group_sums = simd.variables(count, 1, simd.floats)
+        with cgutils.for_range(builder, groups) as loop:
+            place = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
+            for v in range(vectors):
+                simd.fill(group_sums, simd.zeros())
+                with cgutils.for_range(builder, I64(GROUP // 4 // per_byte)) as steps:
+                    lane = simd.at(place, head + 4 * simd.lanes * v)
+                    bytes_ = simd.load(
+                        simd.at(lane, builder.mul(steps.index, I64(4 * BLOCK))), simd.ints
+                    )
+                    inputs = builder.mul(loop.index, I64(4 * GROUP))
+                    inputs = simd.at(inputs, builder.mul(steps.index, I64(16 * per_byte)))
+                    lines = [simd.at(simd.row(x, x_stride, row), inputs) for row in range(count)]
+                    _dequant_step(simd, fmt, bytes_, lines, group_sums)
+                for row in range(count):
+                    group_sum = builder.load(group_sums[row][0])
+                    if fmt == INT4:
+                        scale = simd.load_bfloats(simd.at(place, 2 * simd.lanes * v))
+                        group_sum = builder.fmul(group_sum, scale)
+                    total = builder.fadd(builder.load(sums[row][v]), group_sum)
+                    builder.store(total, sums[row][v])
+        if fmt == INT8:
+            scale_rows(simd, sums, weights, groups)
+        simd.add_to_memory(sums, out, out_stride)
+
+    def generate(context, builder, _signature, arguments):
+        _, weights, x, x_stride, groups, rows, out, out_stride = arguments
+        simd = SimdBuilder(builder)
+        for count, x_tile, out_tile in tiles_of_rows(simd, rows, (x, x_stride), (out, out_stride)):
+            tile(simd, count, weights, x_tile, x_stride, groups, out_tile, out_stride)
+        return context.get_dummy_value()
+
+    return types.void(format, *[types.int64] * 7), generate
+
+
+def _dequant_step(simd: SimdBuilder, format: int, bytes_, lines, sums) -> None:
+    """Add the products of the four inputs (INT4: eight) of one vector of bytes."""
+    builder = simd.builder
+    bits = 8 if format == INT8 else 4
+    mask, zero_point = simd.int_constant((1 << bits) - 1), simd.int_constant(ZERO_POINT[format])
+    for nibble in range(8 // bits):
+        for byte in range(4):
+            shifted = builder.lshr(bytes_, simd.int_constant(8 * byte + bits * nibble))
+            weight = simd.to_floats(builder.sub(builder.and_(shifted, mask), zero_point))
+            for row, line in enumerate(lines):
+                x = simd.broadcast(simd.at(line, 4 * (4 * nibble + byte)), F32)
+                total = simd.fma(weight, x, builder.load(sums[row][0]))
+                builder.store(total, sums[row][0])

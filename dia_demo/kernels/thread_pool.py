@@ -1,0 +1,113 @@
+"""Threads that run one compiled function together."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+# Index of the barrier's int64 that releases all waiting threads (intrinsics.barrier_wait).
+BROKEN = 2
+
+
+class ThreadPool:
+    """`size` threads, the caller's among them. One run at a time.
+
+    The function must end with a barrier (intrinsics.barrier_wait) and must release the GIL: then
+    `run` need not wait for the other threads. A thread that raises breaks the barrier, so that the
+    others end as well, and its exception is raised in the caller; the pool can be used again.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._barrier = np.zeros(16, np.int64)  # A cache line of its own.
+        self._process_id = None
+        self._lock = threading.Lock()
+        self._errors: list[BaseException] = []
+
+    @property
+    def barrier(self) -> int:
+        """Address for intrinsics.barrier_wait."""
+        return self._barrier.ctypes.data
+
+    def run(self, function: Callable, *arguments: object) -> None:
+        """function(thread_index, *arguments) in all threads at once; raises what one raised."""
+        with self._lock:
+            self._start()
+            _compile(function, (0, *arguments))
+            for thread_index in range(1, self.size):
+                self._work[thread_index].put((function, arguments))
+            try:
+                function(0, *arguments)
+            except BaseException as error:
+                self._break_barrier(error)
+            if self._errors:
+                raise self._recover()
+
+    def _start(self) -> None:
+        """Threads do not outlive a fork: a new process starts its own."""
+        if self._process_id == os.getpid():
+            return
+        self._process_id = os.getpid()
+        self._work = [queue.SimpleQueue() for _ in range(self.size)]
+        for thread_index in range(1, self.size):
+            threading.Thread(
+                target=self._serve, args=(thread_index, self._work[thread_index]), daemon=True
+            ).start()
+
+    def _serve(self, thread_index: int, work: queue.SimpleQueue) -> None:
+        while True:
+            function, arguments = work.get()
+            try:
+                function(thread_index, *arguments)
+            except BaseException as error:
+                self._break_barrier(error)
+            del function, arguments
+
+    def _break_barrier(self, error: BaseException) -> None:
+        """Release every thread that waits, or will wait, so that it runs to its end."""
+        self._errors.append(error)
+        self._barrier[BROKEN] = 1
+
+    def _recover(self) -> BaseException:
+        """The first error, once all threads are idle and the barrier is reset."""
+        for work in self._work[1:]:
+            idle = threading.Event()
+            work.put((lambda _, idle=idle: idle.set(), ()))
+            idle.wait()
+        self._barrier[:] = 0
+        first, self._errors = self._errors[0], []
+        return first
+
+
+def _compile(function: Callable, arguments: tuple) -> None:
+    """Compile a numba function for these arguments, unless that was done before.
+
+    In the caller's thread: what goes wrong is raised here, before any thread runs.
+    """
+    if hasattr(function, "signatures") and not function.signatures:
+        from numba import typeof
+
+        function.compile(tuple(typeof(argument) for argument in arguments))
+
+
+@cache
+def thread_pool(size: int) -> ThreadPool:
+    """The process's pool of that many threads."""
+    return ThreadPool(size)
+
+
+@cache
+def yield_core() -> int:
+    """Address of the system's function that gives the core to another thread; no arguments."""
+    if sys.platform == "win32":
+        function = ctypes.windll.kernel32.SwitchToThread
+    else:
+        function = ctypes.CDLL(None).sched_yield
+    return ctypes.cast(function, ctypes.c_void_p).value

@@ -1,0 +1,54 @@
+"""Errors of every handler reach the person who pressed something, whatever raised them.
+
+gradio shows the errors of events in its queue alone. assets/problems.js shows those of the others.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+
+import gradio as gr
+
+from dia_demo.ui import present
+from dia_demo.ui.generate_tab import ASSETS
+
+SCRIPT = ASSETS / "problems.js"
+STYLE = ASSETS / "problems.css"
+
+
+def explain_errors(page: gr.Blocks) -> None:
+    """Make every event registered so far end in one sentence for the person where it fails."""
+    for event in page.fns.values():
+        if event.fn is not None:
+            event.fn = _explained(event.fn)
+
+
+def _explained(handler: Callable) -> Callable:
+    """The handler, with its exceptions as gr.Error; its signature stays, for gradio reads it."""
+    if inspect.isgeneratorfunction(handler):
+
+        @wraps(handler)
+        def updates(*values, **named):
+            try:
+                yield from handler(*values, **named)
+            except Exception as error:
+                raise _shown(error) from error
+
+        return updates
+
+    @wraps(handler)
+    def update(*values, **named):
+        try:
+            return handler(*values, **named)
+        except Exception as error:
+            raise _shown(error) from error
+
+    return update
+
+
+def _shown(error: Exception) -> gr.Error:
+    if isinstance(error, gr.Error):
+        return error
+    return gr.Error(present.explain(error), title="Not possible", print_exception=False)
