@@ -191,8 +191,8 @@ def _check_characters(draft: _Draft) -> Iterator[_Remark]:
         message = (
             "Typographic quotes, dashes, dots or spaces may be read wrongly: plain ones are safer."
         )
-        line, repair = _first_change(script), partial(plain_characters, script)
-        yield _Remark("typographic", "tip", message, line, repair, "Use plain quotes and dashes")
+        label, repair = "Use plain quotes and dashes", partial(plain_characters, script)
+        yield _Remark("typographic", "tip", message, _first_change(script), repair, label)
     if emoji := _EMOJI.search(script):
         message = "Emoji are not spoken and may come out as noise."
         line, repair = line_at(script, emoji.start()), partial(_EMOJI.sub, "", script)
