@@ -75,7 +75,7 @@ def _described(engine: Engine) -> dict:
 
 def kernels_of(engine: Engine) -> str:
     """The name of the kernels a step runs with."""
-    return engine.ready.choice.kernel.name if engine.ready else "plain"
+    return engine.loaded.choice.kernel.name if engine.loaded else "plain"
 
 
 def first_step(engine: Engine, text_bytes: int) -> None:
