@@ -13,7 +13,6 @@ async function ask(question) {
 function hush() {
   if (!sounding) return;
   sounding.audio.pause();
-  URL.revokeObjectURL(sounding.audio.src);
   sounding.button.textContent = "Hear";
   sounding = null;
 }
@@ -24,8 +23,8 @@ async function hear(id, button) {
   if (again) return;
   const answer = await ask({ do: "hear", id });
   if (!answer) return;
-  const bytes = Uint8Array.from(atob(answer.wav), (char) => char.charCodeAt(0));
-  const audio = new Audio(URL.createObjectURL(new Blob([bytes], { type: "audio/wav" })));
+  const path = answer.file.split("/").map(encodeURIComponent).join("/");
+  const audio = new Audio(new URL(`gradio_api/file=${path}`, document.baseURI));
   sounding = { audio, button };
   audio.addEventListener("ended", hush);
   button.textContent = "Stop";

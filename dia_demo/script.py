@@ -12,6 +12,10 @@ from dataclasses import dataclass
 
 from dia_demo.errors import InputError
 
+# Far more than the longest dialogue a checkpoint reads today, and little enough that checking it
+# takes no noticeable time.
+MAX_SCRIPT_CHARACTERS = 20_000
+
 # Conversational English runs at about 170 words a minute, 5.3 characters a word with its space.
 SECONDS_PER_CHARACTER = 1 / 15
 TURN_PAUSE_SECONDS = 0.3
@@ -42,11 +46,14 @@ def parse_turns(script: str) -> tuple[Turn, ...]:
     starts = [(0, 0, 0), *tags]
     ends = [start for start, _, _ in tags] + [len(script)]
     turns = []
+    line, counted = 1, 0
     for (start, words, speaker), end in zip(starts, ends, strict=True):
         text = script[words:end]
         if text.strip():
             at = start if speaker else len(text) - len(text.lstrip())
-            turns.append(Turn(speaker, text.strip(), line_at(script, at)))
+            # From one turn to the next: counting from the top each time would be quadratic.
+            line, counted = line + script.count("\n", counted, at), at
+            turns.append(Turn(speaker, text.strip(), line))
     return tuple(turns)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import zipfile
 
+import numpy as np
 import soundfile
 
 SCRIPTS = ("[S1] Hello there. [S2] Yes.", "[S1] What now? [S2] Nothing.")
@@ -20,3 +23,20 @@ def clips_of(comparison):
         trial.id: [soundfile.read(folder / clip, dtype="int16") for clip in trial.clips]
         for trial in comparison.plan.trials
     }
+
+
+def random_bytes(size: int) -> bytes:
+    return np.random.default_rng(1).bytes(size)
+
+
+def with_plan(packed, path, change, *extra):
+    """A copy of a comparison's zip with a changed plan.json and further members."""
+    with zipfile.ZipFile(packed) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for member in old.infolist():
+            data = old.read(member)
+            if member.filename == "plan.json":
+                data = json.dumps(json.loads(data) | change).encode()
+            new.writestr(member, data)
+        for name, data in extra:
+            new.writestr(name, data)
+    return path

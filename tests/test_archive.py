@@ -7,10 +7,12 @@ import shutil
 import stat
 import threading
 import zipfile
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
 import soundfile
+from comparisons import random_bytes, with_plan
 
 from dia_demo import audio
 from dia_demo.errors import InputError
@@ -105,6 +107,27 @@ def test_a_zip_that_lies_about_its_size_is_stopped(packed, tmp_path, monkeypatch
             archive._copy(file, members[name], tmp_path / "x.wav", 100)
 
 
+def test_only_what_the_plan_names_is_unpacked_and_counted(packed, tmp_path):
+    stray = [(f"voice.{suffix}", random_bytes(50_000)) for suffix in ("wav", "mp3", "npy")]
+    stray += [(f"clips/{'3' * 24}.wav", random_bytes(50_000))]
+    full = with_plan(packed, tmp_path / "full.zip", {"voice_file": "voice.wav"}, *stray)
+    import_zip(full, tmp_path / "home" / "in")
+    assert [path.name for path in (tmp_path / "home" / "in").glob("voice.*")] == ["voice.wav"]
+    assert not (tmp_path / "home" / "in" / "clips" / f"{'3' * 24}.wav").exists()
+    added = archive.unpacked_bytes(full) - archive.unpacked_bytes(packed)
+    assert abs(added - 50_000) < 5_000, "one voice, and a plan written another way"
+
+
+def test_a_zip_that_unpacks_to_far_more_than_its_size_is_refused(packed, tmp_path):
+    zeros = ("voice.wav", bytes(archive.MAX_RATIO * packed.stat().st_size))
+    bomb = with_plan(packed, tmp_path / "bomb.zip", {"voice_file": "voice.wav"}, zeros)
+    with pytest.raises(InputError, match="20 times its size"):
+        archive.unpacked_bytes(bomb)
+    with pytest.raises(InputError, match="20 times its size"):
+        import_zip(bomb, tmp_path / "home" / "in")
+    assert list((tmp_path / "home").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"PK", b"not a zip at all", b"PK\x05\x06" + bytes(18), b"PK\x03\x04" + bytes(90)]
 )
@@ -168,14 +191,25 @@ def test_keys_cannot_be_read_off_the_folders(comparisons, packed):
     assert not any(key in str(path) for path in comparisons.home.rglob("*"))
 
 
-def test_a_blind_comparison_is_not_handed_out(comparisons, packed, tmp_path):
+def test_a_blind_comparison_is_not_handed_out(comparisons, packed):
     key = new_key()
     name = comparisons.load(key, packed)
     with pytest.raises(InputError, match="answers"):
-        comparisons.export(key, name, tmp_path)
+        comparisons.export(key, name)
     comparisons.get(key, name).reveal()
-    again = comparisons.load(key, comparisons.export(key, name, tmp_path))
+    again = comparisons.load(key, comparisons.export(key, name))
     assert comparisons.get(key, again).plan.revealed
+
+
+def test_a_comparison_has_one_zip_and_takes_it_along(comparisons, packed, synthesis):
+    key = new_key()
+    name = comparisons.load(key, packed)
+    comparisons.get(key, name).reveal()
+    zipped = comparisons.export(key, name)
+    assert comparisons.export(key, name) == zipped and zipped.is_file()
+    assert zipped.is_relative_to(synthesis.settings.served_folder)
+    comparisons.delete(key, name)
+    assert not zipped.parent.exists()
 
 
 def test_a_comparison_is_made_again_from_its_plan(comparisons, packed):
@@ -235,7 +269,7 @@ def test_takes_are_kept_with_their_settings(take, tmp_path):
     assert values["temperature"] == take.request.params.temperature
     assert values["seed"] == take.figures.seed and values["model"] == take.figures.model
     assert soundfile.info(str(one.path)).subtype == "PCM_16"
-    kept.delete(key, first)
+    kept.delete(key, first, tmp_path)
     assert [one.id for one in kept.list(key)] == [second]
 
 
@@ -246,7 +280,7 @@ def test_takes_are_private(take, tmp_path):
     for wanted in (mine, f"../{mine}", "../x", None):
         with pytest.raises(InputError):
             kept.get(bob, wanted)
-    kept.delete(bob, mine)
+    kept.delete(bob, mine, tmp_path)
     assert len(kept.list(ann)) == 1
 
 
@@ -255,6 +289,34 @@ def test_the_oldest_takes_go(take, tmp_path, monkeypatch):
     kept, key = History(tmp_path), new_key()
     names = [kept.add(key, take) for _ in range(4)]
     assert [one.id for one in kept.list(key)] == names[:1:-1]
+
+
+def test_whoever_keeps_most_loses_first(take, tmp_path):
+    size = take.save(tmp_path / "one.wav").stat().st_size
+    kept, ann, bob = History(tmp_path / "kept", limit=int(4.5 * size)), new_key(), new_key()
+    mine = kept.add(ann, take)
+    names = [kept.add(bob, take) for _ in range(6)]
+    assert [one.id for one in kept.list(ann)] == [mine]
+    assert [one.id for one in kept.list(bob)] == names[:2:-1]
+
+
+@pytest.mark.parametrize("seconds", [-3 * 3600, -(10**10)], ids=["back", "before 1970"])
+def test_a_clock_that_is_set_back_loses_no_take(take, tmp_path, monkeypatch, seconds):
+    monkeypatch.setattr(history, "MAX_TAKES", 2)
+    kept, key = History(tmp_path), new_key()
+    first = [kept.add(key, take) for _ in range(2)]
+
+    class SetBack(datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return datetime.now(zone) + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(history, "datetime", SetBack)
+    new = kept.add(key, take)
+    assert [one.id for one in kept.list(key)] == [new, first[1]]
+    other = new_key()
+    assert [one.id for one in kept.list(other)] == []
+    assert kept.add(other, take) == kept.list(other)[0].id
 
 
 def test_a_dropped_file_gives_its_settings_or_nothing(take, tmp_path):

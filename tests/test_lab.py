@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.history import History
+from dia_demo.services import history
+from dia_demo.services.history import History, MadeTakes
 from dia_demo.services.people import Comparisons, new_key
 from dia_demo.services.plan import make_plan
 from dia_demo.services.plan_run import PlanEnded, PlanProgress
@@ -71,6 +73,14 @@ def test_a_form_is_a_plan(synthesis, base):
     assert [one.params.temperature for one in plan.settings] == [
         base["temperature"], 1.9,
     ]  # fmt: skip
+
+
+def test_more_text_than_is_looked_at_is_refused_at_once(synthesis, base, monkeypatch):
+    monkeypatch.setattr(compare_form, "split_scripts", None)
+    long = asked(base, scripts="a" * (compare_form.MAX_SCRIPTS_CHARACTERS + 1))
+    with pytest.raises(InputError, match="100,000 are allowed"):
+        CompareForm.of(long).plan(synthesis)
+    assert "100,000" in CompareHandlers(synthesis, None, None).describe(*long)
 
 
 def test_a_round_varies_one_value(synthesis, base):
@@ -201,11 +211,17 @@ def test_ending_early_reveals_and_closes(world, fresh):
     assert "no vote counts" in world.lab.ask(vote | ask)["error"]
 
 
-def test_the_zip_comes_with_the_end(world, fresh, synthesis):
-    handlers = CompareHandlers(synthesis, world.comparisons, None)
-    assert handlers._zip(world.ann, fresh)["value"] is None
+def test_the_zip_comes_with_the_end(world, fresh, synthesis, tmp_path):
+    parts = SimpleNamespace(**{name: name for name in CompareParts.__annotations__})
+    handlers = CompareHandlers(synthesis, world.comparisons, parts)
+    assert handlers.zip(world.ann, fresh)["zip_file"] == {}
     world.comparisons.get(world.ann, fresh).reveal()
-    assert handlers._zip(world.ann, fresh)["value"].endswith(f"{fresh}.zip")
+    zipped = Path(handlers.zip(world.ann, fresh)["zip_file"]["file"])
+    assert zipped.name == f"comparison-{fresh}.zip"
+    upload = tmp_path / "upload.zip"
+    upload.write_bytes(zipped.read_bytes())
+    assert handlers.load(world.ann, str(upload))["kept"]["value"] != fresh
+    assert not upload.exists(), "what is kept is not kept twice"
 
 
 def test_make_and_go_on_come_back_when_the_run_is_over(world, synthesis):
@@ -262,10 +278,11 @@ def kept(synthesis, base, tmp_path):
     request = Request(SCRIPT, replace(setting.params, seed=5), synthesis.settings.runtime)
     *_, finished = synthesis.stream(request, threading.Event())
     take = synthesis.take(request, finished.result)
-    history, key = History(tmp_path / "kept"), new_key()
+    takes, key = History(tmp_path / "kept"), new_key()
     (tmp_path / "cache").mkdir()
     wav = take.save(tmp_path / "cache" / "take.wav")
-    return SimpleNamespace(history=history, key=key, wav=wav, take=take)
+    served = tmp_path / "served"
+    return SimpleNamespace(history=takes, key=key, wav=wav, take=take, served=served)
 
 
 def handlers_of(kept, synthesis, cache):
@@ -273,6 +290,7 @@ def handlers_of(kept, synthesis, cache):
     take = SimpleNamespace(GRADIO_CACHE=str(cache))
     page = SimpleNamespace(parts=SimpleNamespace(take=take, fields=fields), synthesis=synthesis)
     page.restore = lambda values: [values]
+    page.made = MadeTakes()
     compare = CompareHandlers(synthesis, None, None)
     names = [synthesis.settings.runtime.model]
     return history_panel.HistoryHandlers(kept.history, page, compare, names)
@@ -280,25 +298,54 @@ def handlers_of(kept, synthesis, cache):
 
 def test_a_take_on_the_page_is_kept_and_listed(kept, synthesis):
     handlers = handlers_of(kept, synthesis, kept.wav.parent)
+    handlers.page.made.add(kept.wav)
     for _ in range(2):  # gradio tells of a finished take twice
         handlers.keep(kept.key, {"path": str(kept.wav)})
-    (row,) = answer(kept.history, {"do": "list", "key": kept.key})["takes"]
+    (row,) = answer(kept.history, kept.served, {"do": "list", "key": kept.key})["takes"]
     assert row["script"] == SCRIPT and "seed 5" in row["figures"]
     asked_for = {"key": kept.key, "id": row["id"]}
-    assert "wav" in answer(kept.history, {"do": "hear"} | asked_for)
+    heard = Path(answer(kept.history, kept.served, {"do": "hear"} | asked_for)["file"])
+    assert heard.is_relative_to(kept.served) and heard.read_bytes() == kept.wav.read_bytes()
     values, status = handlers.use(kept.key, SimpleNamespace(id=row["id"]))
     assert values["seed"] == 5 and values["script"] == SCRIPT and "<li>" not in status
     compared = handlers.compare_with(kept.key, SimpleNamespace(id=row["id"]))
     script, *sides, tabs, _ = compared
     assert script == SCRIPT and isinstance(tabs, gr.Tabs) and len(sides) == 2 * len(SIDE_FIELDS)
-    assert "error" in answer(kept.history, {"do": "hear", "key": new_key(), "id": row["id"]})
-    assert answer(kept.history, {"do": "delete"} | asked_for) == {}
-    assert answer(kept.history, {"do": "list", "key": kept.key})["takes"] == []
+    stranger = {"do": "hear", "key": new_key(), "id": row["id"]}
+    assert "error" in answer(kept.history, kept.served, stranger)
+    assert answer(kept.history, kept.served, {"do": "delete"} | asked_for) == {}
+    assert not heard.exists(), "what is deleted cannot be fetched either"
+    assert answer(kept.history, kept.served, {"do": "list", "key": kept.key})["takes"] == []
+
+
+def test_a_stranger_cannot_push_others_takes_out(kept, synthesis, monkeypatch):
+    """Neither with an upload nor with one take under many keys."""
+    monkeypatch.setattr(kept.history, "limit", int(2.5 * kept.wav.stat().st_size))
+    mine = kept.history.add(kept.key, kept.take)
+    handlers = handlers_of(kept, synthesis, kept.wav.parent)
+    (kept.wav.parent / "upload.wav").write_bytes(kept.wav.read_bytes())
+    strangers = [new_key() for _ in range(4)]
+    for key in strangers:
+        handlers.keep(key, {"path": str(kept.wav.parent / "upload.wav")})
+    assert not any(map(kept.history.list, strangers)), "this process did not make it"
+    handlers.page.made.add(kept.wav)
+    for key in strangers:
+        handlers.keep(key, {"path": str(kept.wav)})
+    assert [len(kept.history.list(key)) for key in strangers] == [1, 0, 0, 0]
+    assert [one.id for one in kept.history.list(kept.key)] == [mine]
+
+
+def test_a_take_beyond_the_bound_is_not_kept_and_says_so(kept, monkeypatch):
+    monkeypatch.setattr(history, "MAX_TAKE_BYTES", kept.wav.stat().st_size - 1)
+    with pytest.raises(InputError, match="download it"):
+        kept.history.copy(kept.key, kept.wav)
+    assert kept.history.list(kept.key) == []
 
 
 def test_only_files_of_gradios_cache_are_kept(kept, synthesis, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     handlers = handlers_of(kept, synthesis, tmp_path / "elsewhere")
+    handlers.page.made.add(kept.wav)
     for shown in ({"path": str(kept.wav)}, {"path": "/etc/passwd"}, {}, None):
         handlers.keep(kept.key, shown)
     assert kept.history.list(kept.key) == []
@@ -316,6 +363,7 @@ def test_a_dropped_file_brings_its_settings_back(kept, synthesis, tmp_path):
 def test_a_take_that_cannot_be_kept_is_told(kept, synthesis, monkeypatch):
     """A warning would not do: gradio shows those of its queue alone."""
     handlers = handlers_of(kept, synthesis, kept.wav.parent)
+    handlers.page.made.add(kept.wav)
 
     def full(*_):
         raise RunError("The disk is full.")

@@ -8,11 +8,12 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from dia_demo.script import NONVERBALS, SOUND
+from dia_demo.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text import check_script
 from dia_demo.ui import build, form, generate_tab, theme
+from dia_demo.ui.compare_form import MAX_SCRIPTS_CHARACTERS
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,13 @@ def test_the_labels_that_people_and_programs_rely_on(page):
         "Take",
     }
     assert texts >= {"Generate", "Stop"}
+
+
+def test_the_text_boxes_take_no_more_than_is_checked(page):
+    boxes = {b.elem_id: b.max_length for b in page.blocks.values() if isinstance(b, gr.Textbox)}
+    assert boxes["script"] == boxes["transcript"] == MAX_SCRIPT_CHARACTERS
+    assert boxes["lab-scripts"] == MAX_SCRIPTS_CHARACTERS
+    assert None not in boxes.values()
 
 
 def test_one_endpoint_is_offered_and_its_arguments_have_names(page):

@@ -8,17 +8,19 @@ import threading
 
 import numpy as np
 import pytest
+from comparisons import random_bytes, with_plan
 
 from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services import history, people
 from dia_demo.services.archive import export_zip, unpacked_bytes
-from dia_demo.services.compare import Comparison
+from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.history import History
 from dia_demo.services.people import Comparisons, new_key
 from dia_demo.services.plan import make_plan
 from dia_demo.services.room import IN_USE_SECONDS
 from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import VoicePrompt
 from dia_demo.ui.compare_handlers import _status_of, _title
 from dia_demo.ui.compare_markup import result
 
@@ -112,6 +114,31 @@ def test_a_comparison_that_is_being_made_keeps_its_sound(world, packed, synthesi
     assert mine.running and not mine.remove_sound()
     running.close()
     assert mine.remove_sound() and mine.sound_bytes() == 0
+
+
+def test_what_counts_against_the_room_can_always_be_had_back(world, packed, tmp_path):
+    """A voice that a plan names fills it; a day later everybody can go on."""
+    voice = ("voice.wav", random_bytes(int(0.38 * world.limit)))
+    large = with_plan(packed, tmp_path / "large.zip", {"voice_file": "voice.wav"}, voice)
+    stranger, ann = new_key(), new_key()
+    mine = put(world, packed, ann, 30)
+    mine.vote(mine.plan.trials[0].id, "A", HEARD)
+    put(world, large, stranger, 0)
+    with pytest.raises(InputError, match="no room"):
+        world.load(ann, large)
+    for _, comparison in (*world.list(stranger), *world.list(ann)):
+        unused(comparison, 25)
+    world.load(new_key(), large)
+    assert world.list(stranger) == [], "nobody had voted on it"
+    assert len(world.get(ann, mine.folder.name).votes) == 1, "what was voted on stays"
+
+
+def test_a_voice_prompt_counts_before_it_is_copied(world, packed, tmp_path):
+    key = new_key()
+    plan = world.get(key, world.load(key, packed)).plan
+    (tmp_path / "voice.wav").write_bytes(bytes(world.limit))
+    with pytest.raises(InputError, match="no room for"):
+        world.create(key, rebuilt(plan), VoicePrompt(audio=tmp_path / "voice.wav"))
 
 
 def test_a_plan_too_large_for_the_machine_is_refused_before_anything_is_kept(world, packed):

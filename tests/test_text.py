@@ -1,11 +1,13 @@
 """Scripts: bytes are exact, checks find what they say, repairs mend and never harm."""
 
+import gc
 import random
 import time
 
 import pytest
 
 from dia_demo.errors import InputError
+from dia_demo.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.text import (
     NONVERBALS,
     Turn,
@@ -228,7 +230,45 @@ def test_repairs_never_lose_a_word_but_where_they_say_so():
                 assert sum(after, []) == sum(words, []), script
 
 
-def test_a_very_long_script_is_checked_quickly():
-    start = time.perf_counter()
-    check_script("[S1] Some words (sound) here. [S1] More 😀 [x] of it. " * 200)
-    assert time.perf_counter() - start < 2.0
+# Long and hostile scripts: linear work up to a bound, and none above it
+
+
+def seconds_to_check(script):
+    """Processor seconds of the fastest of a few checks, without collecting garbage."""
+    times = []
+    for _ in range(3):
+        gc.collect()
+        gc.disable()
+        start = time.thread_time()
+        check_script(script, byte_limit=len(script) // 2)
+        times.append(time.thread_time() - start)
+        gc.enable()
+    return min(times)
+
+
+@pytest.mark.parametrize(
+    "grown, size",
+    [
+        (lambda size: "[s1" + " " * size + "x", 2_000),
+        (lambda size: "[S1]a" * (size // 5), 20_000),
+        (lambda size: "a. " * (size // 3), 30_000),
+    ],
+    ids=["spaces in a tag", "tags", "sentences"],
+)
+def test_four_times_the_script_takes_about_four_times_as_long(grown, size, monkeypatch):
+    monkeypatch.setattr("dia_demo.text.MAX_SCRIPT_CHARACTERS", 10**9)
+    assert seconds_to_check(grown(4 * size)) < 10 * seconds_to_check(grown(size))
+
+
+def test_above_the_bound_nothing_is_looked_at_but_the_length(monkeypatch):
+    for name in ("parse_turns", "_remarks", "expected_seconds"):
+        monkeypatch.setattr(f"dia_demo.text.{name}", None)
+    for script, transcript in (("a" * (MAX_SCRIPT_CHARACTERS + 1), ""), ("a", "b" * 20_000)):
+        (one,) = check_script(script, transcript=transcript).findings
+        assert (one.code, one.level, one.repaired) == ("too_many_characters", "error", None)
+        assert f"1 to {MAX_SCRIPT_CHARACTERS:,} are allowed" in one.message
+
+
+def test_the_longest_script_is_checked_in_full():
+    report = check_script("[S1] Words. [S2] More. ".ljust(MAX_SCRIPT_CHARACTERS, "a"))
+    assert len(report.turns) == 2 and "too_many_bytes" in {one.code for one in report.findings}

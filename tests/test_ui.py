@@ -11,12 +11,12 @@ import pytest
 import soundfile
 from page_stubs import FIGURES, RUNNING, STARTED, result, stub_handlers, values
 
-from dia_demo.engine.events import Cancelled, Finished
+from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.ui import form
 from dia_demo.ui.handlers import Handlers
-from dia_demo.ui.live import KEPT_RUNS, LiveAudio
+from dia_demo.ui.live import KEPT_RUNS, LiveAudio, LiveRun
 from dia_demo.ui.sessions import Sessions
 
 
@@ -86,8 +86,8 @@ def test_a_finished_run_hands_over_sixteen_bits_and_says_what_they_are():
 
 
 def test_the_pieces_a_page_fetches_are_the_whole_take():
-    live = LiveAudio()
-    run = live.begin()
+    live, run = LiveAudio(), LiveRun()
+    live.admit(run)
     wave = np.linspace(-0.5, 0.5, 1000).astype(np.float32)
     got = np.zeros(0, "<i2")
     for start in range(0, 1000, 130):
@@ -100,12 +100,33 @@ def test_the_pieces_a_page_fetches_are_the_whole_take():
     assert np.abs(got / 32767 - wave).max() < 1e-4
 
 
-def test_runs_that_are_not_there_are_silent_and_old_ones_go():
-    live = LiveAudio()
-    runs = [live.begin() for _ in range(KEPT_RUNS + 1)]
-    runs[0].add(np.ones(9, np.float32), 16000)
-    for token in ("nonsense", runs[0].token):
+def test_runs_that_are_not_there_are_silent_and_ended_ones_go():
+    live, runs = LiveAudio(), [LiveRun() for _ in range(KEPT_RUNS + 2)]
+    for run in runs:
+        run.add(np.ones(9, np.float32), 16000)
+    runs[1].done = True
+    for run in runs:
+        live.admit(run)
+    for token in ("nonsense", runs[1].token):
         assert live.after(token, 0) == {"pcm": "", "rate": 0, "done": True}
+    kept = [run for run in runs if run is not runs[1]]
+    assert all(live.after(run.token, 0)["pcm"] for run in kept), "none of them has ended"
+
+
+def test_presses_that_are_refused_leave_a_running_take_to_be_heard():
+    handlers, _ = stub_handlers([STARTED, AudioChunk(np.ones(9, np.float32), 16000, 0.1), RUNNING])
+    running = press_generate(handlers)
+    token = [next(running) for _ in range(3)][-1]["live"]["run"]
+    refused, _ = stub_handlers([InputError("The queue is full.")])
+    refused.live = handlers.live
+    for _ in range(2 * KEPT_RUNS):
+        list(press_generate(refused))
+    heard = handlers.live.after(token, 0)
+    assert heard["pcm"] and not heard["done"]
+    running.close()
+    for _ in range(2 * KEPT_RUNS):
+        list(press_generate(refused))
+    assert handlers.live.after(token, 0)["pcm"], "nor one that has ended since"
 
 
 def test_stop_reaches_the_page_that_asked_and_no_other():

@@ -19,9 +19,13 @@ from dia_demo.services import plan_file, votes
 from dia_demo.services.plan import Plan
 from dia_demo.services.plan_run import CLIPS, TAKES
 
+# What is being unpacked has this before its name.
+IMPORTING = ".import-"
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 600_000_000
 MAX_FILE_BYTES = 60_000_000
+# Of the zip's own size. Sound hardly shrinks in a zip, plan and votes to a tenth or so.
+MAX_RATIO = 20
 _ALLOWED = re.compile(
     r"plan\.json|votes\.csv|(clips|takes)/[0-9a-f]{24}\.wav"
     r"|voice\.(npy|wav|flac|mp3|ogg|m4a|webm)"
@@ -30,15 +34,18 @@ _TOP = re.compile(r"[\w .()-]{1,100}/")
 
 
 def export_zip(folder: Path, path: Path) -> Path:
-    """Write the folder's plan, votes, voice and audio to a zip at `path`."""
+    """Write the folder's plan, votes, voice and audio to a zip at `path`, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
                     archive.write(file, name)
+        os.replace(part, path)
     except OSError as error:
+        part.unlink(missing_ok=True)
         reason = error.strerror or error
         raise RunError(f"{path} could not be written: {reason}. Free some space.") from error
     return path
@@ -47,7 +54,7 @@ def export_zip(folder: Path, path: Path) -> Path:
 def unpacked_bytes(path: Path) -> int:
     """What a comparison's zip says it unpacks to. Raises InputError like `import_zip`."""
     with _opened(path) as archive:
-        return sum(member.file_size for member in _checked_members(archive).values())
+        return sum(member.file_size for member in _needed_members(archive).values())
 
 
 def import_zip(path: Path, folder: Path) -> Plan:
@@ -57,7 +64,7 @@ def import_zip(path: Path, folder: Path) -> Plan:
     own few, links, encryption, sizes beyond reason, and another version.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".import-", dir=folder.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=IMPORTING, dir=folder.parent))
     try:
         _unpack(path, scratch)
         plan = checked_folder(scratch)
@@ -98,9 +105,8 @@ def _in_step(folder: Path, plan: Plan) -> Plan:
 
 def _unpack(path: Path, into: Path) -> None:
     with _opened(path) as archive:
-        members = _checked_members(archive)
         left = MAX_TOTAL_BYTES
-        for name, member in members.items():
+        for name, member in _needed_members(archive).items():
             target = into / name
             target.parent.mkdir(exist_ok=True)
             left -= _copy(archive, member, target, min(left, MAX_FILE_BYTES))
@@ -112,6 +118,8 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
+    except FileNotFoundError as error:
+        raise InputError("The zip is gone from the server: choose it again.") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
         raise InputError("This is no zip that can be read: choose one saved here.") from error
     except (RuntimeError, ValueError, zlib.error) as error:
@@ -142,6 +150,28 @@ def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     if plan_file.NAME not in found:
         raise InputError(f"The zip holds no {plan_file.NAME}: it is not a comparison.")
     return found
+
+
+def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members that the zip's own plan names, by their names here; the rest stays packed."""
+    members = _checked_members(archive)
+    with archive.open(members[plan_file.NAME]) as file:
+        needed = _named_by(plan_file.plan_from_bytes(file.read(plan_file.MAX_BYTES + 1)))
+    found = {name: member for name, member in members.items() if name in needed}
+    size = sum(member.file_size for member in found.values())
+    if size > MAX_RATIO * Path(archive.filename).stat().st_size:
+        raise InputError(
+            f"The zip would unpack to more than {MAX_RATIO} times its size, which no comparison "
+            "does: choose one saved here."
+        )
+    return found
+
+
+def _named_by(plan: Plan) -> set[str]:
+    clips = {f"{CLIPS}/{clip}" for trial in plan.trials for clip in trial.clips}
+    takes = {f"{TAKES}/{slot.id}.wav" for slot in plan.slots}
+    voice = {plan.voice_file} if plan.voice_file else set()
+    return {plan_file.NAME, votes.NAME} | clips | takes | voice
 
 
 def _common_top(names: list[str]) -> str:

@@ -20,7 +20,8 @@ from dia_demo.services.compare import Comparison, rebuilt
 from dia_demo.services.plan import Plan
 from dia_demo.services.plan_file import NAME
 from dia_demo.services.plan_run import PlanEvent, expected
-from dia_demo.services.room import make_room
+from dia_demo.services.room import bytes_in, make_room, size_of
+from dia_demo.services.scratch import Scratch
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
 MAX_COMPARISONS = 40
@@ -66,12 +67,14 @@ class Comparisons:
         self.limit = limit
         self.shared = None if shared is None else Comparison.open(shared)
         self._open: dict[Path, Comparison] = {}
+        self._zips: dict[Path, str] = {}
         self._lock = threading.Lock()
 
     def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
         """Keep a new comparison; returns its id."""
         self._check_models(plan)
-        self._make_room(self._expected_bytes(plan))
+        prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
+        self._make_room(self._expected_bytes(plan) + prompt)
         identity, folder = self._new_place(key)
         comparison = Comparison.create(folder, plan, self.synthesis, voice)
         with self._lock:
@@ -142,7 +145,7 @@ class Comparisons:
         return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == "abx" else 1.0))
 
     def _make_room(self, needed: int) -> None:
-        make_room(self.home, self.limit, needed, self._opened)
+        make_room(self.home, self.limit, needed, self._opened, self._remove)
 
     def list(self, key: str) -> list[tuple[str, Comparison]]:
         """The person's comparisons, the latest first; one that cannot be read is left out."""
@@ -161,21 +164,43 @@ class Comparisons:
         comparison = self.get(key, identity)
         if comparison is self.shared:
             raise InputError(f"This one lies in {comparison.folder} and is deleted there.")
-        if comparison.running:
+        if not self._remove(comparison):
             raise InputError("This comparison is being made: stop it first.")
+
+    def _remove(self, comparison: Comparison) -> bool:
+        """Remove its folder; False, and nothing goes, while it is being made."""
+        if comparison.running:
+            return False
         with self._lock:
             self._open.pop(comparison.folder, None)
+        shutil.rmtree(self._zip_folder(comparison), ignore_errors=True)
         shutil.rmtree(comparison.folder, ignore_errors=True)
+        return True
 
-    def export(self, key: str, identity: str, into: Path) -> Path:
-        """The comparison as a zip in the folder `into`. InputError while it is blind."""
+    def export(self, key: str, identity: str) -> Path:
+        """The comparison as a zip among the files that the page may fetch, under a name that
+        cannot be guessed, until the comparison is deleted. InputError while it is blind."""
         comparison = self.get(key, identity)
         if not comparison.open_book:
             raise InputError(
                 "The zip holds the answers: it can be had when every pair is voted on, or when "
                 "you end the test."
             )
-        return archive.export_zip(comparison.folder, into / f"comparison-{identity}.zip")
+        settings = self.synthesis.settings
+        scratch = Scratch(settings.takes_folder, settings.temp_bytes)
+        size = bytes_in(comparison.folder)
+        scratch.reserve(size)
+        folder = self._zip_folder(comparison)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"The zip cannot be written: {error.strerror or error}.") from error
+        return archive.export_zip(comparison.folder, folder / f"comparison-{identity}.zip")
+
+    def _zip_folder(self, comparison: Comparison) -> Path:
+        with self._lock:
+            name = self._zips.setdefault(comparison.folder, f"zip-{secrets.token_hex(20)}")
+        return self.synthesis.settings.served_folder / name
 
     def _comparisons_of(self, key: str) -> Path:
         return folder_of(self.home, key) / "comparisons"

@@ -14,12 +14,12 @@ from itertools import combinations
 
 from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.services.synthesis import Request, VoicePrompt
 
 NAMES = "ABCDEF"
 KINDS = ("preference", "abx", "sighted")
 MAX_TRIALS = 200
-MAX_SCRIPT_CHARACTERS = 20_000
 
 _PARAMS = tuple(one.name for one in fields(GenerationParams) if one.name != "seed")
 _RUNTIME = ("model", "precision", "device")

@@ -66,15 +66,22 @@ def sync_folder(folder: Path) -> None:
 def read_plan(path: Path) -> Plan:
     """Read plan.json. InputError, in one sentence, for whatever is wrong with it."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(
-                f"{path.name} is too large to be a plan ({MAX_BYTES:,} bytes at most)."
-            )
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        with open(path, "rb") as file:
+            return plan_from_bytes(file.read(MAX_BYTES + 1))
     except FileNotFoundError:
         raise InputError(f"{path} is missing: a comparison's folder holds it.") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path.name} is damaged and cannot be read.") from error
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+
+
+def plan_from_bytes(data: bytes) -> Plan:
+    """A plan from the bytes of its file. InputError, in one sentence, for whatever is wrong."""
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{NAME} is too large to be a plan ({MAX_BYTES:,} bytes at most).")
+    try:
+        raw = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{NAME} is damaged and cannot be read.") from error
     return plan_from(raw)
 
 

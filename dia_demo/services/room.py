@@ -1,12 +1,15 @@
 """The room that everybody's comparisons have together on this machine, and how more is made.
 
-Only sound goes, never a plan, a vote or a result: the same plan makes the same sound again. What is
-finished goes first, the longest unused before the others; what was used within the last hour stays.
+Sound goes first, since the same plan makes the same sound again: of what is finished before the
+rest, and of the longest unused first. Where that is not enough, whole comparisons without a single
+vote go. What was used within the last hour stays, and so do the plan, votes and result of whatever
+was voted on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
@@ -17,43 +20,74 @@ from dia_demo.services.plan_file import NAME
 IN_USE_SECONDS = 3600.0
 
 
+@dataclass(frozen=True)
+class _Step:
+    """One thing that may go: `rank` says when, `size` what it gives back."""
+
+    rank: tuple[int, float]
+    size: int
+    comparison: Comparison
+    whole: bool
+
+
 def make_room(
-    home: Path, limit: int, needed: int, open_folder: Callable[[Path], Comparison]
+    home: Path,
+    limit: int,
+    needed: int,
+    open_folder: Callable[[Path], Comparison],
+    remove: Callable[[Comparison], bool],
 ) -> list[Path]:
-    """See to it that `needed` bytes more stay within `limit`; returns the folders that lost their
-    sound. Raises InputError, and removes nothing, where even that would not be enough."""
+    """Keep `needed` more bytes within `limit`; returns the folders that lost something.
+
+    remove: deletes a whole comparison. Raises InputError, and removes nothing, where even that
+    would not be enough.
+    """
     excess = _used(home) + needed - limit
     if excess <= 0:
         return []
-    found, chosen = sorted(_candidates(home, open_folder), key=lambda one: one[:2]), []
-    for *_, size, comparison in found:
+    chosen = []
+    for step in sorted(_steps(home, open_folder), key=lambda one: one.rank):
         if excess <= 0:
             break
-        chosen.append(comparison)
-        excess -= size
+        chosen.append(step)
+        excess -= step.size
     if excess > 0:
         raise InputError(
             f"This machine keeps {limit / 1e9:.1f} GB of comparisons, and there is no room for "
             f"{needed / 1e6:,.0f} MB more: delete one of yours, ask for fewer pairs, or try again "
             "in an hour. Whoever runs the program can raise it (DIA_KEPT_GB)."
         )
-    return [one.folder for one in chosen if one.remove_sound()]
+    return [step.comparison.folder for step in chosen if _take(step, remove)]
 
 
-def _candidates(home: Path, open_folder) -> Iterator[tuple[bool, float, int, Comparison]]:
-    """What may lose its sound: (unfinished, last used, bytes of sound, comparison)."""
+def _take(step: _Step, remove: Callable[[Comparison], bool]) -> bool:
+    return remove(step.comparison) if step.whole else step.comparison.remove_sound()
+
+
+def _steps(home: Path, open_folder) -> Iterator[_Step]:
+    """All that may go of what was not used within the last hour."""
     for plan in home.glob(f"*/comparisons/*/{NAME}"):
         try:
             comparison = open_folder(plan.parent)
-            used, size = comparison.last_used(), comparison.sound_bytes()
+            used, sound = comparison.last_used(), comparison.sound_bytes()
+            votes = comparison.votes
         except (DiaDemoError, OSError):
             continue  # a damaged one: its owner deletes it
-        if size and not comparison.running and time() - used > IN_USE_SECONDS:
-            yield not comparison.open_book, used, size, comparison
+        if comparison.running or time() - used <= IN_USE_SECONDS:
+            continue
+        if sound:
+            yield _Step((0 if comparison.open_book else 1, used), sound, comparison, False)
+        if not votes:
+            yield _Step((2, used), bytes_in(comparison.folder) - sound, comparison, True)
 
 
 def _used(home: Path) -> int:
-    return sum(size_of(path) for path in home.glob("*/comparisons/**/*"))
+    return sum(bytes_in(folder) for folder in home.glob("*/comparisons"))
+
+
+def bytes_in(folder: Path) -> int:
+    """Bytes of all files in a folder and below it."""
+    return sum(size_of(path) for path in folder.rglob("*"))
 
 
 def size_of(path: Path) -> int:

@@ -1,11 +1,11 @@
 """What the person who starts the app decides, from environment variables.
 
-DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of the
-takes handed out for download), DIA_KEPT (folder of comparisons and earlier takes, which outlive
-the app and are never served as files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of
-one comparison that the page offers to everybody who opens it), DIA_CPU (for contributors: the class
-of processor to behave like, see processor.py). Host and port are gradio's own
-GRADIO_SERVER_NAME and _PORT.
+DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of
+temporary files: uploads, and takes handed out for download), DIA_TEMP_GB (how much they may take),
+DIA_KEPT (folder of comparisons and earlier takes, which outlive the app and are never served as
+files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of one comparison that the page
+offers to everybody who opens it), DIA_CPU (for contributors: the class of processor to behave like,
+see processor.py). Host and port are gradio's own GRADIO_SERVER_NAME and _PORT.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dia_demo.processor import check_override
 
 QUEUE_SIZE = 8
 KEPT_GB = 4
+TEMP_GB = 2
 
 
 def _default_takes() -> Path:
@@ -40,9 +41,15 @@ class Settings:
     runtime: RuntimeConfig = RuntimeConfig()
     queue_size: int = QUEUE_SIZE
     takes_folder: Path = field(default_factory=_default_takes)
+    temp_bytes: int = TEMP_GB * 10**9
     kept_folder: Path = field(default_factory=_default_kept)
     kept_bytes: int = KEPT_GB * 10**9
     shared_comparison: Path | None = None
+
+    @property
+    def served_folder(self) -> Path:
+        """What the page may hand out: a folder of our own, whatever else lies beside it."""
+        return self.takes_folder / "dia-demo"
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
@@ -60,6 +67,7 @@ class Settings:
             runtime=runtime,
             queue_size=_whole(env, "DIA_QUEUE", QUEUE_SIZE, 0),
             takes_folder=Path(takes) if takes else _default_takes(),
+            temp_bytes=_whole(env, "DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
             kept_folder=Path(kept) if kept else _default_kept(),
             kept_bytes=_whole(env, "DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
             shared_comparison=Path(shared) if shared else None,

@@ -25,10 +25,10 @@ from dia_demo.ui.handlers import Handlers
 from dia_demo.ui.listening import Listening
 from dia_demo.ui.live import LiveAudio
 from dia_demo.ui.over import when_over
+from dia_demo.ui.serving import server_options
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu_panel import XpuHandlers
 
-HOUR, DAY = 3600, 86400
 STYLES = [ASSETS / f"{name}.css" for name in ("style", "status", "earlier", "machine")]
 
 
@@ -41,9 +41,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     def hear(wanted: dict) -> dict:
         return live.after(str(wanted.get("run")), int(wanted.get("from") or 0))
 
-    with gr.Blocks(
-        title="Dia on your CPU", analytics_enabled=False, delete_cache=(HOUR, DAY)
-    ) as page:
+    with gr.Blocks(title="Dia on your CPU", analytics_enabled=False) as page:
         gr.HTML(markup.header(_machine_parts()), js_on_load=None)
         # The secret only has to be the same after a restart: it lies in the page for all to see.
         memory = gr.BrowserState(None, storage_key="dia-form-1", secret="dia-on-your-cpu")
@@ -93,8 +91,7 @@ def launch_options(settings: Settings) -> dict:
         "run_history": False,
         "ssr_mode": False,
         "pwa": False,
-        "max_file_size": "100mb",
-        "allowed_paths": [str(settings.takes_folder)],
+        **server_options(settings),
     }
 
 

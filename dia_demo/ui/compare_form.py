@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
-from dia_demo.script import expected_seconds
+from dia_demo.script import MAX_SCRIPT_CHARACTERS, expected_seconds
 from dia_demo.services.plan import (
     NAMES,
     Plan,
@@ -38,6 +38,8 @@ KINDS = [
     ("Round of 3 to 6 values", "round"),
     ("Side by side, not blind", "sighted"),
 ]
+# All scripts of one comparison together.
+MAX_SCRIPTS_CHARACTERS = 5 * MAX_SCRIPT_CHARACTERS
 HEAD = ("kind", "scripts", "seeds", "first_seed", "vary", "values", "use_voice")
 FIELDS = (*HEAD, *(f"{side}_{name}" for side in "ab" for name in SIDE_FIELDS))
 VOICE = ("voice_prompt", "voice_transcript")
@@ -98,7 +100,14 @@ class CompareForm:
             raise InputError(f"Settings {NAMES[side]}: {error}") from None
 
     def scripts(self) -> tuple[str, ...]:
-        return split_scripts(self.head["scripts"] or "")
+        """The scripts, one or several. Raises InputError for more text than is looked at."""
+        text = self.head["scripts"] or ""
+        if len(text) > MAX_SCRIPTS_CHARACTERS:
+            raise InputError(
+                f"The scripts have {len(text):,} characters together, and "
+                f"{MAX_SCRIPTS_CHARACTERS:,} are allowed: take fewer or shorter ones."
+            )
+        return split_scripts(text)
 
     def seeds(self) -> int:
         """How many seeds each script is made with."""

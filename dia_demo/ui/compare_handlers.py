@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,7 +38,6 @@ class CompareHandlers:
         self.parts = parts
         self.sessions = Sessions()
         self._tick = 0
-        self._zips: tempfile.TemporaryDirectory | None = None
 
     # -- who, and what is kept -----------------------------------------------------------------
 
@@ -56,8 +54,11 @@ class CompareHandlers:
         return self._told(lambda: self._opened(key, identity))
 
     def load(self, key: str, path: str) -> Updates:
-        """Keep and open a comparison that comes as a zip."""
-        return self._told(lambda: self._opened(key, self.comparisons.load(key, path)))
+        """Keep and open a comparison that comes as a zip; the upload itself is not needed again."""
+        try:
+            return self._told(lambda: self._opened(key, self.comparisons.load(key, path)))
+        finally:
+            Path(path).unlink(missing_ok=True)
 
     def again(self, key: str, identity: str) -> Updates:
         """The same plan once more, still to be made."""
@@ -73,16 +74,24 @@ class CompareHandlers:
                 parts.kept: gr.update(choices=self._choices(key), value=None),
                 parts.lab: {},
                 parts.resume: gr.update(interactive=False),
-                parts.zip: gr.update(value=None, interactive=False),
+                parts.zip: gr.update(interactive=False),
             }
 
         return self._told(gone)
+
+    def zip(self, key: str, identity: str) -> Updates:
+        """The comparison as a zip, for the page to fetch."""
+
+        def made() -> Updates:
+            return {self.parts.zip_file: {"file": str(self.comparisons.export(key, identity))}}
+
+        return {self.parts.zip_file: {}} | self._told(made)
 
     def voted(self, key: str, identity: str) -> Updates:
         """The listening room says that something changed: the zip may be had now."""
         return self._told(
             lambda: {
-                self.parts.zip: self._zip(key, identity),
+                self.parts.zip: self._may_be_had(key, identity),
                 self.parts.kept: gr.update(choices=self._choices(key), value=identity),
             }
         )
@@ -101,7 +110,7 @@ class CompareHandlers:
             parts.lab: self._room(key, identity),
             parts.setup: gr.update(open=False),
             parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
-            parts.zip: self._zip(key, identity),
+            parts.zip: self._may_be_had(key, identity),
             parts.status: markup.status_card(_status_of(comparison)),
         }
 
@@ -110,19 +119,10 @@ class CompareHandlers:
         self._tick += 1
         return {"key": key, "id": identity, "tick": self._tick}
 
-    def _zip(self, key: str, identity: str):
-        if not identity or not self.comparisons.get(key, identity).open_book:
-            return gr.update(value=None, interactive=False)
-        zipped = self.comparisons.export(key, identity, self._zip_folder())
-        return gr.update(value=str(zipped), interactive=True)
-
-    def _zip_folder(self) -> Path:
-        """Where zips lie until the app ends, under a name that cannot be guessed."""
-        if self._zips is None:
-            home = self.synthesis.settings.takes_folder
-            home.mkdir(parents=True, exist_ok=True)
-            self._zips = tempfile.TemporaryDirectory(prefix="zips-", dir=home)
-        return Path(self._zips.name)
+    def _may_be_had(self, key: str, identity: str):
+        """The zip's button: it holds the answers."""
+        is_open = bool(identity) and self.comparisons.get(key, identity).open_book
+        return gr.update(interactive=is_open)
 
     # -- setting up ----------------------------------------------------------------------------
 

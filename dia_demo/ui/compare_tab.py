@@ -10,11 +10,12 @@ from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.services.catalogue import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import compare_form, markup
-from dia_demo.ui.compare_form import FIELDS, KINDS, SIDE_FIELDS
-from dia_demo.ui.generate_tab import ASSETS
+from dia_demo.ui.compare_form import FIELDS, KINDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS
+from dia_demo.ui.generate_tab import ASSETS, SEED_CHARACTERS
 from dia_demo.ui.lab import Lab
 from dia_demo.ui.present import Status
 
+VALUES_CHARACTERS = 200
 IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
 # What the listening room runs, joined in this order.
 SCRIPTS = tuple(ASSETS / "lab" / f"{name}.js" for name in "room player trial result keys".split())
@@ -42,7 +43,8 @@ class CompareParts:
     again: gr.Button
     delete: gr.Button
     upload: gr.UploadButton
-    zip: gr.DownloadButton
+    zip: gr.Button
+    zip_file: gr.JSON
 
     @property
     def inputs(self) -> list[gr.components.Component]:
@@ -85,6 +87,7 @@ def _setup(synthesis, models, runtime) -> dict:
             info="Scripts with a line of --- between them. Each script counts once in the result.",
             lines=4,
             max_lines=10,
+            max_length=MAX_SCRIPTS_CHARACTERS,
             elem_id="lab-scripts",
         ),
     }
@@ -97,7 +100,10 @@ def _setup(synthesis, models, runtime) -> dict:
             filterable=False,
         )
         fields["values"] = gr.Textbox(
-            value="0.8, 1.2, 1.6", label="Its values", info="From 2 to 6, with commas between them."
+            value="0.8, 1.2, 1.6",
+            label="Its values",
+            info="From 2 to 6, with commas between them.",
+            max_length=VALUES_CHARACTERS,
         )
     values = compare_form.default_side(synthesis, runtime.model, runtime.precision)
     second = []
@@ -117,6 +123,7 @@ def _setup(synthesis, models, runtime) -> dict:
             info="Blank: drawn at random.",
             placeholder="random",
             max_lines=1,
+            max_length=SEED_CHARACTERS,
             elem_id="lab-first-seed",
         )
     fields["use_voice"] = gr.Checkbox(
@@ -157,7 +164,7 @@ def _keeping() -> dict:
         upload = gr.UploadButton(
             "Open a zip", file_types=[".zip"], size="sm", min_width=90, elem_id="lab-upload"
         )
-        zipped = gr.DownloadButton(
+        zipped = gr.Button(
             "Download zip", size="sm", min_width=90, interactive=False, elem_id="lab-zip"
         )
     gr.HTML(
@@ -167,5 +174,5 @@ def _keeping() -> dict:
     )
     return {
         "kept": kept, "show": show, "again": again, "delete": delete, "upload": upload,
-        "zip": zipped,
+        "zip": zipped, "zip_file": gr.JSON(visible=False),
     }  # fmt: skip

@@ -12,6 +12,14 @@ from dia_demo.ui.generate_tab import Parts
 from dia_demo.ui.over import when_over
 
 _QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+_FETCH = """({ file }) => {
+  if (!file) return;
+  const link = document.createElement("a");
+  const path = file.split("/").map(encodeURIComponent).join("/");
+  link.href = new URL(`gradio_api/file=${path}`, document.baseURI);
+  link.download = file.split("/").pop();
+  link.click();
+}"""
 _SLOW = {"show_progress": "hidden", "api_visibility": "private"}
 
 
@@ -75,4 +83,7 @@ def _wire_keeping(parts: CompareParts, handlers: CompareHandlers, person) -> Non
     parts.again.click(handlers.again, chosen, outputs, **_QUIET)
     parts.delete.click(handlers.delete, chosen, outputs, **_QUIET)
     parts.upload.upload(handlers.load, [person, parts.upload], outputs, **_SLOW)
+    # Made when it is asked for, and fetched once it is there.
+    zipped = parts.zip.click(handlers.zip, chosen, [parts.zip_file, parts.status], **_SLOW)
+    zipped.success(None, parts.zip_file, None, js=_FETCH, api_visibility="private")
     parts.lab.click(handlers.voted, chosen, [parts.zip, parts.kept, parts.status], **_QUIET)

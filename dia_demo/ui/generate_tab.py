@@ -9,11 +9,13 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.services.catalogue import ModelInfo
 from dia_demo.ui import form, markup, present
 from dia_demo.ui.xpu_panel import Panel
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
+SEED_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def _script_part():
         placeholder="[S1] Good morning. Did you sleep well?\n[S2] Yes, thank you.",
         lines=7,
         max_lines=14,
+        max_length=MAX_SCRIPT_CHARACTERS,
         elem_id="script",
     )
     gr.Examples(
@@ -185,6 +188,7 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
                 label="Seed",
                 placeholder="blank or -1: a new one each time",
                 max_lines=1,
+                max_length=SEED_CHARACTERS,
                 elem_id="seed",
             )
             parts["dice"] = gr.Button("Roll the dice", size="sm", scale=0, elem_id="dice")
@@ -211,6 +215,7 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
             info="Exactly what it says, tags included. 5 to 10 s of clear speech do best.",
             placeholder="[S1] The words of the recording.",
             lines=2,
+            max_length=MAX_SCRIPT_CHARACTERS,
             elem_id="transcript",
         )
     return parts

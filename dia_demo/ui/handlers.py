@@ -12,9 +12,19 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo import audio
-from dia_demo.engine.events import AudioChunk, Cancelled, Event, Failed, Finished, Progress, Result
+from dia_demo.engine.events import (
+    AudioChunk,
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Progress,
+    Result,
+    Started,
+)
 from dia_demo.errors import RunError
 from dia_demo.services.catalogue import ModelInfo
+from dia_demo.services.history import MadeTakes
 from dia_demo.services.synthesis import Synthesis, Take
 from dia_demo.text import ScriptReport
 from dia_demo.ui import form, markup, present, xpu_panel
@@ -35,6 +45,7 @@ class Handlers:
         self.synthesis = synthesis
         self.parts = parts
         self.live = live
+        self.made = MadeTakes()
         self.sessions = Sessions()
 
     # -- a run ---------------------------------------------------------------------------------
@@ -46,7 +57,7 @@ class Handlers:
         when the next one comes, read or not: a take with another update behind it may get lost.
         A page that goes away closes this generator, which stops the run.
         """
-        parts, live = self.parts, self.live.begin()
+        parts, live = self.parts, LiveRun()
         with self.sessions.run(request.session_hash) as cancel:
             yield {
                 parts.generate: gr.update(interactive=False),
@@ -87,6 +98,8 @@ class Handlers:
         with closing(self.synthesis.stream(asked, cancel)) as events:
             for event in events:
                 status, update = present.status_of(event, status), {}
+                if isinstance(event, Started):
+                    self.live.admit(live)
                 if isinstance(event, AudioChunk):
                     live.add(event.samples, event.sample_rate)
                 if isinstance(event, AudioChunk | Progress):
@@ -122,6 +135,7 @@ class Handlers:
         figures = take.figures
         name = f"dia-{Path(figures.model).name}-seed{figures.seed}"
         wav, flac = (take.save(folder / f"{name}{suffix}") for suffix in (".wav", ".flac"))
+        self.made.add(wav)
         picture = audio.spectrogram(take.samples, take.sample_rate, *markup.SPECTROGRAM_SIZE)
         seconds = len(take.samples) / take.sample_rate
         parts = self.parts
@@ -142,7 +156,7 @@ class Handlers:
 
         It goes with the block: gradio copies what it is handed before it asks for more.
         """
-        home = self.synthesis.settings.takes_folder
+        home = self.synthesis.settings.served_folder
         try:
             home.mkdir(parents=True, exist_ok=True)
             folder = tempfile.TemporaryDirectory(prefix="take-", dir=home)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,11 +30,14 @@ class HistoryParts:
     dropped: gr.File
 
 
-def lay_out(history: History) -> HistoryParts:
-    """The folded list of earlier takes, and the place where a take's file brings them back."""
+def lay_out(history: History, served: Path) -> HistoryParts:
+    """The folded list of earlier takes, and the place where a take's file brings them back.
+
+    served: the folder of files that the page may fetch.
+    """
 
     def earlier(wanted: dict) -> dict:
-        return answer(history, wanted)
+        return answer(history, served, wanted)
 
     with gr.Column(elem_id="history", elem_classes="card"):
         with gr.Accordion("Earlier takes", open=False, elem_id="earlier"):
@@ -54,18 +56,20 @@ def lay_out(history: History) -> HistoryParts:
     return HistoryParts(shown, dropped)
 
 
-def answer(history: History, wanted: dict) -> dict:
-    """One question of the list: {do: list, hear or delete, key, id}; or {error}."""
+def answer(history: History, served: Path, wanted: dict) -> dict:
+    """One question of the list: {do: list, hear or delete, key, id}; or {error}.
+
+    served: the folder of files that the page may fetch.
+    """
     try:
         key, identity = wanted.get("key"), wanted.get("id")
         match wanted.get("do"):
             case "list":
                 return {"takes": [_row(kept) for kept in history.list(key)]}
             case "hear":
-                wav = history.get(key, identity).path.read_bytes()
-                return {"wav": base64.b64encode(wav).decode("ascii")}
+                return {"file": str(history.served(key, identity, served))}
             case "delete":
-                history.delete(key, identity)
+                history.delete(key, identity, served)
                 return {}
         raise InputError("The page asked for something unknown: reload it.")
     except Exception as error:
@@ -114,12 +118,15 @@ class HistoryHandlers:
     def keep(self, key: str, shown: dict | None):
         """A take has just been made: keep it, and show the list anew.
 
-        shown: the player's file as the page names it, which is trusted only inside gradio's cache.
+        shown: the player's file as the page names it. It is kept only where it lies in gradio's
+        cache and was made by this process for nobody else.
         """
         wav = Path(str((shown or {}).get("path") or "")).resolve()
         if not is_key(key) or not wav.is_relative_to(self.cache) or not wav.is_file():
             return gr.skip()
         try:
+            if not self.page.made.claim(wav, key):
+                return gr.skip()
             self.history.copy(key, wav)
         except DiaDemoError as error:
             raise RunError(f"The take is not kept among the earlier ones: {error}") from error

@@ -41,7 +41,8 @@ class Listening:
 
     def lay_out_history(self) -> None:
         """Earlier takes: on the Generate tab."""
-        self.earlier = history_panel.lay_out(self.history)
+        served = self.synthesis.settings.served_folder
+        self.earlier = history_panel.lay_out(self.history, served)
 
     def lay_out_compare(self) -> None:
         """The Compare tab's content."""

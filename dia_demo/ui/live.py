@@ -16,7 +16,7 @@ import numpy as np
 
 from dia_demo import audio
 
-# A take is at most a few megabytes; the oldest go when more runs than this have been made.
+# A take is at most a few megabytes; of more runs than this, the oldest that have ended go.
 KEPT_RUNS = 12
 
 
@@ -61,14 +61,13 @@ class LiveAudio:
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self) -> LiveRun:
-        """A new run, in place of the oldest one where there are too many."""
-        run = LiveRun()
+    def admit(self, run: LiveRun) -> None:
+        """Let a run that has its place in the engine be heard. One that is not over never goes."""
         with self._lock:
             self._runs[run.token] = run
-            while len(self._runs) > KEPT_RUNS:
-                self._runs.popitem(last=False)
-        return run
+            ended = [token for token, one in self._runs.items() if one.done]
+            for token in ended[: max(0, len(self._runs) - KEPT_RUNS)]:
+                del self._runs[token]
 
     def after(self, token: str, start: int) -> dict:
         """See `LiveRun.after`; a run no longer kept is silent and done."""

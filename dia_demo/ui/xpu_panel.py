@@ -178,7 +178,7 @@ class XpuHandlers:
 
     def _saved(self, report: Report) -> dict:
         """The report as a file that can be had: gradio keeps a copy of its own."""
-        home = self.synthesis.settings.takes_folder
+        home = self.synthesis.settings.served_folder
         home.mkdir(parents=True, exist_ok=True)
         file = Path(tempfile.mkdtemp(prefix="report-", dir=home)) / "xpu-report.json"
         return {self.panel.save: gr.update(value=str(report.save(file)), interactive=True)}

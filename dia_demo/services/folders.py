@@ -1,0 +1,112 @@
+"""The folders of a running app: what it keeps is its alone, what is temporary goes when it ends."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from dia_demo.errors import InputError
+from dia_demo.services.archive import IMPORTING
+from dia_demo.services.history import PART
+from dia_demo.services.plan_file import NAME as PLAN
+from dia_demo.services.settings import Settings
+from dia_demo.services.votes import NAME as VOTES
+
+LOCK = ".dia-demo.lock"
+_RUN = "dia-run-"
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def held(settings: Settings) -> Iterator[Settings]:
+    """The settings of one running app: its `takes_folder` is a new folder of its own.
+
+    Removes what earlier runs left unfinished, however they ended. Raises InputError where another
+    app uses the kept folder or the shared comparison, and where nothing can be written.
+    """
+    with ExitStack() as stack:
+        kept = [(settings.kept_folder, "DIA_KEPT")]
+        if settings.shared_comparison is not None:
+            kept.append((settings.shared_comparison, "DIA_COMPARE"))
+        locked = [stack.enter_context(_locked(*one)) for one in kept]
+        if locked[0]:
+            remove_unfinished(settings.kept_folder)
+        folder = stack.enter_context(_own_folder(settings.takes_folder))
+        yield replace(settings, takes_folder=folder)
+
+
+def remove_unfinished(kept: Path) -> None:
+    """Remove zips half unpacked, takes half copied, and comparisons that never got their plan."""
+    for path in (*kept.glob(f"*/comparisons/{IMPORTING}*"), *kept.glob(f"*/takes/*{PART}")):
+        _remove(path)
+    for folder in kept.glob("*/comparisons/*"):
+        if not (folder / PLAN).exists() and not (folder / VOTES).exists():
+            _remove(folder)
+
+
+@contextmanager
+def _locked(folder: Path, variable: str) -> Iterator[bool]:
+    """Hold a folder until the end. False where it cannot be written: no other app can either."""
+    lock = FileLock(folder / LOCK)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(
+            f"{folder} is in use by another app that is running: stop that one first, or name "
+            f"another folder in {variable}."
+        ) from None
+    except OSError as error:
+        log.warning("%s cannot be written (%s): nothing is kept there.", folder, error.strerror)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _own_folder(home: Path) -> Iterator[Path]:
+    """A new folder in `home`, removed at the end; those of apps that are gone go now."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with FileLock(home / LOCK):
+            _remove_left_behind(home)
+            folder = Path(tempfile.mkdtemp(prefix=_RUN, dir=home))
+            lock = FileLock(folder / LOCK)
+            lock.acquire(timeout=0)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(
+            f"The folder of takes, {home}, cannot be written: {reason}. Name another folder in "
+            "DIA_TAKES."
+        ) from error
+    try:
+        yield folder
+    finally:
+        lock.release()
+        _remove(folder)
+
+
+def _remove_left_behind(home: Path) -> None:
+    for folder in home.glob(f"{_RUN}*"):
+        with suppress(Timeout, OSError):
+            with FileLock(folder / LOCK).acquire(timeout=0):
+                pass
+            _remove(folder)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
