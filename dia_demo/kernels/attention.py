@@ -57,7 +57,7 @@ def attend_floats(q, heads, width, keys, values, count, scores, out):
     _attend(False, q, heads, width, keys, values, count, scores, out)
 
 
-@compiled(fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER, forceinline=True)
 def _softmax(scores):
     best = np.float32(-1e30)
     for s in range(len(scores)):
@@ -70,7 +70,7 @@ def _softmax(scores):
         scores[s] /= total
 
 
-@compiled(fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER, forceinline=True)
 def rotate(x, cos, sin, out):
     """Rotary positions: a head's first half against its second; the sines carry the signs."""
     half = len(x) // 2

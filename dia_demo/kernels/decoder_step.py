@@ -60,7 +60,7 @@ NONE, RMSNORM, SILU_MUL = range(3)  # Prologues: how a linear's input is prepare
 CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "text_values")])
 
 
-@compiled(fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER, forceinline=True)
 def _rms_norm(x, weight, eps, out):
     total = np.float32(0)
     for i in range(len(x)):
@@ -70,7 +70,7 @@ def _rms_norm(x, weight, eps, out):
         out[i] = x[i] * scale * weight[i]
 
 
-@compiled(fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER, forceinline=True)
 def _silu_mul(gate_up, out):
     """silu(gate) * up; gate_up holds gate, then up."""
     count = len(gate_up) // 2
@@ -78,7 +78,7 @@ def _silu_mul(gate_up, out):
         out[i] = gate_up[i] / (np.float32(1) + exp(-gate_up[i])) * gate_up[count + i]
 
 
-@compiled(fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER, forceinline=True)
 def _add_embedding(table, row, out):
     for i in range(len(out)):
         out[i] += to_float(table[row, i])
