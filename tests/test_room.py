@@ -133,6 +133,19 @@ def test_what_counts_against_the_room_can_always_be_had_back(world, packed, tmp_
     assert len(world.get(ann, mine.folder.name).votes) == 1, "what was voted on stays"
 
 
+def test_a_voice_that_was_voted_on_goes_last_and_its_votes_stay(world, packed, tmp_path):
+    """A single vote does not keep a large voice prompt for good, where sound is not enough."""
+    voice = ("voice.wav", random_bytes(int(0.4 * world.limit)))
+    large = with_plan(packed, tmp_path / "large.zip", {"voice_file": "voice.wav"}, voice)
+    stranger = new_key()
+    first = put(world, large, stranger, 0)
+    first.vote(first.plan.trials[0].id, "A", HEARD)
+    unused(first, 25)
+    world.load(new_key(), large)
+    assert not (first.folder / "voice.wav").exists()
+    assert len(world.get(stranger, first.folder.name).votes) == 1
+
+
 def test_a_voice_prompt_counts_before_it_is_copied(world, packed, tmp_path):
     key = new_key()
     plan = world.get(key, world.load(key, packed)).plan

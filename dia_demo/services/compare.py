@@ -145,15 +145,17 @@ class Comparison:
         """The takes that failed; `run` tries them again."""
         return tuple(slot for slot in self.plan.slots if slot.state == "failed")
 
-    def remove_sound(self) -> bool:
-        """Give its room back: clips and takes go, the plan and the votes stay, and `run` makes the
-        same sound again. False, and nothing goes, while it is being made."""
+    def remove_sound(self, and_voice: bool = False) -> bool:
+        """Free disk space: clips and takes go, the plan and the votes stay, and `run` makes the
+        same sound again, unless the voice prompt goes as well. False while it is being made."""
         if not self._running.acquire(blocking=False):
             return False
         try:
             self._save(replace(self.plan.unmade(), sound_removed=True))
             for name in (CLIPS, TAKES):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
+            if and_voice:
+                (self.folder / self.plan.voice_file).unlink(missing_ok=True)
         finally:
             self._running.release()
         return True

@@ -2,8 +2,8 @@
 
 Sound goes first, since the same plan makes the same sound again: of what is finished before the
 rest, and of the longest unused first. Where that is not enough, whole comparisons without a single
-vote go. What was used within the last hour stays, and so do the plan, votes and result of whatever
-was voted on.
+vote go, and then the voice prompts of the others, so that nobody can fill the room for good. What
+was used within the last hour stays, and so do the plan, votes and result of whatever was voted on.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ IN_USE_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class _Step:
-    """One thing that may go: `rank` says when, `size` what it gives back."""
+    """One thing that may be removed: `rank` gives the order, `size` the bytes that it frees."""
 
     rank: tuple[int, float]
     size: int
     comparison: Comparison
-    whole: bool
+    remove: Callable[[Comparison], bool]
 
 
 def make_room(
@@ -46,7 +46,7 @@ def make_room(
     if excess <= 0:
         return []
     chosen = []
-    for step in sorted(_steps(home, open_folder), key=lambda one: one.rank):
+    for step in sorted(_steps(home, open_folder, remove), key=lambda one: one.rank):
         if excess <= 0:
             break
         chosen.append(step)
@@ -57,15 +57,11 @@ def make_room(
             f"{needed / 1e6:,.0f} MB more: delete one of yours, ask for fewer pairs, or try again "
             "in an hour. Whoever runs the program can raise it (DIA_KEPT_GB)."
         )
-    return [step.comparison.folder for step in chosen if _take(step, remove)]
+    return [step.comparison.folder for step in chosen if step.remove(step.comparison)]
 
 
-def _take(step: _Step, remove: Callable[[Comparison], bool]) -> bool:
-    return remove(step.comparison) if step.whole else step.comparison.remove_sound()
-
-
-def _steps(home: Path, open_folder) -> Iterator[_Step]:
-    """All that may go of what was not used within the last hour."""
+def _steps(home: Path, open_folder, remove: Callable[[Comparison], bool]) -> Iterator[_Step]:
+    """All that may be removed of what was not used within the last hour."""
     for plan in home.glob(f"*/comparisons/*/{NAME}"):
         try:
             comparison = open_folder(plan.parent)
@@ -76,9 +72,17 @@ def _steps(home: Path, open_folder) -> Iterator[_Step]:
         if comparison.running or time() - used <= IN_USE_SECONDS:
             continue
         if sound:
-            yield _Step((0 if comparison.open_book else 1, used), sound, comparison, False)
+            first = 0 if comparison.open_book else 1
+            yield _Step((first, used), sound, comparison, Comparison.remove_sound)
+        voice = comparison.plan.voice_file
         if not votes:
-            yield _Step((2, used), bytes_in(comparison.folder) - sound, comparison, True)
+            yield _Step((2, used), bytes_in(comparison.folder) - sound, comparison, remove)
+        elif voice is not None and (size := size_of(comparison.folder / voice)):
+            yield _Step((3, used), size, comparison, _remove_voice)
+
+
+def _remove_voice(comparison: Comparison) -> bool:
+    return comparison.remove_sound(and_voice=True)
 
 
 def _used(home: Path) -> int:
