@@ -160,6 +160,10 @@ def one_head_off(backend, func, args, run):
     return out
 
 
+def norm_off(backend, func, args, run):
+    return run() * 1.01 if func is functional.layer_norm else run()
+
+
 def topk_swapped(backend, func, args, run):
     out = run()
     if func is not Tensor.topk:
@@ -207,6 +211,7 @@ FAULTS = {
     "NaN every n-th call": Fault(on_linear(now_and_then_nan)),
     "NaN only from fused attention": Fault(nan_from_fused),
     "one head's values wrong by 1%": Fault(one_head_off),
+    "norm wrong by 1%": Fault(norm_off),
     "topk indices swapped": Fault(topk_swapped),
     "stale cache write": Fault(stale_cache),
     "transposed non-contiguous copy": Fault(ignores_strides),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from dia_demo.engine.selfcheck.subject import Subject
 from dia_demo.engine.selfcheck.tally import Tally
 from dia_demo.model.kv_cache import RowCache
-from dia_demo.model.layers import Rotary, attend, rotate
+from dia_demo.model.layers import RMSNorm, Rotary, attend, rotate
 
 HALVES = 2
 
@@ -117,21 +117,30 @@ def _note_fused(subject: Subject, tally: Tally, case: tuple[Tensor, ...]) -> Non
 
 def elementwise(subject: Subject, tally: Tally) -> None:
     """What stands between the products: norms, rotation, gate, embeddings, cache, reshapes."""
-    _norm_and_rotation(subject, tally)
+    _norms(subject, tally)
+    _rotation(subject, tally)
     _gate_and_embeddings(subject, tally)
     _cache_writes(subject, tally)
     _reshapes(subject, tally)
 
 
-def _norm_and_rotation(subject: Subject, tally: Tally) -> None:
+def _norms(subject: Subject, tally: Tally) -> None:
+    """The model's own RMSNorm, in the encoder's and the decoder's width, against its definition."""
+    backend = subject.backend
+    for name, config in (("encoder", subject.config.encoder), ("decoder", subject.config.decoder)):
+        where = f"RMSNorm of the {name}"
+        tally.trying(where)
+        x, weight = random(HALVES, 3, config.hidden_size), random(config.hidden_size, seed=2)
+        norm, x_there = RMSNorm(config.hidden_size, config.norm_eps), backend.put(x)
+        norm.weight = nn.Parameter(backend.put(weight), requires_grad=False)
+        with backend.active():
+            out = norm(x_there, subject.dtype)
+        expected = functional.rms_norm(x, weight.shape, weight, config.norm_eps)
+        tally.compare(subject.fetch(out), expected, where)
+
+
+def _rotation(subject: Subject, tally: Tally) -> None:
     decoder, backend = subject.config.decoder, subject.backend
-    x, weight = random(HALVES, 1, decoder.hidden_size), random(decoder.hidden_size, seed=2)
-    shape, eps = weight.shape, decoder.norm_eps
-    tally.trying("RMSNorm")
-    x_there, weight_there = backend.put(x), backend.put(weight)
-    with backend.active():
-        out = functional.rms_norm(x_there, shape, weight_there, eps)
-    tally.compare(subject.fetch(out), functional.rms_norm(x, shape, weight, eps), "RMSNorm")
     tally.trying("rotary positions")
     last = decoder.max_positions - 1
     positions = torch.tensor([[0, 1, last // 2, last]]).expand(HALVES, -1)
