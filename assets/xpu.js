@@ -1,7 +1,7 @@
-// The link under the XPU toggle opens the README's section below it.
+// The link under the XPU toggle opens docs/xpu.md below it.
 element.querySelector("a").addEventListener("click", (event) => {
   event.preventDefault();
-  const fold = document.querySelector("#xpu-readme button.label-wrap");
+  const fold = document.querySelector("#xpu-document button.label-wrap");
   if (!fold.classList.contains("open")) fold.click();
   fold.focus();
   fold.scrollIntoView({ block: "nearest" });

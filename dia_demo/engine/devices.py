@@ -158,8 +158,8 @@ def _threads(
 
 
 def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
-    """The fastest precision whose damage nobody hears. README's table of quality has the measures:
-    int8 is as well understood as float32. int4 is not beyond doubt, and must be asked for."""
+    """The fastest precision without a measured loss: int8 is as well understood as float32. int4 is
+    not (docs/performance.md, "What fewer bits cost"), so it is used only when asked for."""
     can_compile = find_spec("numba") is not None
     if asked in INTEGERS and not can_compile:
         raise InputError(

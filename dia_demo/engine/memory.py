@@ -1,6 +1,6 @@
 """How much memory a model takes in each precision, and whether this machine has it.
 
-Estimates, made before anything is loaded; `bench` measures (README's table). GB is 1e9 bytes.
+Estimates, made before anything is loaded; `bench` measures (docs/performance.md). GB is 1e9 bytes.
 """
 
 from __future__ import annotations

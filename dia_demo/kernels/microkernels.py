@@ -1,10 +1,11 @@
 """Products of one block of weights (packing.py) with a few rows of activations.
 
-All formats but FLOAT32 have two routes. The dot-product route adds the products of four bytes, or
-of two bfloat16, with one instruction, where the processor has it (llvm_simd.dot_lanes). For bytes
-it needs activations that `quantize` has turned to int8, with one scale for every GROUP of them, so
-that an outlier affects its own group alone. The dequantizing route multiplies in float32 and runs
-everywhere. README.md in this folder draws the registers and the layout of a block.
+All formats but FLOAT32 have two routes. The dot-product route adds the products of two bfloat16
+with one instruction, or of four bytes with one or three (int_microkernels.py), where the processor
+has them (llvm_simd.dot_lanes). For bytes it needs activations that `quantize` has turned to int8,
+with one scale for every GROUP of them, so that an outlier affects its own group alone. The
+dequantizing route multiplies in float32 and runs everywhere. README.md in this folder draws the
+registers and the layout of a block.
 """
 
 from __future__ import annotations

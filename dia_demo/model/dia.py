@@ -1,4 +1,7 @@
-"""Dia: a text encoder and an audio decoder, forward passes and nothing else.
+"""Dia: a text encoder and an audio decoder. Only forward passes: sampling is in engine/.
+
+A loader may set `Decoder.stepper`, a compiled function that runs single steps in place of the
+modules, and `Dia.threads`.
 
 Sizes come from `ModelConfig`; shape letters are explained in model/layers.py. The architecture is
 that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (models/dia).

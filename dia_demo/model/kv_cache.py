@@ -1,7 +1,8 @@
 """What the decoder remembers of one row: self-attention so far, cross-attention of its text.
 
-Each row keeps its own tensors, for its one or two halves, exactly as long as they are filled. So
-rows of any length share a step without padding or masks, and a row that leaves frees its memory.
+Each row keeps its own tensors, for its one or two halves, and attention reads exactly what is
+filled of them. So rows of any length share a step without padding or masks, and a row that leaves
+frees its memory.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dia_demo.config import GenerationParams, ModelConfig
+from dia_demo.engine.memory import gb, model_bytes
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.model.codec_format import CodecFormat, check_codec_fits, codec_format
 from dia_demo.model.hub import cached_config, fetch_config
@@ -16,6 +17,11 @@ from dia_demo.script import SECONDS_PER_CHARACTER
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
 # Generation defaults of that checkpoint on the hub, shown until its own file is here.
 DIA_DEFAULTS = GenerationParams(temperature=1.8, cfg_scale=3.0, top_p=0.90, top_k=45)
+# What is fetched from the hub, in float32.
+DIA_DOWNLOAD = gb(model_bytes(ModelConfig(), "float32"))
+# Seconds of audio over seconds of wall time, codec included: docs/performance.md, first table of
+# its bench, one utterance on two cores of a Zen 5 server.
+DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
 # Measured on its held-out sentences: its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
 
@@ -85,8 +91,8 @@ def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
         ),
         DIA_NAME: (
             "Dia-1.6B (0626)",
-            "The real model by Nari Labs: 6.4 GB are fetched from the hub the first time, and a "
-            "CPU needs a while for each take.",
+            f"The real model by Nari Labs: {DIA_DOWNLOAD} are fetched from the hub the first time, "
+            "and a CPU needs a while for each take.",
         ),
     }
     title, note = titles.get(name, (name, "A Dia checkpoint of your own."))

@@ -20,7 +20,7 @@ from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.codec_files import codec_source
 from dia_demo.model.hub import cached_config
 from dia_demo.model.weights import weight_files
-from dia_demo.services.catalogue import describe
+from dia_demo.services.catalogue import DIA_DOWNLOAD, describe
 from dia_demo.services.machine import Machine, describe_machine
 
 
@@ -128,7 +128,8 @@ def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Findin
 def _weights(name: str) -> Finding:
     folder = local_folder(name) or cached_config(name)
     if folder is None:
-        return Finding("weights", None, f"{name} will be fetched from the hub (6.4 GB for Dia).")
+        size = f"{DIA_DOWNLOAD} for Dia-1.6B"
+        return Finding("weights", None, f"{name} will be fetched from the hub ({size}).")
     try:
         files = weight_files(folder)
     except DiaDemoError as error:

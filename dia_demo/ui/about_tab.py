@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import gradio as gr
 
-from dia_demo.services.catalogue import ModelInfo
+from dia_demo.config import ModelConfig
+from dia_demo.engine.memory import gb, needed_bytes
+from dia_demo.services.catalogue import DIA_DOWNLOAD, DIA_REALTIME, ModelInfo
 
-TEXT = """
+
+def _needed(precision: str) -> str:
+    """The memory that a take of Dia-1.6B needs."""
+    return gb(needed_bytes(ModelConfig(), precision))
+
+
+def _seconds(precision: str) -> str:
+    """Seconds of work for a second of Dia-1.6B's speech, where it was measured."""
+    return f"{1 / DIA_REALTIME[precision]:.1f}"
+
+
+TEXT = f"""
 ## What this is
 
 Dia is a model by Nari Labs that speaks a whole dialogue at once, two voices and their laughter
@@ -16,17 +29,18 @@ that comes along, without a connection.
 ## The embedded voice, and the real one
 
 The **nano voice** is a small synthetic voice, trained for this program so that everything can be
-tried at once. It is built like Dia and runs through the same code, but it is a few megabytes
-where Dia is six gigabytes: two plain, robot-like voices that say common English words, and rarer
-ones less clearly. Its laugh is a "ha", it reads no digits, and of voice prompts it takes on its own
-two voices alone; its model card in `assets/nano` has the measured figures. **How it sounds says
-nothing about how Dia sounds.**
+tried at once. It is built like Dia and runs through the same code, but it is 15 MB where Dia is
+{DIA_DOWNLOAD}: two plain, robot-like voices that say common English words, and rarer ones less
+clearly. Its laugh is a row of "ha", it reads few numbers in digits, and a voice prompt can only be
+one of its own two voices; its model card in `assets/nano` has the measured figures. **How it sounds
+says nothing about how Dia sounds.**
 
-**Dia-1.6B** is the real one. It needs 2.5 GB of memory in int8, 4 GB in bfloat16 and 8 GB in
-float32. Two cores of the server it was measured on worked two seconds (int8) or four to seven
-(bfloat16) for a second of speech; the Machine tab tells what yours do. To load it:
+**Dia-1.6B** is the real one. A take needs about {_needed("int8")} of memory in int8,
+{_needed("bfloat16")} in bfloat16 and {_needed("float32")} in float32. Two cores of the server it
+was measured on worked {_seconds("int8")} seconds (int8) or {_seconds("bfloat16")} (bfloat16) for a
+second of speech; the Machine tab measures yours. To load it:
 
-- choose it under *Model*: the first run fetches about 7 GB from the Hugging Face hub and keeps
+- choose it under *Model*: the first run fetches {DIA_DOWNLOAD} from the Hugging Face hub and keeps
   them for the next time; or
 - start the program with it: `DIA_MODEL=nari-labs/Dia-1.6B-0626 python app.py`; or
 - on a machine without a connection, copy a checkpoint's folder there and start with
@@ -69,7 +83,7 @@ wav, figures = client.predict(script="[S1] Hello. [S2] Hi. [S1]", api_name="/gen
 
 Dia's code and weights are Nari Labs', under the Apache License 2.0. The codec is the Descript
 Audio Codec, MIT. The nano voice learned from synthetic speech of Flite (Carnegie Mellon
-University), under its own free licence; the notice is in the voice's model card. Do not use a
+University), under its own free licence. All notices are in the file `NOTICE`. Do not use a
 voice prompt of someone who has not agreed to it, and do not pass generated speech off as a
 recording.
 

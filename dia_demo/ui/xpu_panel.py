@@ -28,7 +28,7 @@ WHY = (
     "Experimental: earlier projects got distorted speech from Intel GPUs without an error being "
     "raised, so this one must prove its numbers on your card first."
 )
-README = ASSETS.parent / "README.md"
+DOCUMENT = ASSETS.parent / "docs" / "xpu.md"
 # The offer comes with the failure, a moment before Generate takes clicks again.
 PRESS_GENERATE = """() => {
   const button = document.querySelector("#generate");
@@ -61,12 +61,12 @@ def lay_out(synthesis: Synthesis) -> Panel:
             label=TITLE, info=info, value=False, interactive=interactive, elem_id="xpu"
         )
         gr.HTML(
-            f'<p class="xpu-why">{escape(WHY)} <a href="#xpu-readme">README: {TITLE}</a></p>',
+            f'<p class="xpu-why">{escape(WHY)} <a href="#xpu-document">More about it</a></p>',
             elem_id="xpu-why",
             js_on_load=(ASSETS / "xpu.js").read_text(encoding="utf-8"),
         )
-        with gr.Accordion(f"README: {TITLE}", open=False, elem_id="xpu-readme"):
-            gr.Markdown(readme_section())
+        with gr.Accordion(f"About {TITLE}", open=False, elem_id="xpu-document"):
+            gr.Markdown(document())
         with gr.Row(visible=status.usable):
             check = gr.Button("Run the self-check", size="sm", elem_id="xpu-check")
             stop = gr.Button("Stop the check", size="sm", interactive=False, elem_id="xpu-stop")
@@ -78,13 +78,11 @@ def lay_out(synthesis: Synthesis) -> Panel:
     return Panel(toggle, check, stop, save, html)
 
 
-def readme_section() -> str:
-    """What the README says of it: what others tried, what is checked, what was not, how to report.
-    Empty where the README did not come along."""
-    if not README.is_file():
-        return "The README did not come along with this copy of the program."
-    _, _, rest = README.read_text(encoding="utf-8").partition(f"\n## {TITLE}\n")
-    return rest.partition("\n## ")[0].strip()
+def document() -> str:
+    """docs/xpu.md without its title."""
+    if not DOCUMENT.is_file():
+        return "docs/xpu.md is missing from this copy of the program."
+    return DOCUMENT.read_text(encoding="utf-8").partition("\n")[2].strip()
 
 
 def toggle_state(status: XpuStatus, report: Report | None) -> tuple[bool, str]:
