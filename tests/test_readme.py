@@ -1,4 +1,7 @@
-"""The README is true: its commands run, its tree and pictures exist, its card fits the code."""
+"""The README is true: its commands run, its tree and pictures exist, its card fits the code.
+
+And it stays short. The other documents are checked in test_documents.py.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,18 @@ def test_pictures_exist_and_are_named_for_those_who_do_not_see_them():
     assert pictures
     for words, path in pictures:
         assert words and (ROOT / path).is_file()
+
+
+def test_readme_has_at_most_1000_words():
+    _, _, body = README.removeprefix("---").partition("\n---\n")
+    assert len(body.split()) <= 1000
+
+
+def test_readme_has_one_measured_table_of_at_most_six_rows():
+    measured = README.partition("\n## Measured\n")[2].partition("\n## ")[0]
+    tables = re.findall(r"(?:^\|.*\n)+", measured, re.MULTILINE)
+    head_and_rule = 2
+    assert len(tables) == 1 and len(tables[0].splitlines()) - head_and_rule <= 6
 
 
 def test_space_card_fits_the_requirements():

@@ -58,11 +58,12 @@ with its exact transcript holds them.
 ## What is kept, and where
 
 Script and settings are kept in this browser alone. Takes and uploaded voice prompts lie in a
-temporary folder of the machine that runs this page, under names that cannot be guessed, for a day
-at most. Your comparisons and your latest 30 takes are kept on that machine until you delete them;
-the key that opens them lies in this browser, and nobody else is shown them. Where many people fill
-the machine's room, the oldest takes go, and comparisons that were not used for long lose their
-sound: plan, votes and result stay, and the same sound can be made again. Nothing is sent anywhere
+temporary folder of the machine that runs this page, under names that cannot be guessed, until the
+program ends and for a day at most. Your comparisons and your latest 30 takes are kept on that
+machine until you delete them; the key that opens them lies in this browser, and nobody else is
+shown them. Where many people fill the machine's room, those who keep most lose their oldest takes,
+and comparisons that were not used for long lose their sound: plan, votes and result stay, and the
+same sound can be made again. A comparison without any vote may go whole. Nothing is sent anywhere
 else, nothing is counted. Only a model from the hub is fetched, when you choose one.
 
 A WAV or FLAC you download carries its script's settings, seed and model inside.
