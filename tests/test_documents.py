@@ -17,6 +17,7 @@ from dia_demo.engine.memory import gb, model_bytes
 from dia_demo.kernels.packing import BLOCK, block_bytes
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
 from dia_demo.services.catalogue import DIA_DOWNLOAD, DIA_REALTIME
+from dia_demo.services.settings import Settings
 from dia_demo.ui import about_tab
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,6 +84,16 @@ def test_the_settings_are_those_of_the_program():
     in_code = set(re.findall(variable, strings_of_the_package()))
     named = {cell for row in rows_of(text_of("docs/settings.md")) for cell in row[:1]}
     assert in_code == set(re.findall(variable, " ".join(named)))
+
+
+def test_the_defaults_of_the_settings_are_those_of_the_program():
+    rows = {row[0].strip("`"): row[1] for row in rows_of(text_of("docs/settings.md"))}
+    settings = Settings()
+    assert int(rows["DIA_QUEUE"]) == settings.queue_size
+    assert int(rows["DIA_KEPT_GB"]) * 10**9 == settings.kept_bytes
+    assert int(rows["DIA_TEMP_GB"]) * 10**9 == settings.temp_bytes
+    assert rows["DIA_MODEL"].strip("`") == settings.runtime.model
+    assert rows["DIA_PRECISION"].strip("`") == settings.runtime.precision
 
 
 # Licences

@@ -1,4 +1,4 @@
-"""The bound on what a machine keeps: sound goes in a fair order, and nothing else ever does."""
+"""The bound on what a machine keeps: sound goes first and in a fair order, votes never go."""
 
 from __future__ import annotations
 
