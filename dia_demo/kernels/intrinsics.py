@@ -130,8 +130,8 @@ def barrier_wait(context, barrier, threads, yield_core):
     """Wait until all of `threads` threads are here, or the barrier is broken (thread_pool.py).
 
     barrier: address of three int64 that begin as zero (threads here, rounds so far, whether it is
-    broken); yield_core: address of a function without
-    arguments that gives the core to whoever waits for it.
+    broken); yield_core: address of a function without arguments that gives the core to another
+    thread.
     """
 
     def generate(context, builder, _signature, arguments):

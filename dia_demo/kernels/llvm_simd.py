@@ -42,8 +42,8 @@ def dot_lanes(format: int) -> int:
 class SimdBuilder:
     """Operations on vectors of `lanes` numbers. Addresses are int64, offsets in bytes.
 
-    LLVM splits vectors that are wider than the processor's: only the dot products name an
-    instruction.
+    LLVM splits vectors that are wider than the processor's: only the products of bytes and of
+    bfloat16 name instructions.
     """
 
     def __init__(self, builder: ir.IRBuilder, lanes: int = 16) -> None:

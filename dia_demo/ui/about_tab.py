@@ -63,8 +63,9 @@ program ends and for a day at most. Your comparisons and your latest 30 takes ar
 machine until you delete them; the key that opens them lies in this browser, and nobody else is
 shown them. Where many people fill the machine's room, those who keep most lose their oldest takes,
 and comparisons that were not used for long lose their sound: plan, votes and result stay, and the
-same sound can be made again. A comparison without any vote may go whole. Nothing is sent anywhere
-else, nothing is counted. Only a model from the hub is fetched, when you choose one.
+same sound can be made again. Where that is not enough, comparisons without any vote go whole, and
+the voice prompts of the others go as a last resort. Nothing is sent anywhere else, nothing is
+counted. Only a model from the hub is fetched, when you choose one.
 
 A WAV or FLAC you download carries its script's settings, seed and model inside.
 
