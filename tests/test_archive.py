@@ -128,6 +128,15 @@ def test_a_zip_that_unpacks_to_far_more_than_its_size_is_refused(packed, tmp_pat
     assert list((tmp_path / "home").iterdir()) == []
 
 
+def test_a_zip_of_silence_that_was_saved_here_opens_again(original, tmp_path):
+    folder = tmp_path / "quiet"
+    shutil.copytree(original.folder, folder)
+    for clip in folder.glob("*/*.wav"):
+        clip.write_bytes(clip.read_bytes()[:44] + bytes(2_000_000))
+    import_zip(archive.export_zip(folder, tmp_path / "quiet.zip"), tmp_path / "home" / "in")
+    assert len(list((tmp_path / "home" / "in").glob("*/*.wav"))) > 1
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"PK", b"not a zip at all", b"PK\x05\x06" + bytes(18), b"PK\x03\x04" + bytes(90)]
 )

@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from asynchronous import run_async
 
 from dia_demo import machine
 from dia_demo.ui import gate
@@ -49,7 +50,7 @@ def answered(scope: dict, messages: list[dict], app=None, origins=()) -> int | N
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    asyncio.run(Gate(app or reads_all, origins)(scope, receive, send))
+    run_async(Gate(app or reads_all, origins)(scope, receive, send))
     return next((one["status"] for one in sent if one["type"] == "http.response.start"), None)
 
 
@@ -151,7 +152,7 @@ def watched(connections: list, looks: int, monkeypatch) -> list[bool]:
             async with asyncio.timeout(0.001 * looks + 0.2):
                 await watch_connections(page)
 
-    asyncio.run(run())
+    run_async(run())
     return [bool(one.closed) for one in connections]
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
+from asynchronous import run_async
 from gradio.blocks import BlocksConfig
 from gradio.routes import App
 from starlette.testclient import TestClient
@@ -125,5 +126,5 @@ def test_temporary_files_and_memory_are_tidied_while_the_server_runs(page, tmp_p
                     break
                 await asyncio.sleep(0.01)
 
-    asyncio.run(run())
+    run_async(run())
     assert tidied[:3] == [tmp_path, "memory", tmp_path]

@@ -47,7 +47,9 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
-                    archive.write(file, name)
+                    # Sound is stored as it is: compressed silence would pass MAX_RATIO.
+                    stored = zipfile.ZIP_STORED if file.suffix == ".wav" else None
+                    archive.write(file, name, compress_type=stored)
             if listener is not None and (listener / votes.NAME).is_file():
                 archive.write(listener / votes.NAME, votes.NAME)
         os.replace(part, path)
