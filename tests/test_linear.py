@@ -185,6 +185,15 @@ def test_a_trial_is_remembered_for_its_precision_and_threads(monkeypatch):
         linear.choose(SMALL, "float32", threads=2)
 
 
+def test_a_trial_of_other_kernels_is_not_remembered(monkeypatch):
+    """A newer version may be faster, or right where the old one failed."""
+    linear.choose(SMALL, "float32", threads=1)
+    monkeypatch.setattr(linear, "digest", lambda: "another version's")
+    monkeypatch.setattr(linear, "_try_all", lambda *_: pytest.fail("it was tried again"))
+    with pytest.raises(pytest.fail.Exception, match="tried again"):
+        linear.choose(SMALL, "float32", threads=1)
+
+
 def test_a_damaged_memory_of_trials_is_replaced(tmp_path):
     (tmp_path / "kernels.json").write_text("{nonsense", encoding="utf-8")
     linear.choose(SMALL, "float32", threads=1)

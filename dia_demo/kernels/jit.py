@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from dia_demo import processor
@@ -28,12 +29,18 @@ log = logging.getLogger(__name__)
 _failures: dict[str, bool] = {}
 
 
+@cache
+def digest() -> str:
+    """16 hex digits that change with the kernels' sources and the features of the processor."""
+    found = hashlib.sha256(" ".join(sorted(processor.features())).encode())
+    for source in sorted(FOLDER.glob("*.py")):
+        found.update(source.read_bytes())
+    return found.hexdigest()[:16]
+
+
 def _use_cache_folder() -> bool:
     """Tell numba where to keep compiled code; False where that folder cannot be written."""
-    digest = hashlib.sha256(" ".join(sorted(processor.features())).encode())
-    for source in sorted(FOLDER.glob("*.py")):
-        digest.update(source.read_bytes())
-    folder = cache_folder() / "kernels" / digest.hexdigest()[:16]
+    folder = cache_folder() / "kernels" / digest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

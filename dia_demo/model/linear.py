@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.kernels.jit import digest
 from dia_demo.machine import cache_folder
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
@@ -312,10 +313,9 @@ def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
     compiler = None
     if can_compile():
         compiler = importlib.metadata.version("numba")
-    cpu = sorted(processor.features())
     tried = [kernel.name for kernel in KERNELS if precision in kernel.precisions]
     return json.dumps(
-        [platform.machine(), cpu, torch.__version__, compiler, precision, shape, threads]
+        [platform.machine(), digest(), torch.__version__, compiler, precision, shape, threads]
         + [tried, TRIAL_ROWS],
         default=str,
     )
