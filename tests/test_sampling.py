@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
 )
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.sampling import Room, Sampler, draw
+from dia_demo.engine.sampling import Sampler, Workspace, draw
 
 JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
 
@@ -51,12 +51,12 @@ def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
     """Probabilities [C, V]: those that are drawn from, and 1 where there is no choice."""
     sampler = sampler_of([params], eos, *cond_CV.shape)
     codes, logits = sampler.candidates_of(cond_CV[None], uncond_CV[None])
-    chances = sampler.probabilities(codes, logits)
-    chances = chances / chances.sum(dim=-1, keepdim=True)
+    probs = sampler.probabilities(codes, logits)
+    probs = probs / probs.sum(dim=-1, keepdim=True)
     no_choice = (codes[0, :, 0] == eos) & logits[0, :, 0].isfinite()
-    chances[0, no_choice] = torch.eye(chances.shape[-1])[0]
+    probs[0, no_choice] = torch.eye(probs.shape[-1])[0]
     spread = torch.zeros_like(cond_CV)[None]
-    return spread.scatter_add_(-1, codes, chances)[0]
+    return spread.scatter_add_(-1, codes, probs)[0]
 
 
 def random_case(seed: int):
@@ -140,8 +140,8 @@ def test_where_only_forbidden_codes_are_left_code_0_is_said():
 # Drawing
 
 
-def drawn(codes, chances, uniforms) -> int:
-    return draw(codes, chances, uniforms, Room.of(*codes.shape[:2], 1, codes.shape[2])).item()
+def drawn(codes, probs, uniforms) -> int:
+    return draw(codes, probs, uniforms, Workspace.of(*codes.shape[:2], 1, codes.shape[2])).item()
 
 
 def test_the_draw_follows_the_distribution():

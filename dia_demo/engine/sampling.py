@@ -15,38 +15,56 @@ from torch import Tensor
 
 from dia_demo.config import DecoderConfig, GenerationParams
 
-NEVER = -torch.inf
+NEG_INF = -torch.inf
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a step writes, made once: a step asks for no memory. See each use for its meaning."""
+class Workspace:
+    """Tensors that a step writes, made once: a step allocates nothing. Each is reused where its
+    former contents are no longer needed."""
 
-    guided: Tensor  # [R, C, V]
-    floats: tuple[Tensor, Tensor, Tensor]  # [R, C, N]
+    guided: Tensor  # [R, C, V]: logits after guidance
+    gathered: Tensor  # [R, C, N]: conditional logits of the candidates
+    ordered: Tensor  # [R, C, N]: guided logits of the top k, then `gathered` in descending order
+    scores: Tensor  # [R, C, N]: logits over temperature, then probability before each candidate
+    probs: Tensor  # [R, C, N]
     cumulative: Tensor  # float64 [R, C, N]
-    numbers: tuple[Tensor, Tensor, Tensor]  # int64 [R, C, N]
-    marks: Tensor  # bool [R, C, N]
-    target: Tensor  # float64 [R, C, 1]
-    places: tuple[Tensor, Tensor]  # int64 [R, C, 1]
-    codes: tuple[Tensor, Tensor]  # int64 [R, C]
-    flags: tuple[Tensor, Tensor]  # bool [R, C]
+    best: Tensor  # int64 [R, C, N]: codes of the top k of `guided`
+    order: Tensor  # int64 [R, C, N]: of `gathered`, descending
+    codes: Tensor  # int64 [R, C, N]: the candidates, in that order
+    mask: Tensor  # bool [R, C, N]
+    target: Tensor  # float64 [R, C, 1]: the uniforms on the scale of `cumulative`
+    index: Tensor  # int64 [R, C, 1]
+    chosen: Tensor  # int64 [R, C, 1]
+    argmax: Tensor  # int64 [R, C]: most likely codes
+    sampled: Tensor  # int64 [R, C]: the result
+    use_argmax: Tensor  # bool [R, C]
+    is_none: Tensor  # bool [R, C]: no candidate is allowed
 
     @classmethod
-    def of(cls, rows: int, channels: int, vocabulary: int, candidates: int) -> Room:
-        def some(count: int, *last: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
-            return tuple(torch.empty(rows, channels, *last, dtype=dtype) for _ in range(count))
+    def of(cls, rows: int, channels: int, vocabulary: int, candidates: int) -> Workspace:
+        def empty(*last: int, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.empty(rows, channels, *last, dtype=dtype)
 
+        whole, N = {"dtype": torch.int64}, candidates
         return cls(
-            guided=some(1, vocabulary)[0],
-            floats=some(3, candidates),
-            cumulative=some(1, candidates, dtype=torch.float64)[0],
-            numbers=some(3, candidates, dtype=torch.int64),
-            marks=some(1, candidates, dtype=torch.bool)[0],
-            target=some(1, 1, dtype=torch.float64)[0],
-            places=some(2, 1, dtype=torch.int64),
-            codes=some(2, dtype=torch.int64),
-            flags=some(2, dtype=torch.bool),
+            guided=empty(vocabulary),
+            gathered=empty(N),
+            ordered=empty(N),
+            scores=empty(N),
+            probs=empty(N),
+            cumulative=empty(N, dtype=torch.float64),
+            best=empty(N, **whole),
+            order=empty(N, **whole),
+            codes=empty(N, **whole),
+            mask=empty(N, dtype=torch.bool),
+            target=empty(1, dtype=torch.float64),
+            index=empty(1, **whole),
+            chosen=empty(1, **whole),
+            argmax=empty(**whole),
+            sampled=empty(**whole),
+            use_argmax=empty(dtype=torch.bool),
+            is_none=empty(dtype=torch.bool),
         )
 
 
@@ -64,13 +82,13 @@ class Sampler:
     top_p: Tensor
     greedy: Tensor  # [R, 1]
     limits: Tensor  # [1, C, 1]: codes from here on are no audio
-    too_many: Tensor | None  # [R, 1, N]: candidates beyond a row's top k; None: none are
+    beyond_top_k: Tensor | None  # [R, 1, N]: candidates beyond a row's top k; None: none are
     unguided: Tensor  # [R, 1, 1]
-    unsayable: Tensor | None  # [R, C, V]: what rows without guidance never say; None: all have it
+    forbidden: Tensor | None  # [R, C, V]: codes that rows without guidance never sample, if any
     eos: int
     candidates: int
     all_greedy: bool
-    room: Room
+    work: Workspace
 
     @classmethod
     def of(cls, params: Sequence[GenerationParams], decoder: DecoderConfig) -> Sampler:
@@ -80,7 +98,7 @@ class Sampler:
         eos, channels, vocabulary = decoder.eos, decoder.num_channels, decoder.vocab_size
         top_k = column(one.top_k for one in params)
         candidates = min(int(top_k.max()), vocabulary)
-        too_many = torch.arange(candidates) >= top_k
+        beyond_top_k = torch.arange(candidates) >= top_k
         greedy = column(one.temperature for one in params) == 0
         cfg_scale = column(one.cfg_scale for one in params)
         limits = torch.tensor([eos + 1] + [eos] * (channels - 1)).view(1, -1, 1)
@@ -92,13 +110,13 @@ class Sampler:
             top_p=column(one.top_p if one.top_p < 1 else 2.0 for one in params),
             greedy=greedy.view(-1, 1),
             limits=limits,
-            too_many=too_many if too_many.any() else None,
+            beyond_top_k=beyond_top_k if beyond_top_k.any() else None,
             unguided=unguided,
-            unsayable=unguided & (torch.arange(vocabulary) >= limits) if unguided.any() else None,
+            forbidden=unguided & (torch.arange(vocabulary) >= limits) if unguided.any() else None,
             eos=eos,
             candidates=candidates,
             all_greedy=bool(greedy.all()),
-            room=Room.of(len(params), channels, vocabulary, candidates),
+            work=Workspace.of(len(params), channels, vocabulary, candidates),
         )
 
     def __call__(self, cond_RCV: Tensor, uncond_RCV: Tensor, uniforms_RC: Tensor) -> Tensor:
@@ -107,71 +125,71 @@ class Sampler:
         cond and uncond are float32 logits (uncond counts only where cfg_scale is not 0);
         uniforms lie in [0, 1). Rows of temperature 0 take the most likely code.
         """
+        work = self.work
         codes, logits = self.candidates_of(cond_RCV, uncond_RCV)
-        first, (likeliest, said) = codes[..., 0], self.room.codes
-        is_first, is_none = self.room.flags
+        first = codes[..., 0]
         # A small top k may keep forbidden codes only: like the references' argmax, take code 0.
-        torch.eq(logits[..., 0], NEVER, out=is_none)
-        likeliest.copy_(first).masked_fill_(is_none, 0)
+        torch.eq(logits[..., 0], NEG_INF, out=work.is_none)
+        work.argmax.copy_(first).masked_fill_(work.is_none, 0)
         if self.all_greedy:
-            return likeliest
-        drawn = draw(codes, self.probabilities(codes, logits), uniforms_RC, self.room)
-        # EOS is the only choice where it is the likeliest.
-        torch.eq(first, self.eos, out=is_first)
-        is_first.logical_or_(is_none).logical_or_(self.greedy)
-        return torch.where(is_first, likeliest, drawn, out=said)
+            return work.argmax
+        drawn = draw(codes, self.probabilities(codes, logits), uniforms_RC, work)
+        # EOS is the only choice where it is the most likely code.
+        torch.eq(first, self.eos, out=work.use_argmax)
+        work.use_argmax.logical_or_(work.is_none).logical_or_(self.greedy)
+        return torch.where(work.use_argmax, work.argmax, drawn, out=work.sampled)
 
     def candidates_of(self, cond_RCV: Tensor, uncond_RCV: Tensor) -> tuple[Tensor, Tensor]:
-        """(codes, their conditional logits), both [R, C, N], likeliest first.
+        """(codes, their conditional logits), both [R, C, N], most likely first.
 
         Candidates are the top k of guided = cond + cfg_scale * (cond - uncond); without guidance,
-        of what may be said at all. What is no audio, or beyond a row's top k, has -inf.
+        of the codes that are not forbidden. Codes that are no audio, or beyond a row's top k, have
+        -inf.
         """
-        (ordered, logits, _), (best, order, codes) = self.room.floats, self.room.numbers
-        guided, marks = self.room.guided, self.room.marks
-        torch.sub(cond_RCV, uncond_RCV, out=guided)
-        torch.addcmul(cond_RCV, guided, self.cfg_scale, out=guided)
-        if self.unsayable is not None:
-            guided.masked_fill_(self.unsayable, NEVER)
-            self._without_lesser_eos(guided)
-        torch.topk(guided, self.candidates, dim=-1, out=(ordered, best))
-        torch.gather(cond_RCV, -1, best, out=logits)
-        logits.masked_fill_(torch.ge(best, self.limits, out=marks), NEVER)
-        if self.too_many is not None:
-            logits.masked_fill_(self.too_many, NEVER)
-        torch.sort(logits, dim=-1, descending=True, out=(ordered, order))
-        return torch.gather(best, -1, order, out=codes), ordered
+        work = self.work
+        torch.sub(cond_RCV, uncond_RCV, out=work.guided)
+        torch.addcmul(cond_RCV, work.guided, self.cfg_scale, out=work.guided)
+        if self.forbidden is not None:
+            work.guided.masked_fill_(self.forbidden, NEG_INF)
+            self._mask_lesser_eos(work.guided)
+        torch.topk(work.guided, self.candidates, dim=-1, out=(work.ordered, work.best))
+        torch.gather(cond_RCV, -1, work.best, out=work.gathered)
+        torch.ge(work.best, self.limits, out=work.mask)
+        work.gathered.masked_fill_(work.mask, NEG_INF)
+        if self.beyond_top_k is not None:
+            work.gathered.masked_fill_(self.beyond_top_k, NEG_INF)
+        torch.sort(work.gathered, dim=-1, descending=True, out=(work.ordered, work.order))
+        return torch.gather(work.best, -1, work.order, out=work.codes), work.ordered
 
-    def _without_lesser_eos(self, guided_RCV: Tensor) -> None:
-        """-inf for EOS on channel 0 of rows without guidance, where another code is likelier."""
-        channel, lesser = guided_RCV[:, :1], self.room.flags[0][:, :1, None]
-        likeliest = torch.argmax(channel, dim=-1, keepdim=True, out=self.room.places[0][:, :1])
-        torch.ne(likeliest, self.eos, out=lesser)
-        lesser.logical_and_(self.unguided)
-        channel[..., self.eos : self.eos + 1].masked_fill_(lesser, NEVER)
+    def _mask_lesser_eos(self, guided_RCV: Tensor) -> None:
+        """-inf for EOS on channel 0 of rows without guidance, where another code is more likely."""
+        channel, is_lesser = guided_RCV[:, :1], self.work.use_argmax[:, :1, None]
+        argmax = torch.argmax(channel, dim=-1, keepdim=True, out=self.work.index[:, :1])
+        torch.ne(argmax, self.eos, out=is_lesser)
+        is_lesser.logical_and_(self.unguided)
+        channel[..., self.eos : self.eos + 1].masked_fill_(is_lesser, NEG_INF)
 
     def probabilities(self, codes_RCN: Tensor, logits_RCN: Tensor) -> Tensor:
-        """How likely each candidate is to be drawn, [R, C, N]; they need not add up to 1.
+        """The probability of each candidate, [R, C, N], not normalised.
 
-        Those of the smallest set whose probability reaches top p; 0 for the rest, and for EOS,
-        which is said where it is the likeliest and never drawn.
+        Non-zero for the smallest set whose probability reaches top p; 0 for the rest, and for EOS,
+        which is taken where it is the most likely code and never sampled.
         """
-        (_, scores, chances), marks = self.room.floats, self.room.marks
-        torch.div(logits_RCN, self.temperature, out=scores)
-        scores.masked_fill_(torch.eq(codes_RCN, self.eos, out=marks), NEVER)
-        torch.softmax(scores, dim=-1, out=chances)
-        before = torch.cumsum(chances, dim=-1, out=scores).sub_(chances)
-        return chances.masked_fill_(torch.ge(before, self.top_p, out=marks), 0)
+        work = self.work
+        torch.div(logits_RCN, self.temperature, out=work.scores)
+        work.scores.masked_fill_(torch.eq(codes_RCN, self.eos, out=work.mask), NEG_INF)
+        torch.softmax(work.scores, dim=-1, out=work.probs)
+        before = torch.cumsum(work.probs, dim=-1, out=work.scores).sub_(work.probs)
+        return work.probs.masked_fill_(torch.ge(before, self.top_p, out=work.mask), 0)
 
 
-def draw(codes_RCN: Tensor, chances_RCN: Tensor, uniforms_RC: Tensor, room: Room) -> Tensor:
-    """Codes [R, C] by inverting the cumulative chances at the row's own uniforms.
+def draw(codes_RCN: Tensor, probs_RCN: Tensor, uniforms_RC: Tensor, work: Workspace) -> Tensor:
+    """Codes [R, C] by inverting the cumulative probabilities at the row's own uniforms.
 
-    In float64, so that a uniform just below 1 cannot round into a code without a chance.
+    In float64, so that a uniform just below 1 cannot round into a code of probability 0.
     """
-    cumulative = room.cumulative.copy_(chances_RCN).cumsum_(dim=-1)
-    target = room.target.copy_(uniforms_RC.unsqueeze(-1)).mul_(cumulative[..., -1:])
-    place, code = room.places
-    torch.searchsorted(cumulative, target, right=True, out=place)
-    place.clamp_(max=codes_RCN.shape[-1] - 1)
-    return torch.gather(codes_RCN, -1, place, out=code).squeeze(-1)
+    cumulative = work.cumulative.copy_(probs_RCN).cumsum_(dim=-1)
+    target = work.target.copy_(uniforms_RC.unsqueeze(-1)).mul_(cumulative[..., -1:])
+    torch.searchsorted(cumulative, target, right=True, out=work.index)
+    work.index.clamp_(max=codes_RCN.shape[-1] - 1)
+    return torch.gather(codes_RCN, -1, work.index, out=work.chosen).squeeze(-1)
