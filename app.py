@@ -4,11 +4,11 @@ import signal
 import sys
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.machine import raise_descriptor_limit, share_malloc_arenas
 from dia_demo.services.folders import held
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.build import build_ui, launch_options
+from dia_demo.system import raise_descriptor_limit, share_malloc_arenas
+from dia_demo.ui.page import build_ui, launch_options
 from dia_demo.ui.serving import configure_gradio
 
 

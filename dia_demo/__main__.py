@@ -2,6 +2,6 @@
 
 import sys
 
-from dia_demo.cli import main
+from dia_demo.cli.main import main
 
 sys.exit(main())

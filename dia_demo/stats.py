@@ -1,6 +1,6 @@
 """What votes can and cannot show: exact binomial tests, intervals, Bradley-Terry. Pure functions.
 
-Numbers in, numbers out; what a person is told about them is in `dia_demo.services.tally`.
+Numbers in, numbers out; `services/listening/result.py` puts them into words.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from dataclasses import replace
 import dia_demo  # noqa: F401
 
 # isort: split
-import browser
 import pytest
 import torch
 
+from tests.helpers import browser
 from tools.torchaudio_guard import hide_broken_torchaudio
 
 hide_broken_torchaudio()
@@ -25,7 +25,7 @@ torch.set_num_threads(1)
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A tiny checkpoint with a codec, to be read alone."""
-    from checkpoints import write_small
+    from tests.helpers.checkpoints import write_small
 
     return write_small(tmp_path_factory.mktemp("checkpoint") / "small", codec=True)
 
@@ -33,10 +33,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def synthesis(folder, tmp_path_factory):
     """One service for all tests: whatever a test does to it, the next one finds it working."""
-    from synthesis_requests import runtime
-
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
+    from tests.helpers.synthesis_requests import runtime
 
     return Synthesis(Settings(runtime(folder), takes_folder=tmp_path_factory.mktemp("takes")))
 
@@ -51,7 +50,7 @@ def talkative(monkeypatch):
 @pytest.fixture
 def in_threads(monkeypatch):
     """A device's process is a thread, and reports after every step."""
-    from faults import ThreadProcess
+    from tests.helpers.faults import ThreadProcess
 
     for module in ("selfcheck.child", "remote"):
         monkeypatch.setattr(f"dia_demo.engine.{module}.DeviceProcess", ThreadProcess)
@@ -62,7 +61,7 @@ def in_threads(monkeypatch):
 def base(folder, synthesis):
     """The settings that comparisons start from: takes of 60 tokens, about a second."""
     from dia_demo.config import RuntimeConfig
-    from dia_demo.services.plan import Setting
+    from dia_demo.services.listening.plan import Setting
 
     params = replace(synthesis.info(str(folder)).config.defaults, max_tokens=60)
     return Setting(params, RuntimeConfig(model=str(folder)))
@@ -77,10 +76,9 @@ def sides(base):
 @pytest.fixture(scope="session")
 def finished(sides, synthesis, tmp_path_factory):
     """Four finished pairs nobody has voted on; tests must not vote on them."""
-    from comparisons import SCRIPTS, make
-
-    from dia_demo.services.compare import Comparison
-    from dia_demo.services.plan import make_plan
+    from dia_demo.services.listening.comparison import Comparison
+    from dia_demo.services.listening.plan import make_plan
+    from tests.helpers.comparisons import SCRIPTS, make
 
     plan = make_plan("preference", sides, SCRIPTS, (5, 6))
     comparison = Comparison.create(tmp_path_factory.mktemp("finished") / "dir", plan, synthesis)
@@ -91,7 +89,7 @@ def finished(sides, synthesis, tmp_path_factory):
 @pytest.fixture
 def voting(finished, tmp_path):
     """A copy of the finished pairs to vote on."""
-    from dia_demo.services.compare import Comparison
+    from dia_demo.services.listening.comparison import Comparison
 
     shutil.copytree(finished.folder, tmp_path / "voting")
     return Comparison.open(tmp_path / "voting")
@@ -107,7 +105,7 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     """Two finished pairs that differ in temperature; tests open copies of it on the page."""
-    from lab_page import make_pairs
+    from tests.helpers.lab_page import make_pairs
 
     return make_pairs(tmp_path_factory.mktemp("lab-made"))
 

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from checkpoints import nari_state, say, write_shards
 from huggingface_hub import constants
-from references import make_reference
 from safetensors.torch import load_file
 
+from dia_demo import hub
+from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint, hub
-from dia_demo.model.hub import cached_config, fetch_checkpoint
-from dia_demo.model.weights import INDEX, SAFETENSORS
-from dia_demo.services.catalogue import DIA_NAME, describe, fetch_description
+from dia_demo.hub import cached_config, fetch_checkpoint
+from dia_demo.model import checkpoint
+from dia_demo.services.models import DIA_NAME, describe, fetch_description
 from dia_demo.task import result_of
+from tests.helpers.checkpoints import nari_state, say, write_shards
+from tests.helpers.references import make_reference
 
 NAME = "owner/Dia-small"
 COMMIT = "c" * 40

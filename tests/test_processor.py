@@ -7,27 +7,26 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from checkpoints import SMALL
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dia_demo import processor
+from dia_demo.codec.codec import random_codec
 from dia_demo.errors import InputError
+from dia_demo.files import ROOT
 from dia_demo.model import linear
 from dia_demo.model.checkpoint import load_random
-from dia_demo.model.codec import random_codec
 from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import KERNELS
 from dia_demo.services.settings import Settings
 from dia_demo.task import result_of
+from tests.helpers.checkpoints import SMALL
 
 pytestmark = pytest.mark.processor
 
-ROOT = Path(__file__).resolve().parents[1]
 BFLOAT16_FEATURES = frozenset({"avx2", "avx512bf16"})
 X86 = platform.machine() in ("x86_64", "AMD64")
 # Parts of the names of torch's operations that multiply matrices.
@@ -186,7 +185,7 @@ def test_an_override_that_comes_too_late_is_refused():
 def test_an_unknown_class_is_refused_with_those_allowed():
     with pytest.raises(InputError, match="DIA_CPU must be one of native, avx2, not 'pentium'"):
         Settings.from_env({"DIA_CPU": "pentium"})
-    code = "import sys; from dia_demo.cli import main; sys.exit(main(['doctor']))"
+    code = "import sys; from dia_demo.cli.main import main; sys.exit(main(['doctor']))"
     done = python(code, DIA_CPU="pentium")
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 

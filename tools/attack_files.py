@@ -21,11 +21,11 @@ import soundfile
 
 from dia_demo import audio
 from dia_demo.config import RuntimeConfig
-from dia_demo.services import archive
-from dia_demo.services.compare import Comparison
 from dia_demo.services.history import History
-from dia_demo.services.people import folder_of, new_key
-from dia_demo.services.plan import Setting, make_plan
+from dia_demo.services.listening import archive
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.plan import Setting, make_plan
+from dia_demo.services.listening.store import folder_of, new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tools.attack_client import ROOT, App, bytes_below

@@ -8,7 +8,7 @@ import socket
 import threading
 from pathlib import Path
 
-from dia_demo.services.people import new_key
+from dia_demo.services.listening.store import new_key
 from tools.attack_client import HOST, App
 from tools.attack_files import make_comparison
 

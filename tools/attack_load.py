@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dia_demo.services.people import new_key
+from dia_demo.services.listening.store import new_key
 from tools.attack_client import HOST, App, in_threads
 
 # Of the server's own, so that other programs on the machine do not count.

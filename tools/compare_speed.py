@@ -24,11 +24,11 @@ import torch
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.loop import run
-from dia_demo.machine import granted_cores
 from dia_demo.model.dia import Dia
+from dia_demo.services.bench.fixtures import load_engine, make_rows
 from dia_demo.services.bench.plan import MEASURED
 from dia_demo.services.bench.steps import decode_rate
-from dia_demo.services.bench.subject import load_engine, make_rows
+from dia_demo.system import granted_cores
 from tools.make_random_dia import config_json
 from tools.torchaudio_guard import hide_broken_torchaudio
 

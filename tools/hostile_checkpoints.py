@@ -30,11 +30,11 @@ import psutil
 import torch
 from safetensors.torch import load_file, save_file
 
-from dia_demo import cli
+from dia_demo.checkpoint_files import INDEX, SAFETENSORS
+from dia_demo.cli import main as cli
+from dia_demo.files import ROOT
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
-from dia_demo.model.weights import INDEX, SAFETENSORS
 
-ROOT = Path(__file__).resolve().parents[1]
 SECONDS, BYTES = 5.0, 10**9
 # What the code inside a pickle would leave behind.
 PROOF = "code-ran"

@@ -18,8 +18,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
+from dia_demo.checkpoint_files import INDEX
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.model.weights import INDEX, TensorSlice, nari_targets, transformers_targets
+from dia_demo.model.weights import TensorSlice, nari_targets, transformers_targets
 
 TINY = ModelConfig(
     encoder=EncoderConfig(2, 32, 2, 2, 16, 64),
@@ -121,7 +122,7 @@ def write_checkpoint(
 
 def write_codec(folder: Path, arguments: dict) -> None:
     """A codec of random weights as `codec/` beside the checkpoint."""
-    from dia_demo.model.codec_weights import build_dac
+    from dia_demo.codec.weights import build_dac
 
     model = build_dac(arguments)
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,16 +9,13 @@ and to the finished take, and the take's own figures. Needs requirements-dev.txt
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-import browser  # noqa: E402  (the browser tests' own ways of starting app and chromium)
+from tests.helpers import browser
 
 STARTS = 2
 TAKES = 3

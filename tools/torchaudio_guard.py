@@ -2,7 +2,7 @@
 
 descript-audio-codec installs a torchaudio that may be built for another torch, and transformers
 imports it wherever it is installed. The app itself does not use transformers; its codec has its
-own care (dia_demo/model/codec_files.py).
+own care (dia_demo/codec/files.py).
 """
 
 import sys

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.backend import Backend
 from dia_demo.engine.devices import Placement, XpuStatus, device_status, place
@@ -20,8 +21,7 @@ from dia_demo.engine.selfcheck.subject import Plan
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.engine.watch import Limits, Usual, explain_failure
 from dia_demo.errors import InputError
-from dia_demo.machine import cache_folder
-from dia_demo.model.weights import fingerprint
+from dia_demo.system import cache_folder
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import torch
 
-from dia_demo import machine
+from dia_demo import system
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.engine.memory import (
@@ -19,9 +19,9 @@ from dia_demo.engine.memory import (
     needed_bytes,
 )
 from dia_demo.errors import InputError
-from dia_demo.machine import granted_cores, has_intel_graphics
 from dia_demo.model.linear import FLOATS, INTEGERS
 from dia_demo.processor import byte_product_lanes, multiplies_bfloat16
+from dia_demo.system import granted_cores, has_intel_graphics
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 SMALL_WEIGHTS = 30_000_000
@@ -182,7 +182,7 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
 
 def _within_memory(precision: str, reason: str, config: ModelConfig) -> tuple[str, str]:
     """The precision chosen, or the widest narrower one that fits. int4 is for who asks for it."""
-    room = machine.memory_bytes()
+    room = system.memory_bytes()
     fits = [one for one in fitting(config, room) if one != "int4"]
     if precision in fits or not fits or room is None:
         return precision, reason

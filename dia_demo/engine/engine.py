@@ -10,6 +10,8 @@ from time import perf_counter
 
 import numpy as np
 
+from dia_demo.codec.codec import Codec, open_codec
+from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import events
 from dia_demo.engine.accelerator import Accelerator, default_verdicts
@@ -18,16 +20,14 @@ from dia_demo.engine.events import Event, Failed, Loading
 from dia_demo.engine.loop import ROWS_AT_ONCE, run, run_to_end
 from dia_demo.engine.memory import check_free
 from dia_demo.engine.remote import RemoteDia
-from dia_demo.engine.rows import Row
+from dia_demo.engine.row import Row
+from dia_demo.engine.row_stream import Track
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
-from dia_demo.engine.track import Track
 from dia_demo.engine.watch import check_waveform
 from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.hub import fetch_checkpoint
 from dia_demo.model import checkpoint
-from dia_demo.model.codec import Codec, open_codec
-from dia_demo.model.codec_format import codec_format
 from dia_demo.model.dia import Dia
-from dia_demo.model.hub import fetch_checkpoint
 from dia_demo.model.loading import LoadedModel, Stages, load_model
 from dia_demo.model.threads import torch_threads
 from dia_demo.task import Task

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dia_demo.engine.rows import Row
+from dia_demo.engine.row import Row
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import RunError
 from dia_demo.model.dia import Dia

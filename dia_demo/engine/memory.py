@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dia_demo import machine
+from dia_demo import system
 from dia_demo.config import PRECISIONS, ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.model.linear import decoder_weights
@@ -59,14 +59,14 @@ def fitting(config: ModelConfig, room: int | None) -> list[str]:
 
 def check_granted(config: ModelConfig, precision: str) -> None:
     """InputError where the model needs more than the machine (or container) has at all."""
-    granted = machine.memory_bytes()
+    granted = system.memory_bytes()
     if granted is not None and needed_bytes(config, precision) > granted:
         raise _too_little(config, precision, granted, f"this machine grants {gb(granted)} in all")
 
 
 def check_free(config: ModelConfig, precision: str) -> None:
     """InputError where the model needs more than is free now. Asked before loading."""
-    free = machine.available_bytes()
+    free = system.available_bytes()
     if free is not None and needed_bytes(config, precision) - PROGRAM > free:
         raise _too_little(config, precision, free, f"{gb(free)} are free now")
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.files import ASSETS
+from dia_demo.hub import is_hub_name
 from dia_demo.model.dia import Dia
-from dia_demo.model.hub import is_hub_name
 from dia_demo.model.linear import Kernel, step_linears
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.model.weights import (
@@ -23,12 +25,11 @@ from dia_demo.model.weights import (
     targets,
     tensor_shapes,
     transformers_targets,
-    weight_files,
     why_unfit,
 )
 
 EMBEDDED = "nano"
-EMBEDDED_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "nano"
+EMBEDDED_FOLDER = ASSETS / "nano"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Enough names to see what is wrong without drowning the message.
 LISTED = 8

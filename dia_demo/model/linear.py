@@ -32,9 +32,9 @@ from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.kernels.jit import digest
-from dia_demo.machine import cache_folder
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.system import cache_folder
 
 # Rows with guidance, a conditional and an unconditional half: of 1, 2, 4 and 8 utterances.
 TRIAL_ROWS = (2, 4, 8, 16)

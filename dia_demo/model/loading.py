@@ -6,14 +6,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
-from dia_demo.machine import give_back_memory
 from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Choice, choose
 from dia_demo.model.threads import torch_threads
-from dia_demo.model.weights import weight_files
+from dia_demo.system import give_back_memory
 from dia_demo.task import Task
 
 # Yields what is being done and the fraction of it that is done.

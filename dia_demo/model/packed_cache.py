@@ -21,12 +21,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.machine import cache_folder
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.model.weights import fingerprint
+from dia_demo.system import cache_folder
 
 # Raise it when the bytes of any precision change their meaning.
 LAYOUT = 2

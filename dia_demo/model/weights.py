@@ -5,7 +5,6 @@ Reading files and knowing names; building the model is model/checkpoint.py.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import pickle
 import re
@@ -21,17 +20,9 @@ from torch import Tensor
 
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.untrusted import read_json
 
-SAFETENSORS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-# In order of preference; pickles last. nari-labs/dia names its files dia-v1.pth (2025-06).
-PICKLES = ("dia-v1.pth", "pytorch_model.bin", "dia-v0_1.pth")
-SHARD = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
 # A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
 MAPPED_BYTES = 512 * 2**20
-# Read from both ends of each weight file: rewriting it changes its size, time or these.
-ENDS = 65536
 # What safetensors and torch say where a file cannot be mapped or copied for want of memory.
 NO_MEMORY = re.compile(r"allocate memory|not enough memory", re.I)
 
@@ -55,64 +46,6 @@ class TensorSlice:
             return tensor
         width = math.prod(self.shape[: self.inputs])
         return tensor.reshape(width, -1).t()
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """The weight files of a checkpoint folder; InputError names what was looked for."""
-    index = folder / INDEX
-    if index.is_file():
-        files = [folder / name for name in shard_names(index)]
-        missing = [file.name for file in files if not file.is_file()]
-        if missing:
-            raise InputError(f"{index} names files that are missing: {', '.join(missing)}.")
-        return files
-    for name in (SAFETENSORS, *PICKLES):
-        if (folder / name).is_file():
-            return [folder / name]
-    others = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.pth"))
-    if len(others) == 1:
-        return others
-    raise InputError(
-        f"{folder} holds no weights: {INDEX}, {SAFETENSORS}, {' or '.join(PICKLES)} is needed."
-    )
-
-
-def fingerprint(folder: Path) -> str:
-    """12 hex digits that change with a checkpoint's config or weights.
-
-    Of the weights: names, sizes, times and both ends are read, not the gigabytes between.
-    """
-    digest = hashlib.sha256()
-    for file in (folder / "config.json", *_weight_files(folder)):
-        if not file.is_file():
-            continue
-        found = file.stat()
-        digest.update(f"{file.name} {found.st_size} ".encode())
-        if file.suffix != ".json":
-            digest.update(str(found.st_mtime_ns).encode())
-        with open(file, "rb") as opened:
-            digest.update(opened.read(ENDS))
-            opened.seek(max(0, found.st_size - ENDS))
-            digest.update(opened.read(ENDS))
-    return digest.hexdigest()[:12]
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    try:
-        return weight_files(folder)
-    except InputError:
-        return []
-
-
-def shard_names(index: Path) -> list[str]:
-    """The files an index names; InputError unless each is a name beside it."""
-    weight_map = read_json(index).get("weight_map")
-    names = set(map(str, weight_map.values())) if isinstance(weight_map, dict) else set()
-    if not names or not all(SHARD.fullmatch(name) for name in names):
-        raise InputError(
-            f"{index} must map tensors to .safetensors files beside it: fetch it again."
-        )
-    return sorted(names)
 
 
 def tensor_shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:

@@ -10,8 +10,8 @@ from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.selfcheck.child import Checking
 from dia_demo.engine.selfcheck.report import Report
 from dia_demo.errors import DiaDemoError
+from dia_demo.hub import cached_config, fetch_checkpoint
 from dia_demo.model.checkpoint import local_folder
-from dia_demo.model.hub import cached_config, fetch_checkpoint
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from dia_demo.errors import InputError
-from dia_demo.services.archive import IMPORTING
 from dia_demo.services.history import PART
-from dia_demo.services.plan_file import NAME as PLAN
+from dia_demo.services.listening.archive import IMPORTING
+from dia_demo.services.listening.plan_file import NAME as PLAN
+from dia_demo.services.listening.votes import NAME as VOTES
 from dia_demo.services.settings import Settings
-from dia_demo.services.votes import NAME as VOTES
 
 LOCK = ".dia-demo.lock"
 _RUN = "dia-run-"

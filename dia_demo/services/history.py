@@ -19,8 +19,8 @@ from typing import Any
 from dia_demo import audio
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.people import folder_of
-from dia_demo.services.room import size_of
+from dia_demo.services.listening.store import folder_of
+from dia_demo.services.quota import size_of
 from dia_demo.services.synthesis import Take
 
 # The oldest go: a shared machine's disk is not without end. Of each person's takes MAX_TAKES stay;

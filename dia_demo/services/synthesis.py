@@ -29,20 +29,19 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
-from dia_demo.engine.rows import Row, check_prompt
+from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.hub import cached_config
 from dia_demo.model.checkpoint import local_folder
-from dia_demo.model.hub import cached_config
 from dia_demo.model.threads import torch_threads
-from dia_demo.script import encode_script, expected_seconds
-from dia_demo.services import catalogue
-from dia_demo.services.catalogue import ModelInfo
 from dia_demo.services.ending import Ending
+from dia_demo.services.models import ModelInfo, choices, describe
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
-from dia_demo.text import ScriptReport, check_script
+from dia_demo.text.script import encode_script, expected_seconds
+from dia_demo.text.script_check import ScriptReport, check_script
 
 WARM_UP_POLL_SECONDS = 0.25
 NO_TRANSCRIPT = (
@@ -152,11 +151,11 @@ class Synthesis:
 
     def models(self) -> list[ModelInfo]:
         """The models to choose from, the embedded voice first."""
-        return catalogue.choices(self.settings.runtime.model)
+        return choices(self.settings.runtime.model)
 
     def info(self, name: str) -> ModelInfo:
         """One model, described without loading it. Raises InputError where there is none."""
-        return catalogue.describe(name)
+        return describe(name)
 
     def check(self, script: str, model: str, max_tokens: int, transcript: str = "") -> ScriptReport:
         """The script checker's findings for this model and this many tokens."""

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dia_demo.machine import descriptor_limit
+from dia_demo.system import descriptor_limit
 
 # Without a byte, of a request that has begun; a connection without a request.
 SILENT_SECONDS = 30.0

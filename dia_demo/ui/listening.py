@@ -5,15 +5,16 @@ from __future__ import annotations
 import gradio as gr
 
 from dia_demo.services.history import History
-from dia_demo.services.people import Comparisons
+from dia_demo.services.listening.store import Comparisons
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui import compare_tab, history_panel
-from dia_demo.ui.compare_handlers import CompareHandlers
-from dia_demo.ui.compare_wiring import wire_compare
-from dia_demo.ui.generate_tab import Parts
-from dia_demo.ui.handlers import Handlers
-from dia_demo.ui.history_panel import HistoryHandlers, wire_history
-from dia_demo.ui.lab import Lab
+from dia_demo.ui.compare import layout
+from dia_demo.ui.compare.handlers import CompareHandlers
+from dia_demo.ui.compare.room_api import Lab
+from dia_demo.ui.compare.wiring import wire_compare
+from dia_demo.ui.generate import history
+from dia_demo.ui.generate.handlers import Handlers
+from dia_demo.ui.generate.history import HistoryHandlers, wire_history
+from dia_demo.ui.generate.layout import Parts
 
 
 class Listening:
@@ -42,13 +43,13 @@ class Listening:
     def lay_out_history(self) -> None:
         """Earlier takes: on the Generate tab."""
         served = self.synthesis.settings.served_folder
-        self.earlier = history_panel.lay_out(self.history, served)
+        self.earlier = history.lay_out(self.history, served)
 
     def lay_out_compare(self) -> None:
         """The Compare tab's content."""
         runtime = self.synthesis.settings.runtime
         lab = Lab(self.comparisons)
-        self.compare = compare_tab.lay_out(self.synthesis, self.models, runtime, lab)
+        self.compare = layout.lay_out(self.synthesis, self.models, runtime, lab)
 
     def wire(self, page: gr.Blocks, tabs: gr.Tabs, generate: Parts, handlers: Handlers) -> None:
         """Connect both with the Generate tab."""

@@ -1,6 +1,7 @@
 """Errors of every handler reach the person who pressed something, whatever raised them.
 
-gradio shows the errors of events in its queue alone. assets/problems.js shows those of the others.
+gradio shows the errors of events in its queue alone. assets/page/problems.js
+shows those of the others.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from functools import wraps
 
 import gradio as gr
 
-from dia_demo.ui import present
-from dia_demo.ui.generate_tab import ASSETS
+from dia_demo.files import PAGE_FILES
+from dia_demo.ui.status import explain
 
-SCRIPT = ASSETS / "problems.js"
-STYLE = ASSETS / "problems.css"
+SCRIPT = PAGE_FILES / "problems.js"
+STYLE = PAGE_FILES / "problems.css"
 
 
 def explain_errors(page: gr.Blocks) -> None:
@@ -51,4 +52,4 @@ def _explained(handler: Callable) -> Callable:
 def _shown(error: Exception) -> gr.Error:
     if isinstance(error, gr.Error):
         return error
-    return gr.Error(present.explain(error), title="Not possible", print_exception=False)
+    return gr.Error(explain(error), title="Not possible", print_exception=False)

@@ -23,9 +23,9 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dia_demo.errors import InputError
-from dia_demo.machine import release_free_memory
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
+from dia_demo.system import release_free_memory
 from dia_demo.ui.gate import Gate, watch_connections
 
 # Pages that are open at once. A program's call has a session too, which is forgotten first.

@@ -1,6 +1,7 @@
 """The page's one theme: warm paper and one teal accent, in light and in dark. No web fonts.
 
-Colours live here and nowhere else; `assets/style.css` uses them through gradio's own variables.
+Colours live here and nowhere else; `assets/page/style.css` uses them through
+gradio's own variables.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from dia_demo.model.codec_files import import_dac
+from dia_demo.codec.files import import_dac
 
 CODEC = {
     "encoder_dim": 16,

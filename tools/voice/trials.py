@@ -17,13 +17,14 @@ import numpy as np
 from dia_demo.config import GenerationParams
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished
-from dia_demo.engine.rows import Row
-from dia_demo.script import encode_script, parse_turns
+from dia_demo.engine.row import Row
+from dia_demo.files import ASSETS
 from dia_demo.services.bench.words import word_error
 from dia_demo.services.bench.words import words as words_of
+from dia_demo.text.script import encode_script, parse_turns
 from tools.voice import asr, corpus, heldout, measures, teacher
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "assets" / "examples.json"
+EXAMPLES = ASSETS / "examples.json"
 LENGTHS = (0.8, 1.25)  # of the teacher's
 TURN_SLACK = 0.1, 0.25  # a dialogue's turn may differ by this share, and by this many seconds
 TURN_WORDS = 0.5  # and at most this share of its words may be misheard

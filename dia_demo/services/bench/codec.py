@@ -8,10 +8,10 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from dia_demo.machine import granted_cores, peak_rss_bytes
-from dia_demo.model.codec import Codec
-from dia_demo.services.bench.child import Say
-from dia_demo.services.bench.subject import load_any_codec
+from dia_demo.codec.codec import Codec
+from dia_demo.services.bench.fixtures import load_any_codec
+from dia_demo.services.bench.worker import Say
+from dia_demo.system import granted_cores, peak_rss_bytes
 
 # As long as it takes for the stream's blocks to have their full length for most of the time; less
 # where decoding it once is expected to take more than DECODE_SECONDS.

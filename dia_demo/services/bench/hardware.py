@@ -13,9 +13,9 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from dia_demo.machine import granted_cores
 from dia_demo.processor import multiplies_bfloat16
-from dia_demo.services.bench.child import Say
+from dia_demo.services.bench.worker import Say
+from dia_demo.system import granted_cores
 
 # Far beyond the cache of a few cores: a sum over it comes from memory. To fill it takes longer than
 # all sums.

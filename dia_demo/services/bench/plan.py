@@ -14,9 +14,9 @@ from dia_demo.config import (
     RuntimeConfig,
 )
 from dia_demo.errors import InputError
+from dia_demo.hub import cached_config
 from dia_demo.model.checkpoint import local_folder
-from dia_demo.model.hub import cached_config
-from dia_demo.services.catalogue import describe
+from dia_demo.services.models import describe
 
 MEASURED = tuple(name for name in PRECISIONS if name != "auto")
 # Models of random weights: speed and memory do not depend on the values. tiny is for a try.

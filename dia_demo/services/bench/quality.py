@@ -16,14 +16,14 @@ from torch import Tensor
 from dia_demo.engine.devices import SMALL_WEIGHTS, decoder_weights
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run_to_end
-from dia_demo.engine.rows import Row
+from dia_demo.engine.row import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.dia import Dia
-from dia_demo.script import encode_script
 from dia_demo.services.bench import words
-from dia_demo.services.bench.child import Say
-from dia_demo.services.bench.subject import GUIDANCE, load_engine
+from dia_demo.services.bench.fixtures import GUIDANCE, load_engine
+from dia_demo.services.bench.worker import Say
+from dia_demo.text.script import encode_script
 
 REFERENCE = "float32"
 FORCED_TAKES = 8

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from dia_demo.services.bench.plan import Plan
-from dia_demo.services.machine import Machine, describe_machine
+from dia_demo.services.system_info import Machine, describe_machine
 
 RUN_KEYS = (
     "precision rows ms_per_step gb_per_step limit_ms achieved realtime_tokens realtime_codec "

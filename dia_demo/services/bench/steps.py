@@ -8,15 +8,15 @@ from time import perf_counter
 
 import numpy as np
 
-from dia_demo import machine
+from dia_demo import system
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import AudioChunk
 from dia_demo.engine.loop import run
 from dia_demo.errors import RunError
 from dia_demo.services.bench import codec, hardware
-from dia_demo.services.bench.child import Say
+from dia_demo.services.bench.fixtures import load_engine, make_rows, step_bytes
 from dia_demo.services.bench.plan import WARM_STEPS
-from dia_demo.services.bench.subject import load_engine, make_rows, step_bytes
+from dia_demo.services.bench.worker import Say
 
 # Enough frames for the codec's first block on its way through delays and context.
 FIRST_AUDIO_TOKENS = 300
@@ -39,7 +39,7 @@ def job(job: dict, say: Say) -> dict:
     began = perf_counter()
     engine.load_codec()
     found["load_codec_seconds"] = perf_counter() - began
-    found["load_peak_rss_bytes"], generating = machine.peak_rss_bytes(), machine.watch_peak()
+    found["load_peak_rss_bytes"], generating = system.peak_rss_bytes(), system.watch_peak()
     say("Warming up", 0.55, **found)
     began = perf_counter()
     engine.warm_up()

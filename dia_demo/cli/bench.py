@@ -1,0 +1,247 @@
+"""`bench`: what this machine could do, how near the program comes to it, and what that means."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TextIO
+
+from dia_demo.cli.common import follow
+from dia_demo.config import PRECISIONS
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, Plan
+from dia_demo.services.bench.report import Report, bound_by_memory, meaning
+from dia_demo.services.bench.runner import Measuring, measure
+from dia_demo.services.bench.worker import Stopped
+from dia_demo.services.settings import Settings
+
+# Title and format of a run's figures, in the order of the table.
+COLUMNS: Sequence[tuple[str, str, Callable[[dict], str]]] = (
+    ("precision", "<", lambda run: run["precision"]),
+    ("rows", ">", lambda run: str(run["rows"])),
+    ("ms/step", ">", lambda run: f"{run['ms_per_step']:.1f}"),
+    ("fastest 1/4", ">", lambda run: f"{run['ms_per_step_fast_quartile']:.1f}"),
+    ("GB/step", ">", lambda run: f"{run['gb_per_step']:.3f}"),
+    ("limit ms", ">", lambda run: _or_dash(run["limit_ms"], ".1f")),
+    ("achieved", ">", lambda run: _or_dash(run["achieved"], ".0%")),
+    ("then", ">", lambda run: _or_dash(run.get("achieved_then"), ".0%")),
+    ("tokens", ">", lambda run: f"{run['realtime_tokens']:.3g}x"),
+    ("codec", ">", lambda run: _or_dash(run["realtime_codec"], ".3g", "x")),
+    ("whole", ">", lambda run: f"{run['realtime_whole']:.3g}x"),
+    ("1st audio", ">", lambda run: f"{run['first_audio_seconds']:.1f} s"),
+    ("load", ">", lambda run: f"{run['load_seconds']:.1f} s"),
+    ("memory", ">", lambda run: f"{run['peak_rss_bytes'] / 1e9:.2f} GB"),
+    ("kernels", "<", lambda run: run["kernels"]),
+)
+
+
+def register(commands) -> None:
+    """Add `bench` to the command line's commands."""
+    bench = commands.add_parser("bench", help="the machine's limit, and how near we come to it")
+    bench.set_defaults(run=_bench)
+    add = bench.add_argument
+    add("--model", metavar="nano | OWNER/NAME | PATH", help="what to load; nothing is fetched")
+    size = "measure at this size without a checkpoint"
+    add("--random-weights", choices=RANDOM_SIZES, metavar="dia-1.6b", help=size)
+    add("--precision", nargs="+", metavar="P", help=f"one or more of {', '.join(PRECISIONS)}")
+    add("--rows", nargs="+", metavar="N", help="utterances decoded together, one or more numbers")
+    add("--steps", type=int, default=Plan.steps, metavar="N", help="decoder steps to time")
+    add("--text-bytes", type=int, default=Plan.text_bytes, metavar="N", help="length of the text")
+    add("--threads", type=int, metavar="N")
+    add("--quality", action="store_true", help="also what each precision costs beside float32")
+    add("--json", action="store_true", help="print one JSON object instead of the tables")
+
+
+def plan_of(options: argparse.Namespace, settings: Settings) -> Plan:
+    """The plan that was asked for. Raises InputError for what is no number."""
+    if options.model is not None and options.random_weights is not None:
+        raise InputError("Give --model or --random-weights, not both.")
+    return Plan(
+        model=options.model or settings.runtime.model,
+        random=options.random_weights,
+        precisions=tuple(_words(options.precision)) or MEASURED,
+        rows=tuple(_whole(word) for word in _words(options.rows)) or (1,),
+        steps=options.steps,
+        text_bytes=options.text_bytes,
+        threads=settings.runtime.threads if options.threads is None else options.threads,
+        quality=options.quality,
+    )
+
+
+def _words(given: Sequence[str] | None) -> list[str]:
+    """What was given with spaces or commas between."""
+    return [word for one in given or () for word in one.replace(",", " ").split()]
+
+
+def _whole(word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise InputError(f"rows must be whole numbers, not {word!r}.") from None
+
+
+def _bench(options: argparse.Namespace) -> int:
+    plan = plan_of(options, Settings.from_env())
+    # With --json stdout holds the one object alone.
+    announcer = _Announcer(sys.stderr if options.json else sys.stdout)
+    report, stopped = _run(plan, announcer)
+    if options.json:
+        print(json.dumps(report.to_dict() | {"stopped": stopped}))
+    else:
+        print("\n".join(as_text(report)))
+    if stopped:
+        print("error: stopped; what was measured until then is reported.", file=sys.stderr)
+    return 1 if stopped or report.failures or all("error" in run for run in report.runs) else 0
+
+
+def _run(plan: Plan, announcer: _Announcer) -> tuple[Report, bool]:
+    """The report, and whether the benchmark was stopped before it was complete."""
+    cancel = threading.Event()
+    try:
+        return follow(measure(plan, cancel), cancel, announcer), False
+    except Stopped:
+        if announcer.report is None:
+            raise RunError("The benchmark was stopped before anything was measured.") from None
+        return announcer.report, True
+
+
+class _Announcer:
+    """Prints each result as it comes; returns the words for the status line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.report: Report | None = None
+        self._stream = stream
+        self._announced: set[str] = set()
+
+    def __call__(self, event: Measuring) -> str:
+        self.report = event.report
+        for line in announcements(event.report):
+            if line not in self._announced:
+                self._announced.add(line)
+                print(line, file=self._stream, flush=True)
+        return f"{event.fraction:4.0%}  {event.doing}"
+
+
+def announcements(report: Report) -> Iterator[str]:
+    """A line for each part of the report that is complete or has failed."""
+    yield (
+        f"{report.plan.title} on {report.machine.cpu}, {report.threads} threads, "
+        f"{report.machine.simd}"
+    )
+    if "serial_proxy" in (report.hardware or {}):
+        yield from _hardware(report)
+    if "realtime_float32" in (report.codec or {}):
+        yield from _codec(report.codec)
+    for run in report.runs:
+        together = "one utterance" if run["rows"] == 1 else f"{run['rows']} utterances"
+        name = f"{run['precision']}, {together}"
+        if "error" in run:
+            yield f"{name}: not measured: {run['error']}"
+        else:
+            yield (
+                f"{name}: {run['ms_per_step']:.1f} ms a step, first sound after "
+                f"{run['first_audio_seconds']:.1f} s"
+            )
+    for what, why in report.failures.items():
+        yield f"{what}: not measured completely: {why}"
+
+
+def as_text(report: Report) -> Iterator[str]:
+    """What the whole report adds to its announcements, in lines for a terminal."""
+    runs = report.finished_runs()
+    done = [run for run in runs if "error" not in run]
+    yield ""
+    yield from table(done)
+    yield ""
+    yield from _ratios(report.to_dict()["pair_ratio"])
+    yield from _quality(report.quality)
+    yield from _explained(done)
+    yield meaning(report)
+
+
+def _hardware(report: Report) -> Iterator[str]:
+    rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
+    bfloat16 = (
+        "nothing in bfloat16, which it has no instructions for"
+        if rates["bfloat16"] is None
+        else f"{rates['bfloat16']:,.0f} in bfloat16"
+    )
+    yield (
+        f"The machine reads {report.hardware['read_gb_s']:.1f} GB/s and multiplies "
+        f"{rates['float32']:,.0f} GFLOP/s in float32, {bfloat16}."
+    )
+    yield (
+        f"Serial proxy (80 products of a 128-vector, {proxy['how']}): "
+        f"{proxy['samples_per_second']:,.0f} samples/s, {proxy['of_16khz']:.2f} of 16 kHz; "
+        f"{proxy['gb_s']:.0f} GB/s, {proxy['of_80_gb_s']:.2f} of 80; "
+        f"{proxy['efficiency']:.0%} of the core's {proxy['peak_gflops']:,.0f} GFLOP/s."
+    )
+
+
+def _codec(codec: dict) -> Iterator[str]:
+    yield (
+        f"The codec decodes at {codec['realtime_whole']:.2f}x realtime whole, "
+        f"{codec['realtime_streamed']:.2f}x as it arrives ({codec['precision']}, "
+        f"{codec['form']})."
+    )
+
+
+def table(runs: Sequence[dict]) -> Iterator[str]:
+    """Lines of columns, a line a run."""
+    if not runs:
+        return
+    rows = [[title for title, _, _ in COLUMNS]]
+    rows += [[show(run) for _, _, show in COLUMNS] for run in runs]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [side for _, side, _ in COLUMNS]
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+
+
+def _ratios(ratios: dict[str, dict[str, float]]) -> Iterator[str]:
+    for precision, found in ratios.items():
+        told = ", ".join(f"{rows} together {ratio:.2f}" for rows, ratio in found.items())
+        yield f"A step of several over a step of one, {precision}: {told}."
+
+
+def _quality(quality: dict | None) -> Iterator[str]:
+    if quality is None:
+        return
+    yield f"Beside float32, on {quality['steps']} steps of {quality['takes']} takes of its own:"
+    for precision, found in quality["precisions"].items():
+        if "error" in found:
+            yield f"  {precision:<9} failed: {found['error']}"
+            continue
+        heard = found.get("word_error")
+        told = "" if heard is None else f", words wrong {heard:.1%}"
+        kl = ", ".join(f"{one:.1e}" for one in found["kl"])
+        yield (
+            f"  {precision:<9} KL {found['kl_mean']:.1e} nats ({kl}), "
+            f"same likeliest code {found['top1_mean']:.1%}{told}"
+        )
+    if quality["word_error_note"]:
+        yield f"  Words were not counted: {quality['word_error_note']}."
+
+
+def _explained(runs: Sequence[dict]) -> Iterator[str]:
+    if not runs:
+        return
+    if any(map(bound_by_memory, runs)):
+        yield (
+            "A step must read its weights once: GB/step over the machine's best GB/s is the limit, "
+            "achieved the share of it that was reached; then counts by the bandwidth that was "
+            "measured between the run's own steps."
+        )
+    else:
+        yield (
+            "This model stays in the processor's cache: its steps wait for operations, not for "
+            "memory, and the limit says little."
+        )
+
+
+def _or_dash(value: float | None, form: str, unit: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{unit}"

@@ -1,0 +1,290 @@
+"""The command `compare`: make a blind comparison in a folder, go on with it, or read its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from dia_demo.cli.common import (
+    Status,
+    add_runtime,
+    add_voice,
+    runtime_of,
+    stop_on_interrupt,
+    voice_of,
+)
+from dia_demo.errors import InputError, RunError
+from dia_demo.services import models
+from dia_demo.services.listening import plan_file
+from dia_demo.services.listening.archive import export_zip, import_zip
+from dia_demo.services.listening.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.plan import (
+    NAMES,
+    SETTING_FIELDS,
+    Plan,
+    Setting,
+    differences,
+    draw_seeds,
+    make_plan,
+    split_scripts,
+)
+from dia_demo.services.listening.render import PlanEnded, PlanProgress
+from dia_demo.services.listening.result import Tally
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import result_of
+
+PAIRS = 6
+_LETTERS = NAMES.lower()
+
+
+def register(commands) -> None:
+    """Add `compare` to the command line."""
+    parser = commands.add_parser("compare", help="blind comparison of settings, by ear")
+    parser.set_defaults(run=_compare)
+    helps = {
+        "a": f"settings A: {', '.join(SETTING_FIELDS)}",
+        "b": "settings B; a round has --c to --f as well",
+    }
+    for letter in _LETTERS:
+        said = helps.get(letter, argparse.SUPPRESS)
+        parser.add_argument(
+            f"--{letter}", nargs="+", action="extend", metavar="NAME=VALUE", help=said
+        )
+    parser.add_argument(
+        "--script",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="what both say; lines of --- stand between several; may be given again",
+    )
+    parser.add_argument(
+        "--pairs", type=int, metavar="N", help=f"seeds x scripts, at least {PAIRS} if left"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="the first pair's; random if left")
+    parser.add_argument("--abx", action="store_true", help="can the two be told apart?")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="its folder; alone: go on")
+    parser.add_argument("--zip", type=Path, metavar="FILE", help="also as a zip, for the page")
+    parser.add_argument("--rebuild", type=Path, metavar="PLAN", help="a plan.json to make again")
+    parser.add_argument("--score", type=Path, metavar="DIR", help="print a result (a zip does too)")
+    parser.add_argument(
+        "--reveal", action="store_true", help="with --score: end the test, then print its result"
+    )
+    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
+    add_runtime(parser)
+    add_voice(parser)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    if options.score is not None:
+        if options.output is not None or any(getattr(options, letter) for letter in _LETTERS):
+            raise InputError("--score DIR stands alone: it reads a comparison that is there.")
+        return _score(options)
+    if options.reveal:
+        raise InputError("--reveal ends the test in a folder: give it beside --score DIR.")
+    if options.zip is not None and not options.zip.absolute().parent.is_dir():
+        raise InputError(f"The folder {options.zip.absolute().parent} does not exist: make it.")
+    if options.output is None:
+        raise InputError("Give -o DIR for the clips and the plan, or --score DIR for a result.")
+    settings = Settings.from_env()
+    runtime = runtime_of(options, settings)
+    synthesis = Synthesis(replace(settings, runtime=runtime))
+    comparison = _comparison(options, synthesis)
+    return _make(comparison, synthesis, options)
+
+
+def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison:
+    """A new one, one made again from its plan, or the one that is in the folder already."""
+    asked = [getattr(options, letter) for letter in _LETTERS]
+    if options.rebuild is not None:
+        return Comparison.create(options.output, _rebuilt(options), synthesis, voice_of(options))
+    if (options.output / plan_file.NAME).exists():
+        if any(asked) or options.script:
+            raise InputError(
+                f"{options.output} holds a comparison already: give -o alone to go on with it, or "
+                "another folder for a new one."
+            )
+        return Comparison.open(options.output)
+    return Comparison.create(
+        options.output, _new_plan(options, asked, synthesis), synthesis, voice_of(options)
+    )
+
+
+def _rebuilt(options: argparse.Namespace) -> Plan:
+    path = options.rebuild / plan_file.NAME if options.rebuild.is_dir() else options.rebuild
+    plan = plan_file.read_plan(path)
+    if plan.voice_file is not None and voice_of(options) is None:
+        raise InputError(
+            f"This plan has a voice prompt: give it with --voice-prompt or --voice-codes "
+            f"({path.with_name(plan.voice_file)})."
+        )
+    return replace(rebuilt(plan), voice_file=None)
+
+
+def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> Plan:
+    if not (options.a and options.b):
+        raise InputError("Give both sides, such as --a temperature=1.2 --b temperature=1.8.")
+    given = [one for one in asked if one]
+    if asked[: len(given)] != given:
+        raise InputError("Name the settings in order, without a gap: --a, --b, --c and so on.")
+    scripts = _scripts(options.script)
+    runtime = replace(synthesis.settings.runtime, threads=None)
+    settings = [_setting(words, runtime) for words in given]
+    least = len(scripts) * math.ceil(PAIRS / len(scripts))
+    pairs = least if options.pairs is None else options.pairs
+    if pairs < 1 or pairs % len(scripts):
+        raise InputError(
+            f"--pairs must be a multiple of the number of scripts, {len(scripts)}, not {pairs}: "
+            "every script is said with every seed."
+        )
+    seeds = draw_seeds(pairs // len(scripts), options.seed)
+    return make_plan("abx" if options.abx else "preference", settings, scripts, seeds)
+
+
+def _setting(words: Sequence[str], runtime) -> Setting:
+    """One side from NAME=VALUE words; the rest comes from its model's own defaults."""
+    changes = {}
+    for word in (part for given in words for part in given.split(",")):
+        name, sign, value = word.partition("=")
+        if not sign:
+            raise InputError(f"{word!r} is no setting: write NAME=VALUE, as in temperature=1.2.")
+        changes[name.strip().replace("-", "_")] = value.strip()
+    model = changes.get("model", runtime.model)
+    info = result_of(models.fetch_description(model))
+    return Setting(info.config.defaults, runtime).changed(changes)
+
+
+def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
+    if not paths:
+        raise InputError("Give --script FILE: what both sides should say.")
+    found: list[str] = []
+    for path in paths:
+        try:
+            found += split_scripts(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The script {path} cannot be read as text: {error}.") from error
+    if not found:
+        raise InputError("The script is empty: write what should be said, beginning with [S1].")
+    return tuple(found)
+
+
+def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namespace) -> int:
+    plan = comparison.plan
+    show, cancel, ended = Status(), threading.Event(), None
+    if not options.json:
+        print(what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)))
+    if warning := abx_warning(plan.kind, plan.settings):
+        print(f"warning: {warning}", file=sys.stderr)
+    with stop_on_interrupt(cancel):
+        for event in comparison.run(synthesis, cancel):
+            if isinstance(event, PlanEnded):
+                ended = event
+            else:
+                show(_line(event))
+    show("")
+    if options.zip is not None:
+        export_zip(options.output, options.zip)
+    for failure in ended.failures:
+        print(f"warning: a take failed: {failure}", file=sys.stderr)
+    if options.json:
+        print(json.dumps(_facts(comparison, options.output, ended)))
+    else:
+        print(
+            f"{options.output}: {ended.pairs_made} of {ended.pairs} pairs, "
+            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. To hear it: "
+            f"DIA_COMPARE={options.output} python app.py, or open it on a page as a zip (--zip)."
+        )
+    if ended.pairs_made < ended.pairs and not ended.stopped:
+        raise RunError(
+            f"{ended.pairs - ended.pairs_made} of {ended.pairs} pairs could not be made. The same "
+            "command with -o alone tries them again."
+        )
+    return 0
+
+
+def _line(progress: PlanProgress) -> str:
+    left = progress.seconds_left
+    rest = "" if left is None else f", about {left:.0f} s left"
+    factor = progress.realtime_factor
+    speed = "" if factor is None else f", {factor:.2f}x realtime"
+    return f"{progress.phase}: {progress.pairs_made} of {progress.pairs} pairs{speed}{rest}"
+
+
+def _facts(comparison: Comparison, folder: Path, ended: PlanEnded) -> dict:
+    plan = comparison.plan
+    wall = ended.wall_seconds
+    return {
+        "folder": str(folder),
+        "kind": plan.kind,
+        "differences": differences(plan.settings),
+        "scripts": len(plan.scripts),
+        "seeds": list(plan.seeds),
+        "pairs": ended.pairs,
+        "pairs_made": ended.pairs_made,
+        "takes_failed": len(ended.failures),
+        "stopped": ended.stopped,
+        "audio_seconds": ended.audio_seconds,
+        "wall_seconds": wall,
+        "realtime_factor": ended.audio_seconds / wall if wall else None,
+        "can_show": what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)),
+        "warning": abx_warning(plan.kind, plan.settings),
+    }
+
+
+def _score(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.score
+        if folder.is_file():
+            if options.reveal:
+                raise InputError(
+                    f"{folder} is a zip, in which a test cannot be ended: give the folder it was "
+                    "made from, or open it on the page."
+                )
+            folder = Path(scratch) / "zip"
+            import_zip(options.score, folder)
+        comparison = Comparison.open(folder)
+        listeners = comparison.listeners()
+    if options.reveal:
+        comparison.reveal()
+    results = [(one, one.tally()) for one in (comparison, *listeners)]
+    if options.json:
+        result, *others = (asdict(result) for _, result in results)
+        more = {"differences": differences(comparison.plan.settings), "listeners": others}
+        print(json.dumps(result | more))
+        return 0
+    for number, (one, result) in enumerate(results):
+        if number:
+            print(f"\nListener {number} of {len(listeners)}:")
+        print("\n".join(_open_lines(result) if result.open else _lines(one, result)))
+    return 0
+
+
+def _open_lines(result: Tally) -> list[str]:
+    how = "The result is shown when every pair is judged; --reveal ends the test now."
+    return [result.sentence, *result.notes, how]
+
+
+def _lines(comparison: Comparison, result: Tally) -> list[str]:
+    lines = [result.sentence, f"{result.voted} of {result.pairs} pairs judged."]
+    for name, values in differences(comparison.plan.settings).items():
+        sides = (f"{side} {value}" for side, value in zip(NAMES, values, strict=False))
+        lines.append(f"{name}: {', '.join(sides)}")
+    counts = [result.overall] if result.overall else []
+    for count in [*counts, *result.by_pair, *result.by_script, *result.by_seed]:
+        low, high = count.interval
+        rate = "" if count.rate is None else f", {count.rate:.0%} ({low:.0%} to {high:.0%})"
+        p = "" if count.p is None else f", p = {count.p:.3f}"
+        lines.append(f"{count.label}: {count.first} to {count.second}, {count.ties} ties{rate}{p}")
+    lines += [
+        f"{one.setting}: strength {one.strength:+.2f} ({one.low:+.2f} to {one.high:+.2f})"
+        for one in result.ranking
+    ]
+    return lines + list(result.notes)

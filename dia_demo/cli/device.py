@@ -1,0 +1,60 @@
+"""`doctor --device xpu`: the self-check of an accelerator, stage by stage, and its report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+
+from dia_demo.cli.common import follow, runtime_of
+from dia_demo.engine.events import Loading, Waiting
+from dia_demo.engine.process import Stopped
+from dia_demo.engine.selfcheck.child import Checking
+from dia_demo.engine.selfcheck.report import Report
+from dia_demo.errors import RunError
+from dia_demo.services.device_check import check_device
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+
+
+def check(options: argparse.Namespace, synthesis: Synthesis | None = None) -> int:
+    """Run the check and print its report: 0 where it passed, 1 where it did not or cannot be."""
+    settings = Settings.from_env()
+    synthesis = synthesis or Synthesis(settings)
+    runtime = runtime_of(options, settings)
+    accelerator = synthesis.accelerator(runtime.device)
+    status = accelerator.status()
+    if not status.usable:
+        found = {"device": runtime.device, "usable": False, "passed": False}
+        text = f"{runtime.device.upper()}: not usable. {status.reason}"
+        print(json.dumps(found | {"reason": status.reason}) if options.json else text)
+        return 1
+    report = _run(synthesis, runtime, quiet=options.json)
+    if accelerator.store.note:
+        print(f"warning: {accelerator.store.note}", file=sys.stderr)
+    if options.report is not None:
+        report.save(options.report)
+    if options.json:
+        print(json.dumps({"device": runtime.device, "usable": True} | report.to_dict()))
+    else:
+        print(report.as_text())
+    return 0 if report.passed else 1
+
+
+def _run(synthesis: Synthesis, runtime, quiet: bool) -> Report:
+    def words_of(event: Waiting | Loading | Checking) -> str | None:
+        match event:
+            case Waiting():
+                return "waiting for a running take"
+            case Loading():
+                return f"{event.what}: {event.fraction:.0%}"
+            case Checking() if not quiet:
+                return f"{event.fraction:4.0%}  {event.doing}"
+        return None
+
+    cancel = threading.Event()
+    try:
+        return follow(check_device(synthesis, runtime, cancel), cancel, words_of)
+    except Stopped as stop:
+        raise RunError("The self-check was stopped: nothing was found out.") from stop

@@ -1,0 +1,234 @@
+"""The Descript Audio Codec: waveforms to codes and back, whole or as they come.
+
+Shapes: N samples, T frames, C codebooks. Where the network comes from is in `codec_files.py` and
+`codec_weights.py`, how it is computed in `codec_decoder.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dia_demo.codec.decoder import Decoder, Kept, decoder_work
+from dia_demo.codec.files import find_codec
+from dia_demo.codec.highpass import HighPass
+from dia_demo.codec.weights import StoredDac, build_dac, open_dac
+from dia_demo.errors import InputError, RunError
+from dia_demo.task import result_of
+
+# A stream's first block gives this many frames, for a quick first sound; each next one is twice as
+# long, to this many. They bound the memory of a decode; longer ones are no faster.
+_FIRST_FRAMES = 8
+_LONGEST_BLOCK = 32
+
+
+def open_codec(
+    folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
+) -> Generator[float, None, Codec]:
+    """The codec of a checkpoint folder, or Descript's 44.1 kHz codec where it has none of its own.
+
+    Yields the part fetched. precision: of decoding; "auto", "float32" or "bfloat16" (encoding is
+    float32). Raises InputError where none can be had or its files do not fit together.
+    """
+    folder = None if folder is None else Path(folder)
+    source = yield from find_codec(folder, allow_download=allow_download)
+    return Codec(open_dac(source), precision)
+
+
+def load_codec(
+    folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
+) -> Codec:
+    """What `open_codec` opens, waiting for it."""
+    return result_of(open_codec(folder, allow_download=allow_download, precision=precision))
+
+
+def random_codec(seed: int = 0, precision: str = "auto", **kwargs) -> Codec:
+    """A codec of random weights from the arguments of dac.DAC: quiet noise, for tests and tools."""
+    return Codec(random_dac(seed, **kwargs), precision)
+
+
+def random_dac(seed: int = 0, **kwargs) -> StoredDac:
+    """Its weights, made when they are read."""
+    net = build_dac(kwargs, "random_codec")
+    shapes = {name: tensor.shape for name, tensor in net.state_dict().items()}
+    seeds = {name: seed * len(shapes) + place for place, name in enumerate(shapes)}
+
+    def read(name: str) -> Tensor:
+        noise = torch.randn(shapes[name], generator=torch.Generator().manual_seed(seeds[name]))
+        if name.endswith("alpha"):
+            return 1 + 0.2 * noise
+        if name.endswith("bias"):
+            return 0.05 * noise
+        # Small steps keep residual sums, and with them rounding, from growing with depth.
+        return noise / (4 * noise[0].numel()) ** 0.5
+
+    return StoredDac(f"random weights, seed {seed}", net, read)
+
+
+class Codec:
+    """A DAC ready to run. Rates are in Hz; `source` says where the weights come from, `choice` how
+    decoding is computed and why. The encoder is loaded when it is first needed."""
+
+    def __init__(self, stored: StoredDac, precision: str = "auto") -> None:
+        net = stored.net
+        self.source = stored.label
+        self.sample_rate = int(net.sample_rate)
+        self.hop_length = int(net.hop_length)
+        self.num_codebooks = int(net.n_codebooks)
+        self.codebook_size = int(net.codebook_size)
+        self.context = decoder_context(net.decoder, self.hop_length)
+        self._stored = stored
+        self._encoder: nn.Module | None = None
+        self._decoder = Decoder(
+            stored.read,
+            decoder_work(stored.shapes, list(net.decoder_rates)),
+            self.num_codebooks,
+            len(net.decoder_rates),
+            self.frames_per_second,
+            precision,
+        )
+        self.choice = self._decoder.choice
+        cutoff = stored.highpass_hz
+        self._highpass = HighPass(cutoff, self.sample_rate) if cutoff else None
+
+    @property
+    def frames_per_second(self) -> float:
+        return self.sample_rate / self.hop_length
+
+    def encode(self, samples_N: np.ndarray) -> np.ndarray:
+        """float32 [N] at `sample_rate` to codes int16 [T, C]; the last frame is padded with zeros.
+
+        Raises RunError where the samples are not finite.
+        """
+        num_frames = -(-len(samples_N) // self.hop_length)
+        if num_frames == 0:
+            return np.zeros((0, self.num_codebooks), np.int16)
+        if not np.isfinite(samples_N).all():
+            raise RunError("The audio to encode holds values that are not numbers.")
+        padded = np.zeros((1, 1, num_frames * self.hop_length), np.float32)
+        padded[0, 0, : len(samples_N)] = samples_N
+        if self._encoder is None:
+            self._encoder = self._stored.encoder()
+        with torch.inference_mode():
+            codes_1CT = self._encoder.encode(torch.from_numpy(padded))[1]
+        return codes_1CT[0, :, :num_frames].T.numpy().astype(np.int16)
+
+    def decode(self, codes_TC: np.ndarray) -> np.ndarray:
+        """Codes [T, C] to float32 [T * hop_length], in blocks so that memory stays bounded.
+
+        Raises InputError for codes of another shape or outside the codebook, RunError where the
+        audio comes out non-finite.
+        """
+        stream = self.stream()
+        return np.concatenate([stream.push(codes_TC), stream.finish()])
+
+    def stream(self) -> DecodeStream:
+        """A decoder for codes that arrive bit by bit."""
+        return DecodeStream(self)
+
+    def check_codes(self, codes_TC: np.ndarray) -> np.ndarray:
+        """The codes as int64 [T, C], or an InputError that names what is wrong with them."""
+        codes_TC = np.asarray(codes_TC)
+        if codes_TC.ndim != 2 or codes_TC.shape[1] != self.num_codebooks:
+            raise InputError(
+                f"Codes must be [frames, {self.num_codebooks}], not {list(codes_TC.shape)}."
+            )
+        if codes_TC.dtype.kind not in "iu":
+            raise InputError(f"Codes must be whole numbers, not {codes_TC.dtype}.")
+        outside = np.argwhere((codes_TC < 0) | (codes_TC >= self.codebook_size))
+        if len(outside):
+            frame, codebook = outside[0]
+            raise InputError(
+                f"Codes must lie in 0..{self.codebook_size - 1}; frame {frame}, codebook "
+                f"{codebook} holds {codes_TC[frame, codebook]}."
+            )
+        return codes_TC.astype(np.int64)
+
+    def advance(self, codes_TC: np.ndarray, kept: Kept, last: bool) -> np.ndarray:
+        """The samples that can be computed now that these checked codes follow: float32 [N].
+
+        kept: empty for a new stream, then what the call before left in it. Transposed convolutions
+        of odd stride give one sample less than their stride times their input, so a take may end
+        a few samples early.
+        """
+        with torch.inference_mode():
+            samples_N = self._decoder(torch.from_numpy(codes_TC), kept, last).numpy()
+        if not np.isfinite(samples_N).all():
+            raise RunError(
+                "The codec produced values that are not numbers, so the audio was discarded: its "
+                f"weights ({self.source}) may be damaged."
+            )
+        return self._highpass(samples_N, kept) if self._highpass else samples_N
+
+
+class DecodeStream:
+    """Decodes codes as they come; all it returns, in order, equals the decoded whole.
+
+    The network looks ahead, so samples come `codec.context[1]` frames late. The codes are cut into
+    the same blocks however they arrive, so that even rounding is the same.
+    """
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._kept: Kept = {}
+        self._waiting_TC = np.zeros((0, codec.num_codebooks), np.int64)
+        self._block = codec.context[1] + _FIRST_FRAMES
+        self._next = 2 * _FIRST_FRAMES
+        self._frames = 0  # Taken so far, whether decoded or not.
+        self._samples = 0  # Handed out so far.
+        self._finished = False
+
+    def push(self, codes_TC: np.ndarray) -> np.ndarray:
+        """Take further codes [k, C]; return float32 samples that are ready now, often none."""
+        assert not self._finished, "push after finish"
+        codes_TC = self._codec.check_codes(codes_TC)
+        self._frames += len(codes_TC)
+        self._waiting_TC = np.concatenate([self._waiting_TC, codes_TC])
+        ready = []
+        while len(self._waiting_TC) >= self._block:
+            ready.append(self._advance(self._block))
+            self._block, self._next = self._next, min(2 * self._next, _LONGEST_BLOCK)
+        return _joined(ready)
+
+    def finish(self) -> np.ndarray:
+        """The rest of the take: no codes follow."""
+        self._finished = True
+        if not self._frames:
+            return _joined([])
+        rest = self._advance(len(self._waiting_TC), last=True)
+        # What transposed convolutions of odd stride leave out is silence.
+        missing = self._frames * self._codec.hop_length - self._samples
+        return np.pad(rest, (0, missing))
+
+    def _advance(self, num_frames: int, last: bool = False) -> np.ndarray:
+        codes_TC, self._waiting_TC = np.split(self._waiting_TC, [num_frames])
+        samples_N = self._codec.advance(codes_TC, self._kept, last)
+        self._samples += len(samples_N)
+        return samples_N
+
+
+def decoder_context(decoder: nn.Module, hop_length: int) -> tuple[int, int]:
+    """Frames before and after a frame that its samples depend on.
+
+    Walks the convolutions from the output back, widening the interval of positions one frame's
+    samples need. Residual branches keep the length, so the convolutions alone decide.
+    """
+    layers = [m for m in decoder.modules() if isinstance(m, nn.Conv1d | nn.ConvTranspose1d)]
+    low, high = 0, hop_length - 1
+    for layer in reversed(layers):
+        reach = layer.dilation[0] * (layer.kernel_size[0] - 1)
+        stride, padding = layer.stride[0], layer.padding[0]
+        if isinstance(layer, nn.ConvTranspose1d):
+            # Output t gets input i through the kernel where 0 <= t + padding - i * stride <= reach.
+            low, high = -((reach - low - padding) // stride), (high + padding) // stride
+        else:
+            low, high = low - padding, high - padding + reach
+    return max(0, -low), max(0, high)
+
+
+def _joined(chunks: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.float32), *chunks])

@@ -1,0 +1,189 @@
+"""Where the codec comes from: the package that builds it, and its files, found or fetched.
+
+What the files hold is read in `codec_weights.py`; what the codec does is in `codec.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+import urllib.request
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from dia_demo.errors import InputError, RunError
+from dia_demo.hub import ask_hub, fetch_file
+from dia_demo.task import result_of
+
+T = TypeVar("T")
+
+HUB_NAME = "descript/dac_44khz"
+HUB_FILES = ("config.json", "model.safetensors")
+# What dac.utils.download fetches, and the name it keeps it under.
+DESCRIPT_URL = (
+    "https://github.com/descriptinc/descript-audio-codec/releases/download/0.0.1/weights.pth"
+)
+_DESCRIPT_FILE = ".cache/descript/dac/weights_44khz_8kbps_0.0.1.pth"
+_SECONDS_TO_ANSWER = 10
+_PIECE_BYTES = 2**20
+
+
+# The package
+
+
+def import_dac() -> types.ModuleType:
+    """The `dac` package, also where torchaudio is missing or does not load.
+
+    Its audiotools import torchaudio for effects that neither encode nor decode. A torchaudio that
+    loads is left to them; otherwise an empty module stands in for it during this one import.
+    """
+    if "dac" in sys.modules:
+        return sys.modules["dac"]
+    try:
+        with quiet(), _torchaudio_or_stand_in():
+            return importlib.import_module("dac")
+    except ImportError as error:
+        raise RunError(
+            f"The codec's package does not load ({error}): run pip install -r requirements.txt."
+        ) from error
+
+
+@contextmanager
+def _torchaudio_or_stand_in() -> Iterator[None]:
+    before = _torchaudio_modules()
+    try:
+        importlib.import_module("torchaudio")
+    except Exception:  # A build for another torch raises OSError, AttributeError, RuntimeError, ...
+        sys.modules["torchaudio"] = types.ModuleType("torchaudio")
+        try:
+            yield
+        finally:
+            # audiotools keeps its reference; everybody else finds what is really installed.
+            for name in _torchaudio_modules():
+                del sys.modules[name]
+            sys.modules.update(before)
+    else:
+        yield
+
+
+def _torchaudio_modules() -> dict[str, types.ModuleType]:
+    ours = [name for name in sys.modules if name.partition(".")[0] == "torchaudio"]
+    return {name: sys.modules[name] for name in ours}
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the two deprecations dac runs into under torch 2.13."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*torch\.jit\.script.*deprecated")
+        warnings.filterwarnings("ignore", r".*torch\.nn\.utils\.weight_norm.*deprecated")
+        yield
+
+
+# The place
+
+
+@dataclass(frozen=True)
+class CodecSource:
+    """The files of one codec. config is None where the weights carry their own."""
+
+    label: str
+    weights: Path
+    config: Path | None = None
+
+
+def find_codec(
+    folder: Path | None = None, *, allow_download: bool = True
+) -> Generator[float, None, CodecSource]:
+    """The codec of a checkpoint folder, else Descript's 44.1 kHz codec. Yields the part fetched.
+
+    Tried in order: `<folder>/codec`, Descript's cache, the hub's cache, the hub, Descript's
+    release; the last two not where the hub is set offline. Raises InputError saying what was
+    looked for, where, and how to provide it.
+    """
+    if folder is not None and (folder / "codec").is_dir():
+        return _folder_source(folder / "codec")
+    tried = []
+    for find in _finders(allow_download):
+        try:
+            found = find()
+            return found if isinstance(found, CodecSource) else (yield from found)
+        except Exception as error:  # The hub's errors share no base; each is a reason to go on.
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            tried.append(f"{find.__name__.strip('_').replace('_', ' ')}: {reason[:200]}")
+    raise InputError(
+        f"The audio codec (Descript 44.1 kHz) is not on this machine ({'; '.join(tried)}). "
+        f"Connect to the internet once, or download {DESCRIPT_URL} elsewhere and copy it to "
+        f"{_descript_path()}."
+    )
+
+
+def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> CodecSource:
+    """What `find_codec` finds, waiting for it."""
+    return result_of(find_codec(folder, allow_download=allow_download))
+
+
+def _finders(allow_download: bool) -> list:
+    from huggingface_hub import is_offline_mode
+
+    cached = [_descript_cache, _hub_cache]
+    return cached if not allow_download or is_offline_mode() else [*cached, _hub, _descript_release]
+
+
+def _folder_source(folder: Path) -> CodecSource:
+    config, weights = folder / "config.json", folder / "model.safetensors"
+    for path in (config, weights):
+        if not path.is_file():
+            raise InputError(f"{path} is missing: a checkpoint's codec folder holds it.")
+    return CodecSource(str(folder), weights, config)
+
+
+def _descript_path() -> Path:
+    return Path.home() / _DESCRIPT_FILE
+
+
+def _descript_cache() -> CodecSource:
+    path = _descript_path()
+    if not path.is_file():
+        raise FileNotFoundError(f"no {path}")
+    return CodecSource("Descript's release", path)
+
+
+def _hub_cache() -> CodecSource:
+    from huggingface_hub import hf_hub_download
+
+    config, weights = (
+        Path(hf_hub_download(HUB_NAME, name, local_files_only=True)) for name in HUB_FILES
+    )
+    return CodecSource(HUB_NAME, weights, config)
+
+
+def _hub() -> Generator[float, None, CodecSource]:
+    ask_hub()
+    config = yield from fetch_file(HUB_NAME, HUB_FILES[0], 0.0, 0.0)
+    weights = yield from fetch_file(HUB_NAME, HUB_FILES[1], 0.0, 1.0)
+    return CodecSource(HUB_NAME, weights, config)
+
+
+def _descript_release() -> Generator[float, None, CodecSource]:
+    path = _descript_path()
+    part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with urllib.request.urlopen(DESCRIPT_URL, timeout=_SECONDS_TO_ANSWER) as answer:
+            size = int(answer.headers["Content-Length"] or 0)
+            with open(part, "wb") as file:
+                while piece := answer.read(_PIECE_BYTES):
+                    file.write(piece)
+                    yield file.tell() / size if size else 0.0
+        if size and part.stat().st_size != size:
+            raise OSError("the download broke off")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return _descript_cache()

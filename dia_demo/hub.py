@@ -1,0 +1,175 @@
+"""Fetching the named files of a checkpoint from the hub, with progress. Nothing else is fetched.
+
+Endpoint, cache folder, offline mode and token are huggingface_hub's own settings (HF_ENDPOINT,
+HF_HOME, HF_HUB_OFFLINE, HF_TOKEN).
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+from dia_demo.checkpoint_files import INDEX, PICKLES, SAFETENSORS, shard_names
+from dia_demo.errors import InputError
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+POLL_SECONDS = 0.25
+SECONDS_TO_ANSWER = 10
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether `name` is OWNER/NAME as the hub allows it."""
+    if not HUB_NAME.fullmatch(name):
+        return False
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
+
+
+def cached_config(name: str) -> Path | None:
+    """The folder of `name`'s config.json where the local cache holds it; no network."""
+    found = _cached(name, "config.json")
+    return found.parent if found else None
+
+
+def ask_hub() -> None:
+    """One quick question: the hub's own client goes on asking for half a minute.
+
+    Raises what the connection raised where the hub does not answer.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session
+
+    get_session().head(constants.ENDPOINT, timeout=SECONDS_TO_ANSWER)
+
+
+def _cached(name: str, file: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, file)
+    return Path(found) if isinstance(found, str) else None
+
+
+def _known_missing(name: str, file: str) -> bool:
+    """Whether the cache remembers that the repository has no such file."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return not isinstance(try_to_load_from_cache(name, file), str | None)
+
+
+def fetch_config(name: str) -> Generator[float, None, Path]:
+    """The local folder that holds `name`'s config files, its weights not fetched."""
+    folder = (yield from fetch_file(name, "config.json", 0.0, 0.0)).parent
+    yield from _fetch_if_there(name, "generation_config.json", 0.0, 0.0)
+    return folder
+
+
+def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
+    """The local folder of `name`'s config and weights; yields the fraction fetched.
+
+    Safetensors are preferred over pickles. Raises InputError where the hub or the repository
+    cannot be had, with what to do.
+    """
+    folder = yield from fetch_config(name)
+    index = yield from _fetch_if_there(name, INDEX, 0.0, 0.0)
+    if index is not None:
+        shards = shard_names(index)
+        for done, shard in enumerate(shards):
+            yield from fetch_file(name, shard, done / len(shards), 1 / len(shards))
+        return folder
+    for weights in (SAFETENSORS, *PICKLES):
+        if (yield from _fetch_if_there(name, weights, 0.0, 1.0)) is not None:
+            return folder
+    raise InputError(
+        f"{name} has none of {INDEX}, {SAFETENSORS} and {', '.join(PICKLES)} on the hub, or they "
+        "are not in the local cache and the hub cannot be reached."
+    )
+
+
+def _fetch_if_there(name: str, file: str, start: float, share: float) -> Generator:
+    """`fetch_file`, or None where the repository (or, offline, the cache) has no such file."""
+    from huggingface_hub import is_offline_mode
+    from huggingface_hub.errors import RemoteEntryNotFoundError
+
+    if _cached(name, file) is None and (is_offline_mode() or _known_missing(name, file)):
+        return None
+    try:
+        return (yield from fetch_file(name, file, start, share))
+    except InputError as error:
+        if isinstance(error.__cause__, RemoteEntryNotFoundError):
+            return None
+        raise
+
+
+def fetch_file(name: str, file: str, start: float, share: float) -> Generator[float, None, Path]:
+    """One file: from the cache, or fetched in a thread while this yields the fraction done."""
+    cached = _cached(name, file)
+    if cached is not None:
+        yield start + share
+        return cached
+    from huggingface_hub import hf_hub_download, is_offline_mode
+    from tqdm.auto import tqdm
+
+    meter: list[tqdm] = []
+
+    class Meter(tqdm):
+        def __init__(self, *args, **kwargs) -> None:
+            kwargs.pop("name", None)
+            super().__init__(*args, **(kwargs | {"disable": False, "file": _Silent()}))
+            meter.append(self)
+
+    outcome: list[Path | Exception] = []
+
+    def work() -> None:
+        try:
+            if not is_offline_mode():
+                ask_hub()
+            outcome.append(Path(hf_hub_download(name, file, tqdm_class=Meter)))
+        except Exception as error:  # handed to the caller's thread below
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name=f"fetch {file}", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(POLL_SECONDS)
+        last = meter[-1] if meter else None
+        yield start + share * (last.n / last.total if last is not None and last.total else 0.0)
+    if isinstance(outcome[0], Exception):
+        raise _explain(name, file, outcome[0]) from outcome[0]
+    return outcome[0]
+
+
+class _Silent:
+    """tqdm's output goes nowhere: the page and the command line draw their own progress."""
+
+    def write(self, _text: str) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+def _explain(name: str, file: str, error: Exception) -> InputError:
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return InputError(f"{name} asks you to accept its terms on the hub and to set HF_TOKEN.")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return InputError(f"The hub has no model {name}: check the spelling, or set HF_TOKEN.")
+    if getattr(getattr(error, "response", None), "status_code", None) in (401, 403):
+        return InputError(f"The hub does not let you fetch {name}: set HF_TOKEN to your token.")
+    if isinstance(error, errors.RemoteEntryNotFoundError):
+        return InputError(f"{name} on the hub has no file {file}: it is not a Dia checkpoint.")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return InputError(f"The disk is full: {file} of {name} could not be stored.")
+    return InputError(
+        f"{file} of {name} could not be fetched ({type(error).__name__}): the hub cannot be "
+        "reached from here, and the file is not in the local cache. Connect once, or give the "
+        "folder of a checkpoint. The embedded model 'nano' works offline."
+    )

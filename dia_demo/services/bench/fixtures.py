@@ -1,0 +1,156 @@
+"""What a measurement runs on: a model with its codec, rows that do not end early, bytes of a step.
+
+Model and codec are those of a checkpoint, or of random weights at full size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from dia_demo.codec.codec import Codec, load_codec, random_codec
+from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.devices import Placement, place
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.events import Loading
+from dia_demo.engine.memory import check_free
+from dia_demo.engine.row import Row
+from dia_demo.model.dia import Dia
+from dia_demo.model.loading import LoadedModel, random_model
+from dia_demo.services.bench.plan import RANDOM_SIZES
+from dia_demo.services.bench.worker import Say
+from dia_demo.task import Task
+
+GUIDANCE = 3.0
+WORDS = b"we walk along the river and talk of the weather, of bread and of the long way home. "
+# A codec small enough to be built at once, for the channels of the tiny random model.
+TINY_CODEC = dict(
+    encoder_dim=4,
+    encoder_rates=[2, 4, 8, 8],
+    decoder_dim=32,
+    decoder_rates=[8, 8, 4, 2],
+    latent_dim=16,
+    n_codebooks=9,
+    codebook_size=1024,
+    codebook_dim=4,
+    sample_rate=44100,
+)
+
+
+class RandomEngine(Engine):
+    """An engine whose weights were drawn at random: there is no folder to load from."""
+
+    def __init__(self, name: str, loaded: LoadedModel, placement: Placement) -> None:
+        super().__init__(name, Path("random weights"), loaded.model, placement, loaded=loaded)
+        self._random_codec: Codec | None = None
+
+    def open_codec(self) -> Iterator[Loading]:
+        yield Loading("Making a codec", 0.0)
+        self.load_codec()
+
+    def load_codec(self) -> None:
+        if self._random_codec is None:
+            self._random_codec = _random_codec(self.name)
+
+    @property
+    def codec(self) -> Codec:
+        self.load_codec()
+        return self._random_codec
+
+
+def load_engine(job: dict, say: Say) -> Engine:
+    """The engine of a job's model (or random weights), precision and threads, without its codec."""
+    runtime = RuntimeConfig(
+        model=job["model"], precision=job["precision"], threads=job.get("threads")
+    )
+    if job.get("random"):
+        return _report_progress(_load_random(job["random"], runtime), "Making random weights", say)
+    return _report_progress(Engine.load(runtime), f"Loading {job['model']}", say)
+
+
+def load_any_codec(job: dict, precision: str = "auto") -> Codec:
+    """The codec of a job's model, or one of random weights and the same size."""
+    if job.get("random"):
+        return _random_codec(job["random"], precision)
+    return load_codec(Path(job["folder"]), allow_download=False, precision=precision)
+
+
+def _random_codec(size: str, precision: str = "auto") -> Codec:
+    arguments = TINY_CODEC if size == "tiny" else dict(sample_rate=44100)
+    return random_codec(precision=precision, **arguments)
+
+
+def _load_random(size: str, runtime: RuntimeConfig) -> Generator[float, None, Engine]:
+    config = RANDOM_SIZES[size]
+    placement = place(runtime, config)
+    check_free(config, placement.precision)
+    making = Task(random_model(config, placement.precision, placement.threads))
+    for _, fraction in making:
+        yield fraction
+    return RandomEngine(size, making.result, placement)
+
+
+def _report_progress(work: Generator, what: str, say: Say):
+    """The result of work whose fractions (or events with one) are passed on."""
+    task = Task(work)
+    for progress in task:
+        say(what, getattr(progress, "fraction", progress))
+    return task.result
+
+
+# Rows
+
+
+class EndlessRow(Row):
+    """A row that never says EOS: it goes on until its last token."""
+
+    def accept(self, codes: np.ndarray) -> None:
+        super().accept(np.where(codes == self.config.decoder.eos, 0, codes))
+
+
+def make_rows(config: ModelConfig, count: int, text_bytes: int, max_tokens: int) -> list[Row]:
+    """Rows with guidance on a text of so many bytes, each with a seed of its own."""
+    params = config.defaults
+    text = (b"\x01" + WORDS * (text_bytes // len(WORDS) + 1))[:text_bytes]
+    most = min(max_tokens, config.decoder.max_positions)
+    params = replace(params, max_tokens=most, cfg_scale=params.cfg_scale or GUIDANCE)
+    return [EndlessRow(config, text, replace(params, seed=seed)) for seed in range(count)]
+
+
+# Bytes
+
+
+def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
+    """Bytes a decoder step of `rows` utterances with guidance must read, `position` codes in.
+
+    The step's weights in their precision with their scales, the rows of the embeddings it looks
+    up, and keys and values as far as they are filled.
+    """
+    decoder, halves = model.config.decoder, 2 * rows
+    kept = model.decoder.embeddings.weight.dtype.itemsize
+    looked_up = halves * decoder.num_channels * decoder.hidden_size * kept
+    own = 2 * decoder.num_layers * decoder.num_kv_heads * decoder.head_dim * position
+    text = 2 * decoder.num_layers * decoder.cross_num_kv_heads * decoder.cross_head_dim * text_bytes
+    filled = halves * own + rows * text  # The unconditional half attends to one position.
+    return weight_bytes(model) + looked_up + filled * cache_itemsize(model)
+
+
+def weight_bytes(model: Dia) -> int:
+    """Bytes of the weights, scales included, that every decoder step reads."""
+    found: dict[int, int] = {}
+    for name, module in model.decoder.named_modules():
+        # Looked up by the row, and made once per take: neither is read whole by a step.
+        if name.endswith(("embeddings", "cross_attention.k_proj", "cross_attention.v_proj")):
+            continue
+        held = [*module.parameters(False), *module.buffers(False), *vars(module).values()]
+        found |= {id(one): one.nbytes for one in held if isinstance(one, Tensor | np.ndarray)}
+    return sum(found.values())
+
+
+def cache_itemsize(model: Dia) -> int:
+    """Bytes of one number in the caches of keys and values."""
+    return model.encode(b"\x01", False, model.config.shortest_max_tokens).dtype.itemsize

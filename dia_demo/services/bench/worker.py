@@ -1,0 +1,187 @@
+"""One measurement in a process of its own: its memory is its own, and its end harms nobody.
+
+The parent writes a job as one line of JSON; the child answers with lines of JSON: {"doing",
+"fraction", "figures"} as it goes, then {"result"} or {"error"}. Figures are sent as soon as they
+are known, so that they are kept when something later fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from time import perf_counter
+from typing import NamedTuple, Protocol
+
+from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.files import ROOT
+
+POLL_SECONDS = 0.1
+# No single measurement of a step, and no loading of a tensor, is silent for as long as this.
+SILENCE_LIMIT = 300.0
+LONGEST_MESSAGE = 300
+
+
+class Say(Protocol):
+    """How a job reports: what it does now, the fraction done, and figures that are new."""
+
+    def __call__(self, doing: str, fraction: float, **figures: object) -> None: ...
+
+
+class Step(NamedTuple):
+    """One report of a job, as the parent has it."""
+
+    doing: str
+    fraction: float
+    figures: dict = {}
+
+
+class Stopped(Exception):
+    """Somebody asked to stop: nothing more was measured."""
+
+
+def run_child(
+    job: dict, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
+) -> Generator[Step, None, dict]:
+    """Run a job of JOBS in a fresh interpreter: yields its reports, returns its result.
+
+    Raises RunError with the child's own words, or with how it died, and Stopped when `cancel` is
+    set; closing the generator ends the child.
+    """
+    with tempfile.TemporaryFile() as errors:
+        child = _start(errors)
+        try:
+            child.stdin.write(json.dumps(job) + "\n")
+            child.stdin.flush()  # Left open: its end tells the child that nobody listens any more.
+            return (yield from _listen(child, cancel, silence_limit))
+        except (BrokenPipeError, EOFError) as error:
+            child.wait()
+            raise RunError(_how(child.returncode, errors)) from error
+        finally:
+            child.kill()
+            child.wait()
+            child.stdout.close()
+            with suppress(OSError):
+                child.stdin.close()
+
+
+def _start(errors) -> subprocess.Popen:
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+
+
+def _listen(
+    child: subprocess.Popen, cancel: threading.Event, silence_limit: float
+) -> Generator[Step, None, dict]:
+    """The child's lines until its result. EOFError where it ends without one."""
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in child.stdout:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, name="benchmark", daemon=True).start()
+    silent = 0.0
+    while True:
+        if cancel.is_set():
+            raise Stopped
+        try:
+            line = lines.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            silent += POLL_SECONDS
+            if silent >= silence_limit:
+                raise RunError(f"it said nothing for {silence_limit:.0f} s and was ended") from None
+            continue
+        silent = 0.0
+        if not line:
+            raise EOFError
+        message = json.loads(line)
+        if "error" in message:
+            raise RunError(message["error"])
+        if "result" in message:
+            return message["result"]
+        yield Step(**message)
+
+
+def _how(code: int, errors) -> str:
+    """How a child ended that gave no result, with the last thing it said."""
+    if code < 0:
+        name = signal.Signals(-code).name
+        if name == "SIGKILL":
+            return "its process was killed, most likely because the memory ran out"
+        return f"its process was ended by {name}"
+    errors.seek(0)
+    said = errors.read().decode(errors="replace").strip().splitlines()
+    return f"its process ended with code {code}: {said[-1] if said else 'nothing was said'}"
+
+
+# In the child
+
+
+def main() -> None:
+    """Do the job that stdin names; results go to stdout, which nothing else may use."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(**message: object) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    reached = 0.0
+
+    def say(doing: str, fraction: float, **figures: object) -> None:
+        nonlocal reached
+        reached = max(reached, fraction)  # Loading has stages, each from 0.
+        send(doing=doing, fraction=reached, figures=figures)
+
+    given = sys.stdin.readline()
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    job = json.loads(given) | {"began": perf_counter()}
+    try:
+        send(result=_jobs()[job.pop("kind")](job, say))
+    except DiaDemoError as error:
+        send(error=str(error))
+    except MemoryError:
+        send(error="the memory ran out")
+    except BrokenPipeError:  # The parent is gone: nobody wants to know.
+        return
+    except Exception as error:
+        said = " ".join(str(error).split())
+        send(error=f"{type(error).__name__}: {said[:LONGEST_MESSAGE]}")
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its children: without it there is nothing to do."""
+    os.read(sys.stdin.fileno(), 1)  # Not by sys.stdin, whose lock would hinder an orderly end.
+    os._exit(1)
+
+
+def _jobs() -> dict[str, Callable[[dict, Say], dict]]:
+    """What a child can do. Imported here: the parent needs none of it."""
+    from dia_demo.services.bench import codec, hardware, quality, steps
+
+    return {
+        "hardware": hardware.job,
+        "codec": codec.job,
+        "run": steps.job,
+        "quality": quality.job,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""A comparison as one zip, out and in. What comes in is checked name by name, and size by size."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.listening import plan_file, votes
+from dia_demo.services.listening.plan import Plan
+from dia_demo.services.listening.render import CLIPS, TAKES
+
+# What is being unpacked has this before its name.
+IMPORTING = ".import-"
+MAX_FILES = 2000
+MAX_TOTAL_BYTES = 600_000_000
+MAX_FILE_BYTES = 60_000_000
+# Of the zip's own size. Sound hardly shrinks in a zip, plan and votes to a tenth or so.
+MAX_RATIO = 20
+_ALLOWED = re.compile(
+    r"plan\.json|votes\.csv|(clips|takes)/[0-9a-f]{24}\.wav"
+    r"|voice\.(npy|wav|flac|mp3|ogg|m4a|webm)"
+)
+_TOP = re.compile(r"[\w .()-]{1,100}/")
+
+
+def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
+    """Write the folder's plan, votes, voice and audio to a zip at `path`, whole or not at all.
+
+    listener: the folder of the one whose votes go along, where there are many.
+    """
+    part = path.with_name(f".{path.name}.part")
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
+    if listener is not None:
+        files = [file for file in files if file.name != votes.NAME]
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in files:
+                name = file.relative_to(folder).as_posix()
+                if _ALLOWED.fullmatch(name):
+                    # Sound is stored as it is: compressed silence would pass MAX_RATIO.
+                    stored = zipfile.ZIP_STORED if file.suffix == ".wav" else None
+                    archive.write(file, name, compress_type=stored)
+            if listener is not None and (listener / votes.NAME).is_file():
+                archive.write(listener / votes.NAME, votes.NAME)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        reason = error.strerror or error
+        raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
+    return path
+
+
+def unpacked_bytes(path: Path) -> int:
+    """What a comparison's zip says it unpacks to. Raises InputError like `import_zip`."""
+    with _opened(path) as archive:
+        return sum(member.file_size for member in _needed_members(archive).values())
+
+
+def import_zip(path: Path, folder: Path) -> Plan:
+    """Unpack a comparison into the new `folder`; nothing appears there unless all of it is sound.
+
+    Raises InputError, in one sentence, for what is no zip of a comparison, for names outside its
+    own few, links, encryption, sizes beyond reason, and another version.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=IMPORTING, dir=folder.parent))
+    try:
+        _unpack(path, scratch)
+        plan = checked_folder(scratch)
+        os.replace(scratch, folder)
+        return plan
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"The zip could not be unpacked: {reason}. Free some space.") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def checked_folder(folder: Path) -> Plan:
+    """The plan of a folder, in step with the clips that are really there; its votes can be read."""
+    plan = plan_file.read_plan(folder / plan_file.NAME)
+    votes.read_votes(folder, plan)
+    fixed = _in_step(folder, plan)
+    if fixed != plan:
+        plan_file.write_plan(folder, fixed)
+    return fixed
+
+
+def _in_step(folder: Path, plan: Plan) -> Plan:
+    """Trials whose clips are gone, and takes they need, are to be made again."""
+    for trial in plan.trials:
+        if trial.made and all((folder / CLIPS / clip).is_file() for clip in trial.clips):
+            continue
+        secret = replace(plan.secrets[trial.id], gains_db=())
+        plan = plan.with_trial(replace(trial, made=False), secret)
+        lost = [
+            replace(slot, state="waiting")
+            for slot in plan.slots_of(trial)
+            if slot.state == "made" and not (folder / TAKES / f"{slot.id}.wav").is_file()
+        ]
+        plan = plan.with_slots(lost)
+    return plan
+
+
+def _unpack(path: Path, into: Path) -> None:
+    with _opened(path) as archive:
+        left = MAX_TOTAL_BYTES
+        for name, member in _needed_members(archive).items():
+            target = into / name
+            target.parent.mkdir(exist_ok=True)
+            left -= _copy(archive, member, target, min(left, MAX_FILE_BYTES))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The zip, with whatever is wrong with it as one sentence."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except FileNotFoundError as error:
+        raise InputError("The zip is gone from the server: choose it again.") from error
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
+        raise InputError("This is no zip that can be read: choose one saved here.") from error
+    except (RuntimeError, ValueError, zlib.error) as error:
+        raise InputError("The zip is damaged or encrypted: choose one saved here.") from error
+
+
+def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) > MAX_FILES:
+        raise InputError(f"The zip holds {len(members):,} files, and {MAX_FILES:,} are allowed.")
+    total = sum(member.file_size for member in members)
+    if total > MAX_TOTAL_BYTES or any(member.file_size > MAX_FILE_BYTES for member in members):
+        raise InputError(
+            f"The zip would unpack to {total / 1e6:,.0f} MB: a comparison has at most "
+            f"{MAX_TOTAL_BYTES / 1e6:.0f} MB, and {MAX_FILE_BYTES / 1e6:.0f} MB in one file."
+        )
+    top = _common_top([member.filename for member in members])
+    found: dict[str, zipfile.ZipInfo] = {}
+    for member in members:
+        name = member.filename[len(top) :]
+        is_link = stat.S_ISLNK(member.external_attr >> 16)
+        if not _ALLOWED.fullmatch(name) or is_link or member.flag_bits & 1 or name in found:
+            raise InputError(
+                f"The zip holds {member.filename[:80]!r}, which is no part of a comparison: "
+                "nothing was unpacked."
+            )
+        found[name] = member
+    if plan_file.NAME not in found:
+        raise InputError(f"The zip holds no {plan_file.NAME}: it is not a comparison.")
+    return found
+
+
+def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members that the zip's own plan names, by their names here; the rest stays packed."""
+    members = _checked_members(archive)
+    with archive.open(members[plan_file.NAME]) as file:
+        needed = _named_by(plan_file.plan_from_bytes(file.read(plan_file.MAX_BYTES + 1)))
+    found = {name: member for name, member in members.items() if name in needed}
+    size = sum(member.file_size for member in found.values())
+    if size > MAX_RATIO * Path(archive.filename).stat().st_size:
+        raise InputError(
+            f"The zip would unpack to more than {MAX_RATIO} times its size, which no comparison "
+            "does: choose one saved here."
+        )
+    return found
+
+
+def _named_by(plan: Plan) -> set[str]:
+    clips = {f"{CLIPS}/{clip}" for trial in plan.trials for clip in trial.clips}
+    takes = {f"{TAKES}/{slot.id}.wav" for slot in plan.slots}
+    voice = {plan.voice_file} if plan.voice_file else set()
+    return {plan_file.NAME, votes.NAME} | clips | takes | voice
+
+
+def _common_top(names: list[str]) -> str:
+    """The one folder everything lies in, where someone zipped the folder itself."""
+    tops = {match[0] if (match := _TOP.match(name)) else "" for name in names}
+    top = tops.pop() if len(tops) == 1 else ""
+    return "" if top in ("clips/", "takes/") or ".." in top else top
+
+
+def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, limit: int) -> int:
+    """Unpack one member, whatever it says of its size; returns the bytes written."""
+    written = 0
+    with archive.open(member) as source, open(target, "xb") as file:
+        while block := source.read(1 << 20):
+            written += len(block)
+            if written > limit:
+                raise InputError("The zip unpacks to more than it says: nothing was kept.")
+            file.write(block)
+    return written

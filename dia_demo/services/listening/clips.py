@@ -1,0 +1,76 @@
+"""Audio files of a comparison: takes that wait for their partner, clips that tell nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.errors import RunError
+from dia_demo.loudness import true_peak
+from dia_demo.services.listening.plan_file import write_whole
+from dia_demo.services.synthesis import Take
+from dia_demo.text.script import parse_turns
+
+# Loudness is measured over pieces of 0.4 s.
+SHORTEST_SECONDS = 0.5
+
+
+def write_clip(path: Path, clip: np.ndarray, sample_rate: int) -> None:
+    """int16 [n] as a WAV that says nothing of itself."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, clip, sample_rate, format="WAV", subtype="PCM_16")
+    write_whole(path, buffer.getvalue())
+
+
+def read_wave(path: Path) -> tuple[np.ndarray, int]:
+    """A take as it was kept: float32 [n] and its sample rate."""
+    import soundfile
+
+    try:
+        return soundfile.read(path, dtype="float32")
+    except (OSError, soundfile.LibsndfileError) as error:
+        raise RunError(f"{path.name} cannot be read any more: delete it and go on.") from error
+
+
+def with_x(clips: Sequence[np.ndarray], x: int) -> list[np.ndarray]:
+    """A, B and X, which is clip 0 (A) or 1 (B) once more, int16 [n] each.
+
+    The last bit of each sample is drawn at random in all three: X sounds like its twin without
+    being byte for byte the same, and nothing marks it as the copy.
+    """
+    random = np.random.default_rng()
+    noisy = (
+        clip.astype(np.int32) + random.integers(-1, 2, clip.size) for clip in (*clips, clips[x])
+    )
+    return [np.clip(clip, -32768, 32767).astype(np.int16) for clip in noisy]
+
+
+def facts_of(take: Take) -> dict:
+    """What is worth knowing of a take once nothing is blind any more."""
+    seconds = len(take.samples) / take.sample_rate
+    if seconds < SHORTEST_SECONDS or take.health.loudness_lufs is None:
+        raise RunError(
+            f"The take has {seconds:.1f} s and no measurable loudness, so it cannot be compared: "
+            "retry it, or take another seed."
+        )
+    words = sum(len(turn.text.split()) for turn in parse_turns(take.request.script))
+    peak = true_peak(take.samples, take.sample_rate)
+    return {
+        "seconds": round(seconds, 2),
+        "loudness_lufs": round(take.health.loudness_lufs, 2),
+        "true_peak_db": round(20 * float(np.log10(max(peak, 1e-9))), 2),
+        "words_per_minute": round(60 * words / seconds),
+        "realtime_factor": round(take.figures.realtime_factor, 3),
+        "finish_reason": take.figures.finish_reason,
+        "steps": take.figures.steps,
+        "codes_sha256": hashlib.sha256(take.codes.tobytes()).hexdigest(),
+        "model": take.figures.model,
+        "precision": take.figures.precision,
+        "device": take.figures.device,
+    }

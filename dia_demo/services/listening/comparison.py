@@ -1,0 +1,348 @@
+"""One comparison: its folder, its blind trials, its votes, its result. See services/plan.py.
+
+A folder holds plan.json, clips/ and votes.csv. Whose folder it is, is in `services/people.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.listening import plan_file
+from dia_demo.services.listening.archive import checked_folder
+from dia_demo.services.listening.clips import read_wave
+from dia_demo.services.listening.plan import NAMES, Plan, Slot, Trial
+from dia_demo.services.listening.render import CLIPS, TAKES, PlanEvent, PlanRun
+from dia_demo.services.listening.result import Tally, counts, tally
+from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read_votes
+from dia_demo.services.synthesis import Synthesis, VoicePrompt
+
+MIN_HEARD_SECONDS = 2.0
+# Of a comparison with many listeners: their folders, and the file of one who ended the test.
+LISTENERS, REVEALED = "listeners", "revealed"
+MAX_LISTENERS = 1000
+_CLIP_LETTERS = "ABX"
+_VOICE_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """A trial after the test: what was heard as A and B, and what is known of both takes."""
+
+    trial: Trial
+    order: int
+    heard: tuple[str, str]
+    facts: tuple[dict, dict]
+    gains_db: tuple[float, ...]
+    vote: Vote | None
+    x: str | None
+
+
+class Comparison:
+    """A comparison in its folder. Safe to use from several threads.
+
+    listener: the folder of one listener of many, with votes and a reveal of their own.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, listener: Path | None = None) -> None:
+        self.folder = folder
+        self.listener = listener
+        revealed = plan.revealed or (listener is not None and (listener / REVEALED).exists())
+        self.plan = replace(plan, revealed=revealed)
+        self._votes = read_votes(self._votes_folder, plan)
+        self._lock = threading.RLock()
+        self._on_show: str | None = None
+        self._running = threading.Lock()
+
+    @classmethod
+    def create(
+        cls, folder: Path, plan: Plan, synthesis: Synthesis, voice: VoicePrompt | None = None
+    ) -> Comparison:
+        """Keep a new plan in `folder`, with its voice prompt.
+
+        Raises InputError where the folder is in use or a take could never be made.
+        """
+        for setting in plan.settings:
+            for script in plan.scripts:
+                synthesis.validate(setting.request(script, plan.seeds[0], voice))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise InputError(f"{folder} is not empty: choose a new folder.")
+            plan = _with_voice(folder, plan, voice)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{folder} cannot be used: {reason}. Choose another.") from error
+        plan_file.write_plan(folder, plan)
+        return cls(folder, plan)
+
+    @classmethod
+    def open(cls, folder: Path) -> Comparison:
+        """A comparison made earlier. InputError where the folder holds none, or a damaged one."""
+        return cls(folder, checked_folder(folder))
+
+    def heard_by(self, name: str) -> Comparison:
+        """The same pairs for one listener of many, whose votes and reveal are no one else's."""
+        heard = Comparison(self.folder, self.plan, self.folder / LISTENERS / name)
+        heard._running = self._running
+        return heard
+
+    def follow(self, plan: Plan) -> None:
+        """What was made since, as a listener of many hears it."""
+        with self._lock:
+            self.plan = replace(plan, revealed=plan.revealed or self.plan.revealed)
+
+    def listeners(self) -> list[Comparison]:
+        """Everybody who has voted in `heard_by`, or ended the test for themselves."""
+        home = self.folder / LISTENERS
+        names = sorted(os.listdir(home)) if home.is_dir() else []
+        return [self.heard_by(name) for name in names if (home / name).is_dir()]
+
+    @property
+    def _votes_folder(self) -> Path:
+        return self.folder if self.listener is None else self.listener
+
+    def _make_listener(self) -> None:
+        """A listener's folder, made with the first vote. InputError where there are too many."""
+        if self.listener is None or self.listener.is_dir():
+            return
+        try:
+            self.listener.parent.mkdir(exist_ok=True)
+            if len(os.listdir(self.listener.parent)) >= MAX_LISTENERS:
+                raise InputError(
+                    f"{MAX_LISTENERS:,} people have voted here, which is the most that are kept."
+                )
+            self.listener.mkdir(exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(f"Your votes cannot be kept: {reason}. Free some space.") from error
+
+    # -- making --------------------------------------------------------------------------------
+
+    def run(self, synthesis: Synthesis, cancel: threading.Event) -> Iterator[PlanEvent]:
+        """Make what is missing (see PlanRun.stream). One run at a time."""
+        if not self._running.acquire(blocking=False):
+            raise InputError("This comparison is being made already: wait for it, or stop it.")
+        try:
+            plan = replace(self.plan, sound_removed=False)
+            yield from PlanRun(self.folder, plan, self._save, synthesis, cancel).stream()
+        finally:
+            self._running.release()
+
+    @property
+    def running(self) -> bool:
+        return self._running.locked()
+
+    def failed(self) -> tuple[Slot, ...]:
+        """The takes that failed; `run` tries them again."""
+        return tuple(slot for slot in self.plan.slots if slot.state == "failed")
+
+    def remove_sound(self, and_voice: bool = False) -> bool:
+        """Free disk space: clips and takes go, the plan and the votes stay, and `run` makes the
+        same sound again, unless the voice prompt goes as well. False while it is being made."""
+        if not self._running.acquire(blocking=False):
+            return False
+        try:
+            self._save(replace(self.plan.unmade(), sound_removed=True))
+            for name in (CLIPS, TAKES):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+            if and_voice:
+                (self.folder / self.plan.voice_file).unlink(missing_ok=True)
+        finally:
+            self._running.release()
+        return True
+
+    def sound_bytes(self) -> int:
+        """What `remove_sound` would give back."""
+        return sum(path.stat().st_size for path in self.folder.glob("*/*.wav"))
+
+    def last_used(self) -> float:
+        """When it was last made, heard or voted on (seconds since 1970)."""
+        return self.folder.stat().st_mtime
+
+    def _touch(self) -> None:
+        with suppress(OSError):
+            os.utime(self.folder)
+
+    def _save(self, plan: Plan) -> None:
+        with self._lock:
+            # A run works on its own copy of the plan and must not undo a reveal.
+            self.plan = replace(plan, revealed=self.plan.revealed)
+            plan_file.write_plan(self.folder, self.plan)
+
+    # -- listening -----------------------------------------------------------------------------
+
+    def next_trial(self, on_show: str | None = None) -> Trial | None:
+        """The trial to be heard. The one on show stays until it is voted on, whatever else is made
+        meanwhile; the next one is the first of the shuffled order that is made.
+
+        on_show: the trial a page holds, for a program that was started anew and does not know.
+        """
+        with self._lock:
+            if self.plan.kind == "sighted" or self.plan.revealed:
+                return None
+            ready = {
+                trial.id: trial
+                for trial in self.plan.trials
+                if trial.made and trial.id not in self._votes
+            }
+            held = (name for name in (self._on_show, on_show, *ready) if name in ready)
+            self._on_show = next(held, None)
+            return ready.get(self._on_show)
+
+    def trial(self, identity: str) -> Trial:
+        """One trial by its id; InputError for a stranger's."""
+        found = [trial for trial in self.plan.trials if trial.id == identity]
+        if not found:
+            raise InputError("This comparison has no such pair.")
+        return found[0]
+
+    def clip(self, identity: str, letter: str) -> bytes:
+        """Clip A, B or X of a trial: a 16-bit WAV that says nothing of itself."""
+        self._touch()
+        try:
+            return self._clip_path(identity, letter).read_bytes()
+        except OSError as error:
+            raise RunError("This clip is gone from the disk: make the pair again.") from error
+
+    def samples(self, identity: str, letter: str) -> tuple[np.ndarray, int]:
+        """The same clip as float32 [n], and its sample rate."""
+        return read_wave(self._clip_path(identity, letter))
+
+    def _clip_path(self, identity: str, letter: str) -> Path:
+        trial = self.trial(identity)
+        place = _CLIP_LETTERS.find(letter)
+        if len(letter) != 1 or not 0 <= place < len(trial.clips) or not trial.made:
+            raise InputError(f"This pair has no clip {letter!r} to be heard.")
+        return self.folder / CLIPS / trial.clips[place]
+
+    def aligned(self, trial: Trial) -> bool:
+        """Whether both sides say the same codes at the same speed, and so keep step in time."""
+        speeds = {self.plan.settings[setting].speed for setting in trial.settings}
+        return self.plan.same_codes(trial) and len(speeds) == 1
+
+    def needed_seconds(self, trial: Trial) -> float:
+        """How long each clip must have been heard before a vote counts."""
+        import soundfile
+
+        path = self.folder / CLIPS / trial.clips[0]
+        try:
+            length = soundfile.info(str(path)).duration
+        except (OSError, soundfile.LibsndfileError) as error:
+            raise RunError("This clip is gone from the disk: make the pair again.") from error
+        return min(MIN_HEARD_SECONDS, 0.9 * length)
+
+    def vote(
+        self,
+        identity: str,
+        answer: str,
+        heard: dict[str, float],
+        strength: int | None = None,
+        note: str = "",
+    ) -> Vote:
+        """Count one answer, once it is on the disk. heard: seconds listened to A and B (and X).
+
+        Raises InputError for a second vote, for one given before both were heard or after the
+        reveal, and for what is no answer.
+        """
+        trial = self.trial(identity)
+        letters = _CLIP_LETTERS[: len(trial.clips)]
+        needed = self.needed_seconds(trial) if trial.made else 0.0
+        with self._lock:
+            if self.plan.kind == "sighted" or self.plan.revealed:
+                raise InputError("The sides are known here, so no vote counts any more.")
+            if not trial.made:
+                raise InputError("This pair is not made yet.")
+            if identity in self._votes:
+                raise InputError("This pair has been voted on already.")
+            if not all(heard.get(letter, 0.0) >= needed - 0.05 for letter in letters):
+                raise InputError(f"Listen to each clip for {needed:.1f} s before you vote.")
+            vote = make_vote(self.plan, trial, answer, strength, note, heard)
+            self._make_listener()
+            append_vote(self._votes_folder, vote)
+            self._touch()
+            self._votes[identity] = vote
+            return vote
+
+    # -- result --------------------------------------------------------------------------------
+
+    @property
+    def votes(self) -> dict[str, Vote]:
+        with self._lock:
+            return dict(self._votes)
+
+    @property
+    def open_book(self) -> bool:
+        """Whether nothing is blind any more: sighted, revealed, or every pair voted on."""
+        voted_all = all(trial.id in self._votes for trial in self.plan.trials)
+        return self.plan.kind == "sighted" or self.plan.revealed or voted_all
+
+    def reveal(self) -> None:
+        """End the test: nothing is blind from here on, and no further vote counts. A listener of
+        many ends it for themselves alone."""
+        with self._lock:
+            if self.listener is None:
+                self.plan = replace(self.plan, revealed=True)
+                plan_file.write_plan(self.folder, self.plan)
+                return
+            self._make_listener()
+            plan_file.write_whole(self.listener / REVEALED, b"")
+            self.plan = replace(self.plan, revealed=True)
+
+    def tally(self) -> Tally:
+        """What the votes say; counts alone while the test is open."""
+        return tally(self.plan, self.votes) if self.open_book else counts(self.plan, self.votes)
+
+    def revealed(self) -> tuple[Revealed, ...]:
+        """Every made trial with its sides. InputError while the test is blind."""
+        if not self.open_book:
+            raise InputError("The sides stay hidden until every pair is voted on, or you end it.")
+        return tuple(
+            self._revealed(order, trial)
+            for order, trial in enumerate(self.plan.trials, start=1)
+            if trial.made
+        )
+
+    def _revealed(self, order: int, trial: Trial) -> Revealed:
+        secret = self.plan.secrets[trial.id]
+        behind = [secret.setting_of(trial, clip) for clip in (0, 1)]
+        slots = {slot.setting: slot for slot in self.plan.slots_of(trial)}
+        first, second = (self.plan.facts.get(slots[setting].id, {}) for setting in behind)
+        return Revealed(
+            trial=trial,
+            order=order,
+            heard=(NAMES[behind[0]], NAMES[behind[1]]),
+            facts=(first, second),
+            gains_db=secret.gains_db,
+            vote=self._votes.get(trial.id),
+            x="AB"[secret.x] if self.plan.kind == "abx" else None,
+        )
+
+
+def rebuilt(plan: Plan) -> Plan:
+    """The plan for another comparison with the same pairs: nothing made, nothing revealed."""
+    return replace(plan.unmade(), revealed=False, sound_removed=False)
+
+
+def _with_voice(folder: Path, plan: Plan, voice: VoicePrompt | None) -> Plan:
+    """Copy the voice prompt beside the plan, so that it can be made again anywhere."""
+    if voice is None:
+        return plan
+    if voice.codes is not None:
+        name = "voice.npy"
+        np.save(folder / name, voice.codes)
+    else:
+        suffix = voice.audio.suffix.lower()
+        if suffix not in _VOICE_SUFFIXES:
+            raise InputError(f"A voice prompt is one of {', '.join(_VOICE_SUFFIXES)} here.")
+        name = f"voice{suffix}"
+        shutil.copyfile(voice.audio, folder / name)
+    return replace(plan, voice_file=name, voice_transcript=voice.transcript)

@@ -1,0 +1,289 @@
+"""What a comparison will be, fixed before anything is made: settings, scripts, seeds, trials.
+
+A plan is data: making its takes is `plan_run`, its file is `plan_file`, votes are in `votes`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from itertools import combinations
+
+from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
+from dia_demo.errors import InputError
+from dia_demo.services.synthesis import Request, VoicePrompt
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
+
+NAMES = "ABCDEF"
+KINDS = ("preference", "abx", "sighted")
+MAX_TRIALS = 200
+
+_PARAMS = tuple(one.name for one in fields(GenerationParams) if one.name != "seed")
+_RUNTIME = ("model", "precision", "device")
+_BESIDE = {"speed": float, "seed_shift": int}
+# Everything two sides may differ in, and how its value is read from text.
+SETTING_FIELDS: dict[str, type] = {
+    **{one.name: type(one.default) for one in fields(GenerationParams) if one.name in _PARAMS},
+    **_BESIDE,
+    **dict.fromkeys(_RUNTIME, str),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One side: how its takes are made. `params.seed` does not count; seed_shift is added to the
+    seed of every pair, so that two sides may differ in nothing but the seed."""
+
+    params: GenerationParams
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    speed: float = 1.0
+    seed_shift: int = 0
+
+    def values(self) -> dict[str, object]:
+        """Every field of `SETTING_FIELDS` with its value."""
+        found = asdict(self.params) | asdict(self.runtime) | asdict(self)
+        return {name: found[name] for name in SETTING_FIELDS}
+
+    def changed(self, changes: Mapping[str, object]) -> Setting:
+        """With some fields replaced. Raises InputError for an unknown field or unreadable value."""
+        values = {name: _read(name, value) for name, value in changes.items()}
+        params = {name: value for name, value in values.items() if name in _PARAMS}
+        runtime = {name: value for name, value in values.items() if name in _RUNTIME}
+        beside = {name: value for name, value in values.items() if name in _BESIDE}
+        return replace(
+            self,
+            params=replace(self.params, **params),
+            runtime=replace(self.runtime, **runtime),
+            **beside,
+        )
+
+    def request(self, script: str, seed: int, voice: VoicePrompt | None) -> Request:
+        """The request of one take."""
+        seed = (seed + self.seed_shift) % (SEED_LIMIT + 1)
+        return Request(script, replace(self.params, seed=seed), self.runtime, voice, self.speed)
+
+
+def _read(name: str, value: object) -> object:
+    kind = SETTING_FIELDS.get(name)
+    if kind is None:
+        raise InputError(f"No setting is called {name!r}: use {', '.join(SETTING_FIELDS)}.")
+    if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
+        raise InputError(f"{name} cannot be {value!r}.")
+    try:
+        if kind is int and float(value) != int(float(value)):
+            raise ValueError
+        return int(float(value)) if kind is int else kind(value)
+    except (TypeError, ValueError, OverflowError):
+        wanted = {int: "a whole number", float: "a number"}[kind]
+        raise InputError(f"{name} must be {wanted}, not {value!r}.") from None
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One take to be made. state: waiting, made or failed (`message` says why)."""
+
+    id: str
+    setting: int
+    script: int
+    seed: int
+    state: str = "waiting"
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One pair to be heard. clips: file names in the order heard: A, B and, for ABX, X."""
+
+    id: str
+    script: int
+    seed: int
+    settings: tuple[int, int]
+    clips: tuple[str, ...]
+    made: bool = False
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What nobody may know before the vote. flip: clip A is the second setting's; x: the clip (0
+    or 1) that X is; gains_db: of clips A and B."""
+
+    flip: bool
+    x: int
+    gains_db: tuple[float, ...] = ()
+
+    def setting_of(self, trial: Trial, clip: int) -> int:
+        """The setting that clip 0 (A) or 1 (B) was made with."""
+        return trial.settings[clip ^ self.flip]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole comparison. `facts` (by slot) and `secrets` (by trial) stay sealed until the vote;
+    once it is `revealed`, no vote counts any more. `sound_removed`: to make room, not by its owner.
+    """
+
+    id: str
+    created: str
+    kind: str
+    settings: tuple[Setting, ...]
+    scripts: tuple[str, ...]
+    seeds: tuple[int, ...]
+    slots: tuple[Slot, ...]
+    trials: tuple[Trial, ...]
+    secrets: dict[str, Secret]
+    facts: dict[str, dict] = field(default_factory=dict)
+    voice_file: str | None = None
+    voice_transcript: str = ""
+    revealed: bool = False
+    sound_removed: bool = False
+
+    def slots_of(self, trial: Trial) -> tuple[Slot, Slot]:
+        """The takes of a trial, in the order of its settings."""
+        wanted = [(setting, trial.script, trial.seed) for setting in trial.settings]
+        by_place = {(slot.setting, slot.script, slot.seed): slot for slot in self.slots}
+        return by_place[wanted[0]], by_place[wanted[1]]
+
+    def same_codes(self, trial: Trial) -> bool:
+        """Whether both takes of a made trial came out with the same codes."""
+        first, second = (self.facts.get(slot.id, {}) for slot in self.slots_of(trial))
+        codes = first.get("codes_sha256")
+        return codes is not None and codes == second.get("codes_sha256")
+
+    def with_slots(self, changed: Sequence[Slot]) -> Plan:
+        by_id = {slot.id: slot for slot in changed}
+        return replace(self, slots=tuple(by_id.get(slot.id, slot) for slot in self.slots))
+
+    def with_trial(self, trial: Trial, secret: Secret) -> Plan:
+        trials = tuple(trial if one.id == trial.id else one for one in self.trials)
+        return replace(self, trials=trials, secrets=self.secrets | {trial.id: secret})
+
+    def unmade(self) -> Plan:
+        """The same plan with nothing made yet: its takes come out as they did the first time."""
+        plan = self
+        for trial in self.trials:
+            secret = replace(self.secrets[trial.id], gains_db=())
+            plan = plan.with_trial(replace(trial, made=False), secret)
+        slots = [replace(slot, state="waiting", message="") for slot in self.slots]
+        return replace(plan.with_slots(slots), facts={})
+
+
+def make_plan(
+    kind: str, settings: Sequence[Setting], scripts: Sequence[str], seeds: Sequence[int]
+) -> Plan:
+    """Every script with every seed for every pair of settings, in an order drawn at random.
+
+    Which side is A is drawn by the system's generator, balanced over the trials. Raises
+    InputError where there is nothing to compare or too much.
+    """
+    _check_plan(kind, settings, scripts, seeds)
+    groups = [(script, seed) for script in range(len(scripts)) for seed in seeds]
+    slots = [
+        Slot(_name(), setting, script, seed)
+        for script, seed in groups
+        for setting in range(len(settings))
+    ]
+    count = 3 if kind == "abx" else 2
+    trials = [
+        Trial(_name(), script, seed, pair, tuple(f"{_name()}.wav" for _ in range(count)))
+        for script, seed in groups
+        for pair in combinations(range(len(settings)), 2)
+    ]
+    if kind != "sighted":
+        secrets.SystemRandom().shuffle(trials)
+    return Plan(
+        id=_name(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        kind=kind,
+        settings=tuple(settings),
+        scripts=tuple(scripts),
+        seeds=tuple(seeds),
+        slots=tuple(slots),
+        trials=tuple(trials),
+        secrets=_draw_secrets(kind, trials),
+    )
+
+
+def _draw_secrets(kind: str, trials: Sequence[Trial]) -> dict[str, Secret]:
+    """Which setting is heard as A: in random order, but each setting as often as the other.
+
+    Free draws would now and then put one setting first in 8 of 10 trials, and whoever prefers what
+    comes first would prefer that setting. Each two settings of a round are balanced by themselves.
+    What X is stays a free draw: if it were balanced, the last answers could be counted out.
+    """
+    random = secrets.SystemRandom()
+    flips: dict[str, int] = {}
+    for pair in {trial.settings for trial in trials}:
+        group = [trial.id for trial in trials if trial.settings == pair]
+        order = [0, 1] * (len(group) // 2) + [random.randrange(2)] * (len(group) % 2)
+        random.shuffle(order)
+        flips |= zip(group, order, strict=True)
+    blind = kind != "sighted"
+    return {
+        trial.id: Secret(blind and bool(flips[trial.id]), random.randrange(2)) for trial in trials
+    }
+
+
+def _name() -> str:
+    return secrets.token_hex(12)
+
+
+def _check_plan(kind, settings, scripts, seeds) -> None:
+    if kind not in KINDS:
+        raise InputError(f"A comparison is one of {', '.join(KINDS)}, not {kind!r}.")
+    most = 2 if kind == "abx" else len(NAMES)
+    if not 2 <= len(settings) <= most:
+        raise InputError(f"Compare from 2 to {most} settings, not {len(settings)}.")
+    if not scripts or not all(script.strip() for script in scripts):
+        raise InputError("A script is empty: write what both sides should say.")
+    if len(set(scripts)) != len(scripts):
+        raise InputError("A script is there twice, which shows no more than once: take more seeds.")
+    if max(map(len, scripts)) > MAX_SCRIPT_CHARACTERS:
+        raise InputError(f"A script may have {MAX_SCRIPT_CHARACTERS:,} characters at most.")
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise InputError("Every pair needs a seed of its own: give at least one, and none twice.")
+    for seed in seeds:
+        Range(0, SEED_LIMIT, whole=True).check("seed", seed)
+    for setting in settings:
+        Range(-SEED_LIMIT, SEED_LIMIT, whole=True).check("seed_shift", setting.seed_shift)
+    pairs = len(settings) * (len(settings) - 1) // 2
+    trials = len(scripts) * len(seeds) * pairs
+    if trials > MAX_TRIALS:
+        raise InputError(f"{trials} pairs are more than the {MAX_TRIALS} allowed: use fewer seeds.")
+    # ABX of two equal sides is allowed: it shows what guessing looks like.
+    if kind != "abx":
+        _refuse_equal(settings)
+
+
+def _refuse_equal(settings: Sequence[Setting]) -> None:
+    for one, other in combinations(range(len(settings)), 2):
+        if settings[one] == settings[other]:
+            raise InputError(
+                f"Settings {NAMES[one]} and {NAMES[other]} are identical, so every pair would be "
+                "the same audio twice: change one field, give one side another seed "
+                "(seed_shift 1), or choose ABX to see what guessing looks like."
+            )
+
+
+def draw_seeds(count: int, first: int | None = None) -> tuple[int, ...]:
+    """Seeds for as many pairs: from `first` on, or drawn at random."""
+    Range(1, MAX_TRIALS, whole=True).check("The number of seeds", count)
+    if first is not None:
+        Range(0, SEED_LIMIT - count, whole=True).check("seed", first)
+        return tuple(range(first, first + count))
+    return tuple(secrets.SystemRandom().sample(range(SEED_LIMIT + 1), count))
+
+
+def split_scripts(text: str) -> tuple[str, ...]:
+    """The scripts of a text in which lines of three or more dashes stand between them."""
+    parts = [part.strip() for part in re.split(r"(?m)^[ \t]*-{3,}[ \t]*$", text)]
+    return tuple(part for part in parts if part)
+
+
+def differences(settings: Sequence[Setting]) -> dict[str, tuple[object, ...]]:
+    """The fields in which settings differ, each with the value of every setting."""
+    table = [setting.values() for setting in settings]
+    found = {name: tuple(row[name] for row in table) for name in SETTING_FIELDS}
+    return {name: values for name, values in found.items() if len(set(values)) > 1}

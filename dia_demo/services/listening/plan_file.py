@@ -1,0 +1,269 @@
+"""plan.json: a plan as a file, written whole or not at all, read with suspicion.
+
+What would give the blind mapping away is sealed inside: not readable by eye or by a file viewer.
+It is a curtain, not a safe: whoever runs this code over the file can open it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from dia_demo.config import GenerationParams, RuntimeConfig
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.listening.plan import KINDS, MAX_TRIALS, Plan, Secret, Setting, Slot, Trial
+
+NAME = "plan.json"
+FORMAT, VERSION = "dia-comparison", 1
+MAX_BYTES = 8_000_000
+
+_ID = re.compile(r"[0-9a-f]{24}")
+_CLIP = re.compile(r"[0-9a-f]{24}\.wav")
+_VOICE = re.compile(r"voice\.(npy|wav|flac|mp3|ogg|m4a|webm)")
+_RUNTIME = ("model", "precision", "device")
+_STATES = ("waiting", "made", "failed")
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Write plan.json into `folder`. Raises RunError where that cannot be done."""
+    text = json.dumps(_to_dict(plan), indent=1)
+    write_whole(folder / NAME, text.encode("utf-8"))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A file that is there whole, and on the disk, or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(part, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise RunError(
+            f"{path.name} could not be written: {error.strerror}. Free some space."
+        ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk knows of a new name in a folder, where the system can be asked for it."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def read_plan(path: Path) -> Plan:
+    """Read plan.json. InputError, in one sentence, for whatever is wrong with it."""
+    try:
+        with open(path, "rb") as file:
+            return plan_from_bytes(file.read(MAX_BYTES + 1))
+    except FileNotFoundError:
+        raise InputError(f"{path.name} is missing: a comparison's folder holds it.") from None
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+
+
+def plan_from_bytes(data: bytes) -> Plan:
+    """A plan from the bytes of its file. InputError, in one sentence, for whatever is wrong."""
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{NAME} is too large to be a plan ({MAX_BYTES:,} bytes at most).")
+    try:
+        raw = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{NAME} is damaged and cannot be read.") from error
+    return plan_from(raw)
+
+
+def plan_from(raw: object) -> Plan:
+    """A plan from parsed JSON, every value checked."""
+    if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+        raise InputError(f"{NAME} does not describe a comparison of this program.")
+    if raw.get("version") != VERSION:
+        raise InputError(
+            f"This comparison is of version {raw.get('version')!r}, and this program reads version "
+            f"{VERSION}: open it with the program that made it."
+        )
+    try:
+        plan = _parse(raw)
+        _check(plan)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise InputError(f"{NAME} is damaged: {type(error).__name__} in its contents.") from error
+    return plan
+
+
+def _to_dict(plan: Plan) -> dict:
+    hidden = {
+        "secrets": {name: asdict(secret) for name, secret in plan.secrets.items()},
+        "facts": plan.facts,
+    }
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": plan.id,
+        "created": plan.created,
+        "kind": plan.kind,
+        "revealed": plan.revealed,
+        "sound_removed": plan.sound_removed,
+        "settings": [_setting_dict(setting) for setting in plan.settings],
+        "scripts": list(plan.scripts),
+        "seeds": list(plan.seeds),
+        "voice_file": plan.voice_file,
+        "voice_transcript": plan.voice_transcript,
+        "takes": [asdict(slot) for slot in plan.slots],
+        "trials": [asdict(trial) for trial in plan.trials],
+        "sealed": _seal(plan.id, hidden),
+    }
+
+
+def _setting_dict(setting: Setting) -> dict:
+    runtime = {name: getattr(setting.runtime, name) for name in _RUNTIME}
+    return asdict(setting) | {"runtime": runtime}
+
+
+def _parse(raw: dict) -> Plan:
+    identity = _matching(raw["id"], _ID)
+    hidden = _unseal(identity, raw["sealed"])
+    trials = tuple(_trial(one) for one in raw["trials"])
+    return Plan(
+        id=identity,
+        created=str(raw["created"])[:40],
+        kind=raw["kind"],
+        settings=tuple(_setting(one) for one in raw["settings"]),
+        scripts=tuple(_text(one) for one in raw["scripts"]),
+        seeds=tuple(_whole(one) for one in raw["seeds"]),
+        slots=tuple(_slot(one) for one in raw["takes"]),
+        trials=trials,
+        secrets={trial.id: _secret(hidden["secrets"][trial.id]) for trial in trials},
+        facts={_matching(name, _ID): _facts(one) for name, one in hidden["facts"].items()},
+        voice_file=None if raw["voice_file"] is None else _matching(raw["voice_file"], _VOICE),
+        voice_transcript=_text(raw["voice_transcript"]),
+        revealed=raw["revealed"] is True,
+        sound_removed=raw.get("sound_removed") is True,
+    )
+
+
+def _setting(raw: dict) -> Setting:
+    params = GenerationParams(**raw["params"])
+    # Threads and the like are a machine's own affair and do not travel.
+    runtime = RuntimeConfig(**{name: raw["runtime"][name] for name in _RUNTIME})
+    if not isinstance(runtime.model, str) or not runtime.model:
+        raise ValueError("model")
+    for one in fields(GenerationParams):
+        _number(getattr(params, one.name))
+    return Setting(params, runtime, _number(raw["speed"]), _whole(raw["seed_shift"]))
+
+
+def _slot(raw: dict) -> Slot:
+    if raw["state"] not in _STATES:
+        raise ValueError("state")
+    return Slot(
+        _matching(raw["id"], _ID),
+        _whole(raw["setting"]),
+        _whole(raw["script"]),
+        _whole(raw["seed"]),
+        raw["state"],
+        _text(raw["message"]),
+    )
+
+
+def _trial(raw: dict) -> Trial:
+    first, second = (_whole(one) for one in raw["settings"])
+    clips = tuple(_matching(one, _CLIP) for one in raw["clips"])
+    place = _whole(raw["script"]), _whole(raw["seed"])
+    return Trial(_matching(raw["id"], _ID), *place, (first, second), clips, raw["made"] is True)
+
+
+def _secret(raw: dict) -> Secret:
+    gains = tuple(_number(gain) for gain in raw["gains_db"])
+    return Secret(raw["flip"] is True, _whole(raw["x"]), gains)
+
+
+def _facts(raw: dict) -> dict:
+    """Flat figures of a take; anything deeper is dropped."""
+    return {
+        str(name): value
+        for name, value in raw.items()
+        if value is None or isinstance(value, int | float | str)
+    }
+
+
+def _check(plan: Plan) -> None:
+    """What the parts must be to one another; ValueError otherwise."""
+    settings, scripts, seeds = len(plan.settings), len(plan.scripts), set(plan.seeds)
+    slots = {(slot.setting, slot.script, slot.seed) for slot in plan.slots}
+    clips = 3 if plan.kind == "abx" else 2
+    fits = (
+        plan.kind in KINDS
+        and 2 <= settings <= 6
+        and 0 < len(plan.trials) <= MAX_TRIALS
+        and len(plan.slots) == len(slots) == settings * scripts * len(seeds)
+        and len({trial.id for trial in plan.trials}) == len(plan.trials)
+        and all(0 <= n < settings and 0 <= m < scripts and s in seeds for n, m, s in slots)
+        and all(len(trial.clips) == clips for trial in plan.trials)
+        and all(secret.x in (0, 1) for secret in plan.secrets.values())
+        and len({clip for trial in plan.trials for clip in trial.clips}) == clips * len(plan.trials)
+    )
+    if not fits:
+        raise ValueError("its parts do not fit together")
+    for trial in plan.trials:
+        plan.slots_of(trial)
+        if trial.settings[0] >= trial.settings[1]:
+            raise ValueError("a trial's settings")
+
+
+def _matching(value: object, pattern: re.Pattern) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError("a name that is none of ours")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > 100_000:
+        raise ValueError("a text")
+    return value
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise ValueError("a whole number")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("a number")
+    return value
+
+
+def _seal(identity: str, hidden: dict) -> str:
+    return base64.b64encode(_veil(identity, json.dumps(hidden).encode("utf-8"))).decode("ascii")
+
+
+def _unseal(identity: str, sealed: object) -> dict:
+    data = base64.b64decode(_text_of_seal(sealed), validate=True)
+    return json.loads(_veil(identity, data))
+
+
+def _text_of_seal(sealed: object) -> str:
+    if not isinstance(sealed, str):
+        raise ValueError("sealed")
+    return sealed
+
+
+def _veil(identity: str, data: bytes) -> bytes:
+    """The bytes under a mask that the plan's own id determines; twice gives them back."""
+    mask = hashlib.shake_256(identity.encode("ascii")).digest(len(data))
+    return bytes(one ^ other for one, other in zip(data, mask, strict=True))

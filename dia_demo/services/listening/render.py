@@ -1,0 +1,266 @@
+"""Making a plan's takes and clips: one stream with the progress of the whole.
+
+What is made stays on the disk take by take, so that a stopped or broken-off plan goes on where it
+was. Takes that share a runtime are the rows of one batch, one joining where another ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from time import perf_counter
+
+from dia_demo import audio
+from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
+from dia_demo.engine.loop import ROWS_AT_ONCE
+from dia_demo.errors import InputError, RunError
+from dia_demo.loudness import match_levels
+from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
+from dia_demo.services.listening.plan import Plan, Secret, Slot, Trial
+from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
+from dia_demo.text.script import expected_seconds
+from dia_demo.untrusted import read_codes
+
+CLIPS, TAKES = "clips", "takes"
+# A batch keeps its place in the queue, so that others wait for all of it.
+ROWS_TOGETHER = 2 * ROWS_AT_ONCE
+
+
+@dataclass(frozen=True)
+class PlanProgress:
+    """How far the whole plan is. phase: in words; fraction: of the expected audio, an estimate.
+
+    realtime_factor and seconds_left are None until something was made.
+    """
+
+    phase: str
+    pairs_made: int
+    pairs: int
+    takes_failed: int
+    audio_seconds: float
+    realtime_factor: float | None
+    seconds_left: float | None
+    fraction: float
+
+
+@dataclass(frozen=True)
+class PlanEnded:
+    """The run is over: stopped, or all pairs tried; failures names each failed take's reason."""
+
+    stopped: bool
+    pairs_made: int
+    pairs: int
+    audio_seconds: float
+    wall_seconds: float
+    failures: tuple[str, ...]
+
+
+PlanEvent = PlanProgress | PlanEnded
+
+
+class PlanRun:
+    """One run over a plan's folder. `save` keeps a changed plan; call `stream` once."""
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: Plan,
+        save: Callable[[Plan], None],
+        synthesis: Synthesis,
+        cancel: threading.Event,
+    ) -> None:
+        self.folder, self.plan, self.save = folder, plan, save
+        self.synthesis, self.cancel = synthesis, cancel
+        self._voice = _voice(folder, plan)
+        self._made = self._under_way = 0.0
+        self._began = perf_counter()
+        self._phase = "Getting ready"
+
+    def stream(self) -> Iterator[PlanEvent]:
+        """Make what is not made yet, failed takes included; ends with PlanEnded.
+
+        Raises InputError where the model cannot be had or the queue is full; what was made stays.
+        """
+        (self.folder / CLIPS).mkdir(exist_ok=True)
+        (self.folder / TAKES).mkdir(exist_ok=True)
+        self._finish_trials()
+        for batch in self._batches():
+            if self.cancel.is_set():
+                break
+            yield self._progress()
+            yield from self._make(batch)
+        trials = self.plan.trials
+        yield PlanEnded(
+            stopped=self.cancel.is_set() and not all(trial.made for trial in trials),
+            pairs_made=sum(trial.made for trial in trials),
+            pairs=len(trials),
+            audio_seconds=self._made,
+            wall_seconds=perf_counter() - self._began,
+            failures=tuple(slot.message for slot in self.plan.slots if slot.state == "failed"),
+        )
+
+    # -- takes ---------------------------------------------------------------------------------
+
+    def _batches(self) -> list[list[Slot]]:
+        """What is to be made: one model after the other, then script by script, seed by seed."""
+        pending = [slot for slot in self.plan.slots if slot.state != "made"]
+        runtimes = [setting.runtime for setting in self.plan.settings]
+
+        def runtime(slot: Slot) -> int:
+            return runtimes.index(runtimes[slot.setting])
+
+        def place(slot: Slot):
+            return runtime(slot), slot.script, self.plan.seeds.index(slot.seed)
+
+        batches = []
+        for _, group in groupby(sorted(pending, key=place), key=runtime):
+            slots = list(group)
+            batches += [
+                slots[at : at + ROWS_TOGETHER] for at in range(0, len(slots), ROWS_TOGETHER)
+            ]
+        return batches
+
+    def _make(self, slots: Sequence[Slot]) -> Iterator[PlanProgress]:
+        requests = [self._request(slot) for slot in slots]
+        audio_of = dict.fromkeys(range(len(slots)), 0.0)
+        stream = self.synthesis.stream_together(requests, self.cancel)
+        with closing(stream) as events:
+            for event in events:
+                match event:
+                    case Waiting(place=queued):
+                        self._phase = f"Waiting, place {queued} in the queue"
+                    case Loading(what=what, fraction=fraction):
+                        self._phase = f"{what}, {fraction:.0%}"
+                    case Progress(audio_seconds=seconds, row=row):
+                        self._phase = "Speaking"
+                        audio_of[row] = seconds
+                    case Finished(result=result, row=row):
+                        audio_of[row] = result.figures.audio_seconds
+                        self._keep(slots[row], requests[row], result)
+                        self._finish_trials()
+                    case Failed(message=message, row=row):
+                        self._fail(slots[row], message)
+                    case _:
+                        continue
+                self._under_way = sum(audio_of.values())
+                yield self._progress()
+        self._made += self._under_way
+        self._under_way = 0.0
+
+    def _request(self, slot: Slot) -> Request:
+        setting = self.plan.settings[slot.setting]
+        request = setting.request(self.plan.scripts[slot.script], slot.seed, self._voice)
+        # How many threads is this machine's affair, wherever the plan comes from.
+        threads = self.synthesis.settings.runtime.threads
+        return replace(request, runtime=replace(request.runtime, threads=threads))
+
+    def _keep(self, slot: Slot, request: Request, result) -> None:
+        try:
+            take = self.synthesis.take(request, result)
+            facts = facts_of(take)
+            # What the file says of itself must not name the side it was made with.
+            audio.write_audio(self._take_path(slot), take.samples, take.sample_rate, {})
+        except RunError as error:
+            self._fail(slot, str(error))
+            return
+        plan = self.plan.with_slots([replace(slot, state="made", message="")])
+        self._save(replace(plan, facts=plan.facts | {slot.id: facts}))
+
+    def _fail(self, slot: Slot, message: str) -> None:
+        self._save(self.plan.with_slots([replace(slot, state="failed", message=message)]))
+
+    def _save(self, plan: Plan) -> None:
+        self.save(plan)
+        self.plan = plan
+
+    def _take_path(self, slot: Slot) -> Path:
+        return self.folder / TAKES / f"{slot.id}.wav"
+
+    # -- clips ---------------------------------------------------------------------------------
+
+    def _finish_trials(self) -> None:
+        """Level-match every trial both of whose takes are there; then drop takes no one needs."""
+        for trial in self.plan.trials:
+            slots = self.plan.slots_of(trial)
+            if trial.made or any(slot.state != "made" for slot in slots):
+                continue
+            lost = [slot for slot in slots if not self._take_path(slot).is_file()]
+            if lost:
+                self._save(self.plan.with_slots([replace(one, state="waiting") for one in lost]))
+                continue
+            self._finish(trial, slots)
+        needed = {
+            slot.id
+            for trial in self.plan.trials
+            if not trial.made
+            for slot in self.plan.slots_of(trial)
+        }
+        for path in (self.folder / TAKES).glob("*.wav"):
+            if path.stem not in needed:
+                path.unlink(missing_ok=True)
+
+    def _finish(self, trial: Trial, slots: Sequence[Slot]) -> None:
+        secret = self.plan.secrets[trial.id]
+        heard = slots[::-1] if secret.flip else slots
+        waves, rate = zip(*(read_wave(self._take_path(slot)) for slot in heard), strict=True)
+        if len(set(rate)) != 1:
+            message = f"The sides have different sample rates, {rate[0]:,} and {rate[1]:,} Hz."
+            self._save(self.plan.with_slots([replace(slots[0], state="failed", message=message)]))
+            return
+        try:
+            matched = match_levels(waves, rate[0])
+        except RunError as error:
+            self._fail(slots[0], str(error))
+            return
+        clips = list(matched.clips)
+        if self.plan.kind == "abx":
+            clips = with_x(clips, secret.x)
+        for name, clip in zip(trial.clips, clips, strict=True):
+            write_clip(self.folder / CLIPS / name, clip, rate[0])
+        secret = Secret(secret.flip, secret.x, matched.gains_db)
+        self._save(self.plan.with_trial(replace(trial, made=True), secret))
+
+    # -- progress ------------------------------------------------------------------------------
+
+    def _progress(self) -> PlanProgress:
+        plan, wall = self.plan, perf_counter() - self._began
+        made = self._made + self._under_way
+        waiting = (slot for slot in plan.slots if slot.state == "waiting")
+        ahead = sum(expected(plan, slot, self.synthesis) for slot in waiting)
+        ahead = max(0.0, ahead - self._under_way)
+        factor = made / wall if made else None
+        return PlanProgress(
+            phase=self._phase,
+            pairs_made=sum(trial.made for trial in plan.trials),
+            pairs=len(plan.trials),
+            takes_failed=sum(slot.state == "failed" for slot in plan.slots),
+            audio_seconds=made,
+            realtime_factor=factor,
+            seconds_left=ahead / factor if factor else None,
+            fraction=made / (made + ahead) if made + ahead else 1.0,
+        )
+
+
+def expected(plan: Plan, slot: Slot, synthesis: Synthesis) -> float:
+    """Seconds of audio that a take is expected to have."""
+    setting = plan.settings[slot.setting]
+    info = synthesis.info(setting.runtime.model)
+    seconds = expected_seconds(plan.scripts[slot.script], info.seconds_per_character)
+    return min(seconds, info.seconds_of(setting.params.max_tokens))
+
+
+def _voice(folder: Path, plan: Plan) -> VoicePrompt | None:
+    if plan.voice_file is None:
+        return None
+    path = folder / plan.voice_file
+    if not path.is_file():
+        raise InputError(
+            f"The voice prompt {path.name} is missing: put it back, or make a new plan."
+        )
+    if path.suffix != ".npy":
+        return VoicePrompt(audio=path, transcript=plan.voice_transcript)
+    return VoicePrompt(codes=read_codes(path), transcript=plan.voice_transcript)

@@ -1,0 +1,243 @@
+"""Whose is whose: every person's own folder of comparisons and earlier takes.
+
+A person is whoever holds a key that the server once drew. The folder's name is made from the key
+and does not give it back, so that a listing of folders opens nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.services.listening import archive
+from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.plan import Plan
+from dia_demo.services.listening.plan_file import NAME
+from dia_demo.services.listening.render import PlanEvent, expected
+from dia_demo.services.quota import bytes_in, make_room, size_of
+from dia_demo.services.scratch import Scratch
+from dia_demo.services.synthesis import Synthesis, VoicePrompt
+
+MAX_COMPARISONS = 40
+# Of the shared one, in memory; the others are read again from their folders.
+LISTENERS_OPEN = 500
+MAX_BYTES = 3 * 10**9
+# Sound has 16 bits, and the estimate of its length may be short by a half.
+BYTES_A_SAMPLE = 2 * 1.5
+_KEY = re.compile(r"[A-Za-z0-9_-]{32}")
+_ID = re.compile(r"[0-9a-f]{24}")
+
+
+def new_key() -> str:
+    """A key that cannot be guessed."""
+    return secrets.token_urlsafe(24)
+
+
+def is_key(value: object) -> bool:
+    """Whether this may be a key that `new_key` drew."""
+    return isinstance(value, str) and _KEY.fullmatch(value) is not None
+
+
+def folder_of(home: Path, key: str) -> Path:
+    """The person's folder under `home`. InputError for what is no key."""
+    if not is_key(key):
+        raise InputError("This page has lost its key: reload it.")
+    return home / hashlib.sha256(key.encode("ascii")).hexdigest()[:40]
+
+
+class Comparisons:
+    """All comparisons of all people, each reached with its owner's key alone.
+
+    limit: bytes of them all. shared: the folder of one that every key reaches, in its own place.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        synthesis: Synthesis,
+        limit: int = MAX_BYTES,
+        shared: Path | None = None,
+    ) -> None:
+        self.home = home
+        self.synthesis = synthesis
+        self.limit = limit
+        self.shared = None if shared is None else Comparison.open(shared)
+        self._open: dict[Path, Comparison] = {}
+        self._heard: OrderedDict[str, Comparison] = OrderedDict()
+        self._zips: dict[Path, str] = {}
+        self._lock = threading.Lock()
+
+    def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
+        """Keep a new comparison; returns its id."""
+        self._check_models(plan)
+        prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
+        self._make_room(self._expected_bytes(plan) + prompt)
+        identity, folder = self._new_place(key)
+        comparison = Comparison.create(folder, plan, self.synthesis, voice)
+        with self._lock:
+            self._open[folder] = comparison
+        return identity
+
+    def run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[PlanEvent]:
+        """Make what is missing of one of the person's comparisons (see PlanRun.stream)."""
+        comparison = self.get(key, identity)
+        if comparison.listener is not None:
+            comparison = self.shared
+        self._check_models(comparison.plan)
+        self._make_room(self._expected_bytes(comparison.plan))
+        yield from comparison.run(self.synthesis, cancel)
+
+    def _check_models(self, plan: Plan) -> None:
+        """A plan from elsewhere must not load what this page does not offer."""
+        names = [info.name for info in self.synthesis.models()]
+        for setting in plan.settings:
+            if setting.runtime.model not in names:
+                raise InputError(
+                    f"The model {setting.runtime.model!r} is not offered here: choose one of "
+                    f"{', '.join(names)}."
+                )
+
+    def load(self, key: str, path: Path) -> str:
+        """Keep a comparison that comes as a zip; returns its id."""
+        self._make_room(archive.unpacked_bytes(path))
+        identity, folder = self._new_place(key)
+        archive.import_zip(path, folder)
+        return identity
+
+    def again(self, key: str, identity: str) -> str:
+        """A new comparison from another's plan.json: the same pairs, made afresh, without votes."""
+        old = self.get(key, identity)
+        voice = None
+        if old.plan.voice_file is not None:
+            path = old.folder / old.plan.voice_file
+            voice = VoicePrompt(audio=path, transcript=old.plan.voice_transcript)
+        return self.create(key, rebuilt(old.plan), voice)
+
+    def get(self, key: str, identity: str) -> Comparison:
+        """One of the person's comparisons. InputError where they have none of that id."""
+        if not isinstance(identity, str) or not _ID.fullmatch(identity):
+            raise InputError("There is no such comparison.")
+        if self.shared is not None and identity == self.shared.plan.id:
+            return self._shared_with(key)
+        return self._opened(self._comparisons_of(key) / identity)
+
+    def _shared_with(self, key: str) -> Comparison:
+        """The shared comparison as this person hears it: with their own votes."""
+        name = folder_of(self.home, key).name
+        with self._lock:
+            if name not in self._heard:
+                self._heard[name] = self.shared.heard_by(name)
+            self._heard.move_to_end(name)
+            while len(self._heard) > LISTENERS_OPEN:
+                self._heard.popitem(last=False)
+            self._heard[name].follow(self.shared.plan)
+            return self._heard[name]
+
+    def _opened(self, folder: Path) -> Comparison:
+        with self._lock:
+            if folder not in self._open:
+                if not (folder / NAME).is_file():
+                    raise InputError("There is no such comparison here any more.")
+                self._open[folder] = Comparison.open(folder)
+            return self._open[folder]
+
+    def _expected_bytes(self, plan: Plan) -> int:
+        """About what the sound that is still to be made will take."""
+        waiting = {slot.id: slot for slot in plan.slots if slot.state != "made"}
+        slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
+        samples = sum(
+            expected(plan, slot, self.synthesis)
+            * self.synthesis.info(plan.settings[slot.setting].runtime.model).sample_rate
+            for slot in slots
+            if slot.id in waiting
+        )
+        # ABX has a third clip, as long as the others.
+        return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == "abx" else 1.0))
+
+    def _make_room(self, needed: int) -> None:
+        make_room(self.home, self.limit, needed, self._opened, self._remove)
+
+    def list(self, key: str) -> list[tuple[str, Comparison]]:
+        """The person's comparisons, the latest first; one that cannot be read is left out."""
+        home = self._comparisons_of(key)
+        found = []
+        for folder in home.iterdir() if home.is_dir() else ():
+            try:
+                found.append((folder.name, self.get(key, folder.name)))
+            except DiaDemoError:
+                continue
+        found.sort(key=lambda one: one[1].plan.created, reverse=True)
+        if self.shared is None:
+            return found
+        return [(self.shared.plan.id, self._shared_with(key)), *found]
+
+    def delete(self, key: str, identity: str) -> None:
+        """Remove one of the person's comparisons for good."""
+        comparison = self.get(key, identity)
+        if comparison.listener is not None:
+            raise InputError(
+                "This one lies in the folder that DIA_COMPARE names and is deleted there."
+            )
+        if not self._remove(comparison):
+            raise InputError("This comparison is being made: stop it first.")
+
+    def _remove(self, comparison: Comparison) -> bool:
+        """Remove its folder; False, and nothing goes, while it is being made."""
+        if comparison.running:
+            return False
+        with self._lock:
+            self._open.pop(comparison.folder, None)
+        shutil.rmtree(self._zip_folder(comparison), ignore_errors=True)
+        shutil.rmtree(comparison.folder, ignore_errors=True)
+        return True
+
+    def export(self, key: str, identity: str) -> Path:
+        """The comparison as a zip among the files that the page may fetch, under a name that
+        cannot be guessed, until the comparison is deleted. InputError while it is blind."""
+        comparison = self.get(key, identity)
+        if not comparison.open_book:
+            raise InputError(
+                "The zip holds the answers: it can be had when every pair is voted on, or when "
+                "you end the test."
+            )
+        settings = self.synthesis.settings
+        scratch = Scratch(settings.takes_folder, settings.temp_bytes)
+        size = bytes_in(comparison.folder)
+        scratch.reserve(size)
+        folder = self._zip_folder(comparison)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"The zip cannot be written: {error.strerror or error}.") from error
+        path = folder / f"comparison-{identity}.zip"
+        return archive.export_zip(comparison.folder, path, comparison.listener)
+
+    def _zip_folder(self, comparison: Comparison) -> Path:
+        place = comparison.listener or comparison.folder
+        with self._lock:
+            name = self._zips.setdefault(place, f"zip-{secrets.token_hex(20)}")
+        return self.synthesis.settings.served_folder / name
+
+    def _comparisons_of(self, key: str) -> Path:
+        return folder_of(self.home, key) / "comparisons"
+
+    def _new_place(self, key: str) -> tuple[str, Path]:
+        home = self._comparisons_of(key)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            kept = sum(1 for _ in home.iterdir())
+        except OSError as error:
+            raise RunError(
+                f"Comparisons cannot be kept: {error.strerror}. Name another folder in DIA_KEPT."
+            ) from error
+        if kept >= MAX_COMPARISONS:
+            raise InputError(f"{kept} comparisons are kept, which is all: delete one first.")
+        identity = secrets.token_hex(12)
+        return identity, home / identity

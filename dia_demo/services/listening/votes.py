@@ -1,0 +1,167 @@
+"""votes.csv: one line a vote, on the disk before the person is told it counts."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.listening.plan import NAMES, Plan, Trial
+from dia_demo.services.listening.plan_file import sync_folder
+
+NAME = "votes.csv"
+VOTES = ("A", "B", "none")
+STRENGTHS = (1, 2, 3)
+MAX_NOTE = 500
+MAX_BYTES = 4_000_000
+# A spreadsheet would run a cell that begins so; the quote is taken off again on reading.
+_FORMULA = ("=", "+", "-", "@", "\t")
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One answer, with all that is needed to rebuild its trial.
+
+    vote: the clip that was better (or, for ABX, that X is): A, B or none. heard_a and heard_b name
+    the settings behind the clips; winner is the setting voted for; correct is for ABX alone.
+    """
+
+    trial: str
+    order: int
+    kind: str
+    vote: str
+    winner: str
+    correct: str
+    strength: str
+    note: str
+    heard_a: str
+    heard_b: str
+    seconds_a: float
+    seconds_b: float
+    seconds_x: float
+    gain_a_db: float
+    gain_b_db: float
+    script: int
+    script_sha256: str
+    seed: int
+    settings_a: str
+    settings_b: str
+    time: str
+
+
+COLUMNS = tuple(one.name for one in fields(Vote))
+
+
+def make_vote(
+    plan: Plan, trial: Trial, answer: str, strength: int | None, note: str, heard: dict
+) -> Vote:
+    """The record of one answer. heard: seconds listened to, by clip. InputError for a bad one."""
+    allowed = VOTES[:2] if plan.kind == "abx" else VOTES
+    if answer not in allowed:
+        raise InputError(f"A vote is one of {', '.join(allowed)}, not {answer!r}.")
+    if strength is not None and strength not in STRENGTHS:
+        raise InputError(f"strength must be 1 (slightly) to 3 (clearly), not {strength!r}.")
+    secret = plan.secrets[trial.id]
+    behind = [secret.setting_of(trial, clip) for clip in (0, 1)]
+    chosen = "AB".find(answer)
+    gains = secret.gains_db or (0.0, 0.0)
+    script = plan.scripts[trial.script]
+    is_abx = plan.kind == "abx"
+    return Vote(
+        trial=trial.id,
+        order=plan.trials.index(trial) + 1,
+        kind=plan.kind,
+        vote=answer,
+        winner=NAMES[behind[chosen]] if chosen >= 0 and not is_abx else "",
+        correct=("yes" if chosen == secret.x else "no") if is_abx else "",
+        strength=str(strength) if strength and chosen >= 0 else "",
+        note=" ".join(note.split())[:MAX_NOTE],
+        heard_a=NAMES[behind[0]],
+        heard_b=NAMES[behind[1]],
+        seconds_a=round(heard.get("A", 0.0), 1),
+        seconds_b=round(heard.get("B", 0.0), 1),
+        seconds_x=round(heard.get("X", 0.0), 1),
+        gain_a_db=round(gains[0], 3),
+        gain_b_db=round(gains[1], 3),
+        script=trial.script + 1,
+        script_sha256=hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest(),
+        seed=trial.seed,
+        settings_a=json.dumps(plan.settings[behind[0]].values()),
+        settings_b=json.dumps(plan.settings[behind[1]].values()),
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def append_vote(folder: Path, vote: Vote) -> None:
+    """Add a line and wait until the disk has it. Raises RunError where it cannot be kept."""
+    path = folder / NAME
+    row = [_plain(value) for value in asdict(vote).values()]
+    try:
+        with open(path, "a+b") as file:
+            start = _end_of_whole_lines(file)
+            file.truncate(start)
+            head = [COLUMNS] if start == 0 else []
+            file.write(_lines([*head, row]))
+            file.flush()
+            os.fsync(file.fileno())
+        if start == 0:
+            sync_folder(folder)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"The vote could not be kept: {reason}. Free some space.") from error
+
+
+def read_votes(folder: Path, plan: Plan) -> dict[str, Vote]:
+    """The votes by trial. A line that a crash cut short is left out; so are strangers' trials."""
+    path = folder / NAME
+    if not path.exists():
+        return {}
+    try:
+        data = path.read_bytes()[: MAX_BYTES + 1]
+        text = data[: data.rfind(b"\n") + 1].decode("utf-8")
+        rows = list(csv.DictReader(io.StringIO(text)))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{NAME} is damaged and cannot be read.") from error
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{NAME} is too large to be the votes of one comparison.")
+    known = {trial.id: trial for trial in plan.trials}
+    votes: dict[str, Vote] = {}
+    for row in rows:
+        trial = known.get(row.get("trial") or "")
+        if trial is not None and trial.id not in votes:
+            votes[trial.id] = _vote(row, plan, trial)
+    return votes
+
+
+def _vote(row: dict, plan: Plan, trial: Trial) -> Vote:
+    """A vote from its line; what the plan says of the trial is taken from the plan."""
+    try:
+        strength = int(row["strength"]) if row["strength"] else None
+        heard = {letter: float(row[f"seconds_{letter.lower()}"]) for letter in "ABX"}
+        note, time = (row[name].removeprefix("'") for name in ("note", "time"))
+        vote = make_vote(plan, trial, row["vote"], strength, note, heard)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{NAME} is damaged: the line of trial {trial.id}.") from error
+    return Vote(**(asdict(vote) | {"time": time[:40]}))
+
+
+def _plain(value: object) -> str:
+    text = str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+
+
+def _lines(rows: list) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue().encode("utf-8")
+
+
+def _end_of_whole_lines(file) -> int:
+    file.seek(0)
+    return file.read().rfind(b"\n") + 1

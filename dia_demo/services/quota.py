@@ -1,0 +1,102 @@
+"""The room that everybody's comparisons have together on this machine, and how more is made.
+
+Sound goes first, since the same plan makes the same sound again: of what is finished before the
+rest, and of the longest unused first. Where that is not enough, whole comparisons without a single
+vote go, and then the voice prompts of the others, so that nobody can fill the room for good. What
+was used within the last hour stays, and so do the plan, votes and result of whatever was voted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+
+from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.plan_file import NAME
+
+IN_USE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One thing that may be removed: `rank` gives the order, `size` the bytes that it frees."""
+
+    rank: tuple[int, float]
+    size: int
+    comparison: Comparison
+    remove: Callable[[Comparison], bool]
+
+
+def make_room(
+    home: Path,
+    limit: int,
+    needed: int,
+    open_folder: Callable[[Path], Comparison],
+    remove: Callable[[Comparison], bool],
+) -> list[Path]:
+    """Keep `needed` more bytes within `limit`; returns the folders that lost something.
+
+    remove: deletes a whole comparison. Raises InputError, and removes nothing, where even that
+    would not be enough.
+    """
+    excess = _used(home) + needed - limit
+    if excess <= 0:
+        return []
+    chosen = []
+    for step in sorted(_steps(home, open_folder, remove), key=lambda one: one.rank):
+        if excess <= 0:
+            break
+        chosen.append(step)
+        excess -= step.size
+    if excess > 0:
+        raise InputError(
+            f"This machine keeps {limit / 1e9:.1f} GB of comparisons, and there is no room for "
+            f"{needed / 1e6:,.0f} MB more: delete one of yours, ask for fewer pairs, or try again "
+            "in an hour. Whoever runs the program can raise it (DIA_KEPT_GB)."
+        )
+    return [step.comparison.folder for step in chosen if step.remove(step.comparison)]
+
+
+def _steps(home: Path, open_folder, remove: Callable[[Comparison], bool]) -> Iterator[_Step]:
+    """All that may be removed of what was not used within the last hour."""
+    for plan in home.glob(f"*/comparisons/*/{NAME}"):
+        try:
+            comparison = open_folder(plan.parent)
+            used, sound = comparison.last_used(), comparison.sound_bytes()
+            votes = comparison.votes
+        except (DiaDemoError, OSError):
+            continue  # a damaged one: its owner deletes it
+        if comparison.running or time() - used <= IN_USE_SECONDS:
+            continue
+        if sound:
+            first = 0 if comparison.open_book else 1
+            yield _Step((first, used), sound, comparison, Comparison.remove_sound)
+        voice = comparison.plan.voice_file
+        if not votes:
+            yield _Step((2, used), bytes_in(comparison.folder) - sound, comparison, remove)
+        elif voice is not None and (size := size_of(comparison.folder / voice)):
+            yield _Step((3, used), size, comparison, _remove_voice)
+
+
+def _remove_voice(comparison: Comparison) -> bool:
+    return comparison.remove_sound(and_voice=True)
+
+
+def _used(home: Path) -> int:
+    return sum(bytes_in(folder) for folder in home.glob("*/comparisons"))
+
+
+def bytes_in(folder: Path) -> int:
+    """Bytes of all files in a folder and below it."""
+    return sum(size_of(path) for path in folder.rglob("*"))
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 for what is none, or gone since."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0

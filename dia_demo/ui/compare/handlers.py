@@ -1,0 +1,321 @@
+"""What the Compare tab does when something is pressed: thin, between page and services."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import gradio as gr
+
+from dia_demo.errors import DiaDemoError
+from dia_demo.services.listening.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.plan import differences
+from dia_demo.services.listening.render import PlanEnded, PlanEvent, PlanProgress
+from dia_demo.services.listening.store import Comparisons, is_key, new_key
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui import html
+from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, side_of
+from dia_demo.ui.compare.html import label_of, plan_note, problem_note
+from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.generate import form
+from dia_demo.ui.generate.handlers import SECONDS_BETWEEN_UPDATES, Updates
+from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.status import Status, duration, explain, factor
+
+SOUND_REMOVED = (
+    "To make room on this machine its sound was removed; votes and result are kept. Go on makes "
+    "the same sound again."
+)
+
+
+class CompareHandlers:
+    """The events of the Compare tab, over everybody's `Comparisons`."""
+
+    def __init__(self, synthesis: Synthesis, comparisons: Comparisons, parts: CompareParts) -> None:
+        self.synthesis = synthesis
+        self.comparisons = comparisons
+        self.parts = parts
+        self.sessions = Sessions()
+        self._tick = 0
+
+    # -- who, and what is kept -----------------------------------------------------------------
+
+    def enter(self, key):
+        """The key this browser holds, or a new one; and what it opens."""
+        key = key if is_key(key) else new_key()
+        return key, gr.update(choices=self._choices(key), value=None)
+
+    def _choices(self, key: str) -> list[tuple[str, str]]:
+        return [(_title(one), name) for name, one in self.comparisons.list(key)]
+
+    def show(self, key: str, identity: str) -> Updates:
+        """Open a kept comparison in the listening room."""
+        return self._told(lambda: self._opened(key, identity))
+
+    def load(self, key: str, path: str) -> Updates:
+        """Keep and open a comparison that comes as a zip; the upload itself is not needed again."""
+        try:
+            return self._told(lambda: self._opened(key, self.comparisons.load(key, path)))
+        finally:
+            Path(path).unlink(missing_ok=True)
+
+    def again(self, key: str, identity: str) -> Updates:
+        """The same plan once more, still to be made."""
+        return self._told(lambda: self._opened(key, self.comparisons.again(key, identity)))
+
+    def delete(self, key: str, identity: str) -> Updates:
+        """Remove a comparison for good."""
+
+        def gone() -> Updates:
+            self.comparisons.delete(key, identity)
+            parts = self.parts
+            return {
+                parts.kept: gr.update(choices=self._choices(key), value=None),
+                parts.lab: {},
+                parts.resume: gr.update(interactive=False),
+                parts.zip: gr.update(interactive=False),
+            }
+
+        return self._told(gone)
+
+    def zip(self, key: str, identity: str) -> Updates:
+        """The comparison as a zip, for the page to fetch."""
+
+        def made() -> Updates:
+            return {self.parts.zip_file: {"file": str(self.comparisons.export(key, identity))}}
+
+        return {self.parts.zip_file: {}} | self._told(made)
+
+    def voted(self, key: str, identity: str) -> Updates:
+        """The listening room says that something changed: the zip may be had now."""
+        return self._told(
+            lambda: {
+                self.parts.zip: self._may_be_had(key, identity),
+                self.parts.kept: gr.update(choices=self._choices(key), value=identity),
+            }
+        )
+
+    def _told(self, work) -> Updates:
+        try:
+            return work()
+        except Exception as error:
+            return {self.parts.status: html.status_card(_failed(error))}
+
+    def _opened(self, key: str, identity: str) -> Updates:
+        comparison = self.comparisons.get(key, identity)
+        parts = self.parts
+        return {
+            parts.kept: gr.update(choices=self._choices(key), value=identity),
+            parts.lab: self._room(key, identity),
+            parts.setup: gr.update(open=False),
+            parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
+            parts.zip: self._may_be_had(key, identity),
+            parts.status: html.status_card(_status_of(comparison)),
+        }
+
+    def _room(self, key: str, identity: str) -> dict:
+        # A value that never repeats, so that the room looks again.
+        self._tick += 1
+        return {"key": key, "id": identity, "tick": self._tick}
+
+    def _may_be_had(self, key: str, identity: str):
+        """The zip's button: it holds the answers."""
+        is_open = bool(identity) and self.comparisons.get(key, identity).open_book
+        return gr.update(interactive=is_open)
+
+    # -- setting up ----------------------------------------------------------------------------
+
+    def describe(self, *values):
+        """What differs, what it will cost, what it can show."""
+        try:
+            asked = CompareForm.of(values)
+            settings = asked.settings(self.synthesis)
+            scripts, seeds = len(asked.scripts()), asked.seeds()
+            return plan_note(
+                asked.head["kind"],
+                differences(settings),
+                self._cost(asked, settings),
+                what_it_can_show(asked.kind, scripts, seeds) if scripts * seeds else "",
+                abx_warning(asked.kind, settings),
+                self._read_as(asked, settings),
+            )
+        except DiaDemoError as error:
+            return problem_note(str(error))
+
+    def _read_as(self, asked: CompareForm, settings) -> list[str]:
+        """The scripts that the embedded voice reads otherwise than they are written."""
+        models = [self.synthesis.info(one.runtime.model) for one in settings]
+        read = ((info.as_read(one), one) for info in models for one in asked.scripts())
+        return list(dict.fromkeys(text for text, written in read if text != written))
+
+    def _cost(self, asked: CompareForm, settings) -> str:
+        count = len(settings)
+        pairs = asked.seeds() * len(asked.scripts())
+        trials = pairs * count * (count - 1) // 2
+        scripts = html.plural(len(asked.scripts()), "script")
+        seconds = asked.seconds_to_make(self.synthesis, settings)
+        return (
+            f"{html.plural(trials, 'pair')} to hear, {html.plural(pairs * count, 'take')} to "
+            f"make ({scripts} × {html.plural(asked.seeds(), 'seed')}), about "
+            f"{duration(seconds)} of audio."
+        )
+
+    def choose_kind(self, kind: str):
+        """A round varies one value of settings A; everything else has settings B beside it."""
+        is_round = kind == "round"
+        beside = [gr.update(visible=not is_round) for _ in self.parts.second]
+        return [gr.update(visible=is_round), *beside]
+
+    def copy(self, *values):
+        """Both sides, and the script, from the Generate tab's fields."""
+        named = dict(zip(form.FIELDS, values, strict=True))
+        return [named["script"], *self.both_sides(named)]
+
+    def both_sides(self, values: dict) -> list:
+        """A and B alike, in the order of the fields, from any values that have their names."""
+        default = default_side(self.synthesis, values["model"])
+        side = side_of(values, default)
+        return [side[name] for name in SIDE_FIELDS] * 2
+
+    # -- making --------------------------------------------------------------------------------
+
+    def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
+        """A new comparison from the fields, made to its end or until Stop."""
+        try:
+            asked = CompareForm.of(values)
+            identity = self.comparisons.create(key, asked.plan(self.synthesis), asked.voice)
+        except Exception as error:
+            yield {self.parts.status: html.status_card(_failed(error))}
+            return
+        yield from self.resume(request, key, identity)
+
+    def resume(self, request: gr.Request, key: str, identity: str) -> Iterator[Updates]:
+        """Make what a comparison still misses. A page that goes away stops it."""
+        parts = self.parts
+        try:
+            yield self._opened(key, identity) | {
+                parts.make: gr.update(interactive=False),
+                parts.resume: gr.update(interactive=False),
+                parts.stop: gr.update(interactive=True),
+            }
+            with self.sessions.run(request) as cancel:
+                yield from self._run(key, identity, cancel)
+            ending = {}
+        except Exception as error:
+            ending = {parts.status: html.status_card(_failed(error))}
+        ending |= {parts.stop: gr.update(interactive=False)}
+        try:
+            opened = self._opened(key, identity)
+            # What the run said of its end stays, and Go on waits for `ready`.
+            del opened[parts.status], opened[parts.resume]
+            yield opened | ending
+        except DiaDemoError:
+            yield ending
+
+    def ready(self, key: str, identity: str) -> Updates:
+        """A run is over: the next one may begin."""
+        parts = self.parts
+        return {
+            parts.make: gr.update(interactive=True),
+            parts.stop: gr.update(interactive=False),
+            parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
+        }
+
+    def _may_go_on(self, key: str, identity: str) -> bool:
+        """Whether this comparison is there, misses pairs, and nobody is making them."""
+        try:
+            comparison = self.comparisons.get(key, identity)
+        except DiaDemoError:
+            return False
+        missing = not all(trial.made for trial in comparison.plan.trials)
+        return missing and not comparison.running
+
+    def _run(self, key: str, identity: str, cancel) -> Iterator[Updates]:
+        shown_at, pairs_made, room = 0.0, -1, {}
+        with closing(self.comparisons.run(key, identity, cancel)) as events:
+            for event in events:
+                more = isinstance(event, PlanProgress) and event.pairs_made != pairs_made
+                soon = time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES
+                if soon and not more and not isinstance(event, PlanEnded):
+                    continue
+                shown_at = time.monotonic()
+                if more:
+                    pairs_made, room = event.pairs_made, self._room(key, identity)
+                # The room in every update: without it gradio's page would empty the one it has.
+                yield {
+                    self.parts.status: html.status_card(status_of(event)),
+                    self.parts.lab: room,
+                }
+
+    def stop(self, request: gr.Request):
+        """Ask this page's run to stop; finished pairs are kept."""
+        self.sessions.stop(request.session_hash)
+        return gr.update(interactive=False)
+
+    def closed(self, request: gr.Request) -> None:
+        """The page was closed: nobody waits for its run any more."""
+        self.sessions.stop(request.session_hash)
+
+
+def status_of(event: PlanEvent) -> Status:
+    """One line on how far the whole plan is."""
+    if isinstance(event, PlanEnded):
+        return _ended(event)
+    made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')} made"
+    parts = [made]
+    if event.realtime_factor is not None:
+        parts.append(f"{factor(event.realtime_factor)} realtime")
+    if event.seconds_left is not None:
+        parts.append(f"about {duration(event.seconds_left)} left")
+    if event.takes_failed:
+        parts.append(f"{html.plural(event.takes_failed, 'take')} failed")
+    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Making")
+
+
+def _ended(event: PlanEnded) -> Status:
+    made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')}"
+    reached = event.pairs_made / event.pairs
+    if event.failures:
+        reason = f"{made} made. A take failed: {event.failures[0]} Go on retries it."
+        return Status("failed", "Not all pairs", reason, reached, "Some takes failed")
+    if event.stopped:
+        told = f"{made} made and kept. Go on makes the rest."
+        return Status("stopped", "Stopped", told, reached, f"Stopped, {told}")
+    return Status("done", "Done", f"{made} ready to be heard.", 1.0, "All pairs are made")
+
+
+def _failed(error: Exception) -> Status:
+    message = explain(error)
+    return Status("failed", "Not possible", message, 0.0, f"Failed: {message}")
+
+
+def _status_of(comparison: Comparison) -> Status:
+    plan = comparison.plan
+    made = sum(trial.made for trial in plan.trials)
+    if made == len(plan.trials):
+        return Status("done", "Ready", f"All {html.plural(made, 'pair')} are made.", 1.0)
+    if plan.sound_removed:
+        return Status("stopped", "Sound removed", SOUND_REMOVED, 0.0)
+    told = f"{made} of {html.plural(len(plan.trials), 'pair')} made."
+    reached = made / len(plan.trials)
+    if failed := comparison.failed():
+        told += f" A take failed: {failed[0].message} Go on retries it."
+        return Status("failed", "Not all pairs", told, reached)
+    return Status("stopped", "Not complete", f"{told} Go on makes the rest.", reached)
+
+
+def _title(comparison: Comparison) -> str:
+    plan = comparison.plan
+    kinds = {"preference": "A/B", "abx": "ABX", "sighted": "side by side"}
+    kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
+    differing = differences(plan.settings)
+    named = ", ".join(
+        f"{label_of(name)} {' / '.join(map(str, values))}" for name, values in differing.items()
+    )
+    when = plan.created[:16].replace("T", " ")
+    state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
+    state += ", sound removed" if plan.sound_removed else ""
+    return f"{when} · {kind} · {named or 'equal sides'} · {state}"[:160]

@@ -1,0 +1,272 @@
+"""The HTML of the Compare tab: what a plan can show, the result with its chart, the reveal.
+
+Every text is escaped here. Nothing here is asked for while a comparison is blind, but for the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from dia_demo.services.listening.comparison import Comparison, Revealed
+from dia_demo.services.listening.plan import NAMES, differences
+from dia_demo.services.listening.result import Count, Strength, Tally
+from dia_demo.ui import html
+from dia_demo.ui.compare.form import SIDE_FIELDS
+
+CHART_WIDTH, ROW_HEIGHT, LEFT, RIGHT = 640, 30, 150, 20
+_FACTS = {
+    "seconds": ("Length", "{:.1f} s"),
+    "words_per_minute": ("Words a minute", "{:.0f}"),
+    "loudness_lufs": ("Loudness as made", "{:.1f} LUFS"),
+    "true_peak_db": ("True peak as made", "{:.1f} dB"),
+    "realtime_factor": ("Realtime factor", "{:.2f}x"),
+    "finish_reason": ("Ended", "{}"),
+    "precision": ("Precision", "{}"),
+}
+_ENDINGS = {"end": "by itself", "max_tokens": "cut by max tokens"}
+
+
+def label_of(name: str) -> str:
+    """A field as a person calls it."""
+    return SIDE_FIELDS.get(name, (name, None))[0]
+
+
+def plan_note(
+    kind: str,
+    differing: Mapping[str, Sequence],
+    cost: str,
+    shows: str,
+    warning: str | None = None,
+    read_as: Sequence[str] = (),
+) -> str:
+    """What differs, what it costs and what it can show; lights up the fields that differ.
+
+    read_as: scripts as the embedded voice reads them, where they were normalised.
+    """
+    named = " · ".join(
+        f"<strong>{escape(label_of(name))}</strong> {escape(' against '.join(map(str, values)))}"
+        for name, values in differing.items()
+    )
+    rules = ", ".join(f"#compare .field-{escape(name)}" for name in differing)
+    light = f"<style>{rules} {{ background: var(--color-accent-soft); }}</style>" if rules else ""
+    several = ""
+    if len(differing) > 1 and kind != "round":
+        several = " More than one thing differs: a result cannot say which of them did it."
+    read = "".join(map(html.read_as, read_as))
+    caution = f'<p class="caution">{escape(warning)}</p>' if warning else ""
+    return (
+        f'<div class="plan-note">{light}<p>Differs: {named or "nothing yet"}.{several}</p>'
+        f"<p>{escape(cost)}</p><p>{escape(shows)}</p>{caution}{read}</div>"
+    )
+
+
+def problem_note(message: str) -> str:
+    """What keeps a plan from being one."""
+    return f'<div class="plan-note problem"><p>{escape(message)}</p></div>'
+
+
+def result(comparison: Comparison) -> str:
+    """Everything about a comparison whose sides are known."""
+    if comparison.plan.kind == "sighted":
+        return _sides(comparison) + _reveal(comparison, with_votes=False)
+    found = comparison.tally()
+    notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
+    return (
+        f'<p class="verdict">{escape(found.sentence)}</p><ul class="notes">{notes}</ul>'
+        f"{_sides(comparison)}{_chart(found)}{_counts(found)}"
+        f'<p class="small">{found.voted} of {found.pairs} pairs judged, '
+        f"{found.listening_seconds:.0f} s of listening{_clearness(found)}. "
+        f"{_how_computed(found)}</p>"
+        f"{_reveal(comparison, with_votes=True)}"
+    )
+
+
+def _how_computed(found: Tally) -> str:
+    if found.kind == "abx":
+        return "p is that of guessing as well (binomial); the interval is exact (Clopper-Pearson)."
+    interval = "Bradley-Terry" if found.ranking else "Clopper-Pearson"
+    return (
+        "p is a sign test over scripts, each of which counts once. The 95% intervals "
+        f"({interval}) hold for these scripts alone."
+    )
+
+
+def _clearness(found: Tally) -> str:
+    if found.mean_strength is None:
+        return ""
+    return f", mean strength {found.mean_strength:.1f} of 3"
+
+
+def _sides(comparison: Comparison) -> str:
+    settings = comparison.plan.settings
+    differing = differences(settings)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(label_of(name))}</th>'
+        + "".join(f"<td>{escape(str(value))}</td>" for value in values)
+        + "</tr>"
+        for name, values in differing.items()
+    )
+    head = "".join(f'<th scope="col">Settings {name}</th>' for name in NAMES[: len(settings)])
+    if not rows:
+        rows = f'<tr><td colspan="{len(settings) + 1}">Nothing differs.</td></tr>'
+    return _table("Settings", f"<th></th>{head}", rows)
+
+
+def _counts(found: Tally) -> str:
+    words = ("Right", "Wrong") if found.kind == "abx" else ("First", "Second")
+    if found.overall and found.kind != "abx":
+        words = ("A", "B")
+    counts = [found.overall] if found.overall else []
+    # A single script or seed would only repeat the whole.
+    parts = [part for part in (found.by_script, found.by_seed) if len(part) > 1]
+    counts = [*counts, *found.by_pair, *(count for part in parts for count in part)]
+    rows = "".join(map(_count_row, counts))
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("", *words, "No difference", "Rate"))
+    return _table("Votes", head, rows)
+
+
+def _count_row(count: Count) -> str:
+    low, high = count.interval
+    rate = "–" if count.rate is None else f"{count.rate:.0%} ({low:.0%} to {high:.0%})"
+    cells = (count.first, count.second, count.ties, rate)
+    return (
+        f'<tr><th scope="row">{escape(count.label)}</th>'
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + "</tr>"
+    )
+
+
+def _table(caption: str, head: str, rows: str) -> str:
+    return (
+        f'<div class="scroll"><table class="lab-table"><caption>{caption}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+# Chart
+
+
+def _chart(found: Tally) -> str:
+    if found.ranking:
+        return _strength_chart(found.ranking)
+    by_script = found.by_script if len(found.by_script) > 1 else ()
+    rows = [] if found.overall is None else [found.overall, *by_script]
+    rows = [row for row in rows if row.rate is not None]
+    if not rows:
+        return ""
+    lines = [(row.label, row.rate, *row.interval) for row in rows]
+    side = "right" if found.kind == "abx" else "votes for A"
+    ticks = [(0.0, "0%"), (0.5, "chance"), (1.0, "100%")]
+    return _interval_chart(f"Share {side}, with its 95% interval", lines, ticks, 0.0, 1.0)
+
+
+def _strength_chart(ranking: Sequence[Strength]) -> str:
+    low = min(one.low for one in ranking)
+    high = max(one.high for one in ranking)
+    lines = [(f"Settings {one.setting}", one.strength, one.low, one.high) for one in ranking]
+    title = "Strength (log odds, Bradley-Terry), with its 95% interval"
+    return _interval_chart(title, lines, [(0.0, "average")], min(low, -0.1), max(high, 0.1))
+
+
+def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
+    def x(value: float) -> float:
+        return LEFT + (CHART_WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
+
+    height = ROW_HEIGHT * len(lines) + 30
+    parts = [
+        f'<line class="tick" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="4" y2="{height - 24}"/>'
+        f'<text class="tick-text" x="{x(at):.1f}" y="{height - 8}" text-anchor="middle">{text}'
+        "</text>"
+        for at, text in ticks
+    ]
+    told = []
+    for row, (label, value, left, right) in enumerate(lines):
+        y = ROW_HEIGHT * row + 20
+        parts.append(
+            f'<text x="0" y="{y + 4}">{escape(label)}</text>'
+            f'<line class="reach" x1="{x(left):.1f}" x2="{x(right):.1f}" y1="{y}" y2="{y}"/>'
+            f'<circle class="found" cx="{x(value):.1f}" cy="{y}" r="6"/>'
+        )
+        told.append(f"{label}: {value:.2f}, from {left:.2f} to {right:.2f}")
+    return (
+        f'<figure class="lab-chart"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
+        f'aria-label="{escape("; ".join(told))}">{"".join(parts)}</svg></figure>'
+    )
+
+
+# Reveal
+
+
+def _reveal(comparison: Comparison, with_votes: bool) -> str:
+    several = len(comparison.plan.scripts) > 1
+    pairs = comparison.revealed()
+    cards = "".join(_pair(comparison, one, with_votes, several) for one in pairs)
+    missing = len(comparison.plan.trials) - len(pairs)
+    told = f"{html.plural(missing, 'pair')} cannot be heard: Go on makes the sound."
+    return (
+        f"<h3>Every pair, to hear again</h3>{f'<p>{told}</p>' if missing else ''}"
+        f'<div class="pairs">{cards}</div>'
+    )
+
+
+def _pair(comparison: Comparison, one: Revealed, with_votes: bool, several: bool) -> str:
+    trial = one.trial
+    place = f"seed {trial.seed}" + (f", script {trial.script + 1}" if several else "")
+    vote = ""
+    if with_votes:
+        vote = f'<p class="small">{escape(_vote_words(one))}</p>'
+    sides = "".join(
+        _side(trial.id, letter, one.heard[at], one.facts[at], one.gains_db[at : at + 1])
+        for at, letter in enumerate("AB")
+    )
+    if comparison.aligned(trial):
+        vote += '<p class="small">Both sides came out alike, code for code.</p>'
+    pictures = f'<div class="pictures" data-pictures="{trial.id}"></div>' if not with_votes else ""
+    return (
+        f'<section class="pair" aria-label="Pair {one.order}"><h4>Pair {one.order} '
+        f'<span>{escape(place)}</span></h4>{vote}<div class="pair-sides">{sides}</div>'
+        f"{pictures}</section>"
+    )
+
+
+def _vote_words(one: Revealed) -> str:
+    if one.vote is None:
+        return "Not judged."
+    vote = one.vote
+    if one.x is not None:
+        said = f"You said X is {vote.vote}; it was {one.x}."
+    elif vote.vote == "none":
+        said = "You heard no difference."
+    else:
+        said = f"You preferred what you heard as {vote.vote}: settings {vote.winner}."
+    strength = f" Strength {vote.strength} of 3." if vote.strength else ""
+    note = f" “{vote.note}”" if vote.note else ""
+    heard = f" Listened {vote.seconds_a:.0f} s and {vote.seconds_b:.0f} s."
+    return said + strength + heard + note
+
+
+def _side(trial: str, letter: str, setting: str, facts: dict, gain: Sequence[float]) -> str:
+    shown = [
+        (label, _fact(name, facts[name], pattern))
+        for name, (label, pattern) in _FACTS.items()
+        if name in facts
+    ]
+    shown += [("Turned down by", f"{abs(gain[0]):.1f} dB")] if gain else []
+    rows = "".join(f"<div><dt>{label}</dt><dd>{escape(text)}</dd></div>" for label, text in shown)
+    return (
+        f'<div class="pair-side"><button type="button" class="hear" data-trial="{trial}" '
+        f'data-letter="{letter}">Hear settings {setting}</button>'
+        f'<input type="range" class="place" min="0" max="1" step="any" value="0" disabled '
+        f'aria-label="Place in the clip of settings {setting}"><dl>{rows}</dl></div>'
+    )
+
+
+def _fact(name: str, value: object, pattern: str) -> str:
+    if name == "finish_reason":
+        return _ENDINGS.get(str(value), str(value))
+    try:
+        return pattern.format(value)
+    except (TypeError, ValueError):
+        return str(value)

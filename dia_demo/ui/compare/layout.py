@@ -1,0 +1,187 @@
+"""The Compare tab: what is on it and what leads to what. What happens is in `compare_handlers`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.files import ASSETS, PAGE_FILES
+from dia_demo.services.models import ModelInfo
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui import html
+from dia_demo.ui.compare.form import (
+    FIELDS,
+    KINDS,
+    MAX_SCRIPTS_CHARACTERS,
+    SIDE_FIELDS,
+    default_side,
+)
+from dia_demo.ui.compare.room_api import Lab
+from dia_demo.ui.generate.layout import SEED_CHARACTERS
+from dia_demo.ui.status import Status
+
+VALUES_CHARACTERS = 200
+IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
+# What the listening room runs, joined in this order.
+SCRIPTS = tuple(
+    PAGE_FILES / "lab" / f"{name}.js" for name in "room player trial result keys".split()
+)
+STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
+ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
+
+
+@dataclass(frozen=True)
+class CompareParts:
+    """The components that take part in events. `fields` follows `form.FIELDS`."""
+
+    fields: dict[str, gr.components.Component]
+    setup: gr.Accordion
+    copy: gr.Button
+    second: list[gr.components.Component]
+    round: gr.Row
+    note: gr.HTML
+    make: gr.Button
+    stop: gr.Button
+    resume: gr.Button
+    status: gr.HTML
+    lab: gr.HTML
+    kept: gr.Dropdown
+    show: gr.Button
+    again: gr.Button
+    delete: gr.Button
+    upload: gr.UploadButton
+    zip: gr.Button
+    zip_file: gr.JSON
+
+    @property
+    def inputs(self) -> list[gr.components.Component]:
+        return [self.fields[name] for name in FIELDS]
+
+
+def lay_out(
+    synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig, lab: Lab
+) -> CompareParts:
+    """The tab's components, in the order of the work: set up, listen, result, keep."""
+
+    def ask(wanted: dict) -> dict:
+        return lab.ask(wanted)
+
+    with gr.Column(elem_id="compare"):
+        with gr.Column(elem_classes="card"):
+            with gr.Accordion("1 · Set up", open=True, elem_id="lab-setup") as setup:
+                parts = _setup(synthesis, models, runtime)
+            parts |= {"setup": setup} | _making()
+        with gr.Column(elem_classes="card"):
+            room = gr.HTML(
+                {},
+                html_template=ROOM,
+                js_on_load="".join(path.read_text(encoding="utf-8") for path in SCRIPTS),
+                server_functions=[ask],
+                elem_id="lab",
+            )
+        with gr.Column(elem_classes="card"):
+            with gr.Accordion("Kept comparisons", open=True, elem_id="lab-keep"):
+                parts |= _keeping()
+    return CompareParts(lab=room, **parts)
+
+
+def _setup(synthesis, models, runtime) -> dict:
+    fields = {
+        "kind": gr.Radio(KINDS, value="preference", label="What to find out", elem_id="lab-kind"),
+        "scripts": gr.Textbox(
+            value=(ASSETS / "scripts.txt").read_text(encoding="utf-8").strip(),
+            label="What both sides say",
+            info="Scripts with a line of --- between them. Each script counts once in the result.",
+            lines=4,
+            max_lines=10,
+            max_length=MAX_SCRIPTS_CHARACTERS,
+            elem_id="lab-scripts",
+        ),
+    }
+    copy = gr.Button("Start from the Generate tab's settings", size="sm", elem_id="lab-copy")
+    with gr.Row(visible=False) as varied:
+        fields["vary"] = gr.Dropdown(
+            [(label, name) for name, (label, step) in SIDE_FIELDS.items() if step],
+            value="temperature",
+            label="What varies",
+            filterable=False,
+        )
+        fields["values"] = gr.Textbox(
+            value="0.8, 1.2, 1.6",
+            label="Its values",
+            info="From 2 to 6, with commas between them.",
+            max_length=VALUES_CHARACTERS,
+        )
+    values = default_side(synthesis, runtime.model, runtime.precision)
+    second = []
+    with gr.Column(elem_id="lab-sides"):
+        for name in SIDE_FIELDS:
+            with gr.Row(elem_classes=["lab-field", f"field-{name}"]):
+                fields[f"a_{name}"] = _field(name, "A", values[name], models)
+                fields[f"b_{name}"] = _field(name, "B", values[name], models)
+                second.append(fields[f"b_{name}"])
+    with gr.Row():
+        fields["seeds"] = gr.Slider(
+            1, 24, 1, step=1, label="Seeds for each script", elem_id="lab-seeds"
+        )
+        # Not a number field: gradio shows a blank one as 0.
+        fields["first_seed"] = gr.Textbox(
+            label="First seed",
+            info="Blank: drawn at random.",
+            placeholder="random",
+            max_lines=1,
+            max_length=SEED_CHARACTERS,
+            elem_id="lab-first-seed",
+        )
+    fields["use_voice"] = gr.Checkbox(
+        label="Use the voice prompt of the Generate tab", value=False, elem_id="lab-voice"
+    )
+    note = gr.HTML(elem_id="lab-plan", js_on_load=None)
+    return {"fields": fields, "copy": copy, "second": second, "round": varied, "note": note}
+
+
+def _making() -> dict:
+    with gr.Row(elem_id="lab-buttons"):
+        make = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
+        stop = gr.Button("Stop making", interactive=False, elem_id="lab-stop")
+        resume = gr.Button("Go on, retry failed", interactive=False, elem_id="lab-resume")
+    status = gr.HTML(html.status_card(IDLE), elem_id="lab-status", js_on_load=None)
+    return {"make": make, "stop": stop, "resume": resume, "status": status}
+
+
+def _field(name: str, side: str, value, models: list[ModelInfo]) -> gr.components.Component:
+    label, step = SIDE_FIELDS[name]
+    common = dict(value=value, label=f"{label}, {side}", min_width=120)
+    if name == "model":
+        choices = [(one.title, one.name) for one in models]
+        return gr.Dropdown(choices, filterable=False, **common)
+    if name == "precision":
+        return gr.Dropdown(list(PRECISIONS), filterable=False, **common)
+    return gr.Number(step=step, elem_id=f"lab-{side.lower()}-{name.replace('_', '-')}", **common)
+
+
+def _keeping() -> dict:
+    kept = gr.Dropdown(
+        [], label="Yours on this machine", filterable=False, interactive=True, elem_id="lab-kept"
+    )
+    with gr.Row(elem_id="lab-keep-buttons"):
+        show = gr.Button("Open", size="sm", min_width=90, elem_id="lab-open")
+        again = gr.Button("Make again from its plan", size="sm", min_width=90, elem_id="lab-again")
+        delete = gr.Button("Delete", size="sm", min_width=90, elem_id="lab-delete")
+        upload = gr.UploadButton(
+            "Open a zip", file_types=[".zip"], size="sm", min_width=90, elem_id="lab-upload"
+        )
+        zipped = gr.Button(
+            "Download zip", size="sm", min_width=90, interactive=False, elem_id="lab-zip"
+        )
+    gr.HTML(
+        '<p class="small">Only this browser reaches them. A zip can be had once nothing is blind '
+        "any more, since it holds the answers.</p>",
+        js_on_load=None,
+    )
+    return {
+        "kept": kept, "show": show, "again": again, "delete": delete, "upload": upload,
+        "zip": zipped, "zip_file": gr.JSON(visible=False),
+    }  # fmt: skip

@@ -1,0 +1,275 @@
+"""What the Generate tab does when something is pressed: thin, between page and services."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import gradio as gr
+
+from dia_demo import audio
+from dia_demo.engine.events import (
+    AudioChunk,
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Progress,
+    Result,
+    Started,
+)
+from dia_demo.errors import RunError
+from dia_demo.services.history import MadeTakes
+from dia_demo.services.models import ModelInfo
+from dia_demo.services.synthesis import Synthesis, Take
+from dia_demo.text.script_check import ScriptReport
+from dia_demo.ui import html, xpu
+from dia_demo.ui.generate import form
+from dia_demo.ui.generate.layout import Parts, max_tokens_info
+from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
+from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.status import PREPARING, explain, failed, figure_rows, status_of, with_remarks
+
+# A page redraws this often at most; the rest of the two cores belongs to the model.
+SECONDS_BETWEEN_UPDATES = 0.2
+# The longest take at half speed, as WAV and FLAC, and gradio's copies of both. gradio has no words
+# for a disk that is full.
+TAKE_BYTES = 30_000_000
+
+Updates = dict[gr.components.Component, object]
+
+
+class Handlers:
+    """The events of one page, over one `Synthesis`."""
+
+    def __init__(self, synthesis: Synthesis, parts: Parts, live: LiveAudio) -> None:
+        self.synthesis = synthesis
+        self.parts = parts
+        self.live = live
+        self.made = MadeTakes()
+        self.sessions = Sessions()
+
+    # -- a run ---------------------------------------------------------------------------------
+
+    def generate(self, request: gr.Request, *values) -> Iterator[Updates]:
+        """One run from the page's fields: updates until it has ended, in whatever way.
+
+        The last update brings all that must arrive. gradio's page changes the objects of a message
+        when the next one comes, read or not: a take with another update behind it may get lost.
+        A page that goes away closes this generator, which stops the run.
+        """
+        parts, live = self.parts, LiveRun()
+        with self.sessions.run(request) as cancel:
+            yield {
+                parts.generate: gr.update(interactive=False),
+                parts.stop: gr.update(interactive=True),
+                parts.status: html.status_card(PREPARING),
+                parts.on_cpu: gr.update(visible=False),
+                parts.live: live.state(),
+            }
+            try:
+                with self.scratch() as folder:
+                    yield from self._run(form.Form(*values), cancel, live, folder)
+            except Exception as error:
+                shown = failed(explain(error))
+                yield {parts.status: html.status_card(shown)} | self._over(live)
+            finally:
+                live.done = True
+
+    def _over(self, live: LiveRun) -> Updates:
+        """The run has ended: nothing more is heard, and there is nothing to stop."""
+        live.done = True
+        return {
+            self.parts.stop: gr.update(interactive=False),
+            self.parts.live: live.state(),
+        }
+
+    def ready(self) -> Updates:
+        """The page is free for the next run."""
+        return {
+            self.parts.generate: gr.update(interactive=True),
+            self.parts.stop: gr.update(interactive=False),
+        }
+
+    def _run(
+        self, values: form.Form, cancel: threading.Event, live: LiveRun, folder: Path
+    ) -> Iterator[Updates]:
+        asked = values.to_request(self.synthesis.settings.runtime)
+        status, shown_at = PREPARING, 0.0
+        with closing(self.synthesis.stream(asked, cancel)) as events:
+            for event in events:
+                status, update = status_of(event, status), {}
+                if isinstance(event, Started):
+                    self.live.admit(live)
+                if isinstance(event, AudioChunk):
+                    live.add(event.samples, event.sample_rate)
+                if isinstance(event, AudioChunk | Progress):
+                    if time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
+                        continue
+                    shown_at = time.monotonic()
+                if isinstance(event, Failed) and event.device != "cpu":
+                    update = self._offer_cpu(asked.params.seed)
+                if result := finished_result(event):
+                    take = self.synthesis.take(asked, result)
+                    status = with_remarks(status, take.health)
+                    update = self._show(take, folder)
+                update |= {
+                    self.parts.status: html.status_card(status),
+                    self.parts.live: live.state(),
+                }
+                if isinstance(event, Finished | Cancelled | Failed):
+                    update |= self._over(live)
+                yield update
+
+    def _offer_cpu(self, seed: int) -> Updates:
+        """An accelerator failed: it is off now, and one press makes the same take on the CPU."""
+        parts = self.parts
+        return {
+            parts.on_cpu: gr.update(visible=True),
+            parts.fields["xpu"]: xpu.after_failure(),
+            parts.xpu.report: xpu.outdated(),
+            parts.fields["seed"]: seed,
+        }
+
+    def _show(self, take: Take, folder: Path) -> Updates:
+        """Everything about a take that is new on the page."""
+        figures = take.figures
+        name = f"dia-{Path(figures.model).name}-seed{figures.seed}"
+        wav, flac = (take.save(folder / f"{name}{suffix}") for suffix in (".wav", ".flac"))
+        self.made.add(wav)
+        picture = audio.spectrogram(take.samples, take.sample_rate, *html.SPECTROGRAM_SIZE)
+        seconds = len(take.samples) / take.sample_rate
+        parts = self.parts
+        return {
+            # The 16-bit file itself: gradio would rescale an array of floats to full level.
+            parts.take: str(wav),
+            parts.wav: gr.update(value=str(wav), interactive=True),
+            parts.flac: gr.update(value=str(flac), interactive=True),
+            parts.keep_seed: gr.update(interactive=True),
+            parts.take_seed: figures.seed,
+            parts.figures: html.figures_table(figure_rows(figures)),
+            parts.spectrogram: html.spectrogram_figure(picture, seconds),
+        }
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the files of one take. RunError where none can be made.
+
+        It goes with the block: gradio copies what it is handed before it asks for more.
+        """
+        home = self.synthesis.settings.served_folder
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(home).free
+            if free < TAKE_BYTES:
+                raise OSError(
+                    f"{free / 1e6:.0f} MB are free, and a take needs {TAKE_BYTES / 1e6:.0f}"
+                )
+            folder = tempfile.TemporaryDirectory(prefix="take-", dir=home)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RunError(
+                f"The folder of takes cannot be written: {reason}. Free some space, or start the "
+                "app with another folder in DIA_TAKES."
+            ) from error
+        with folder as path:
+            yield Path(path)
+
+    def stop(self, request: gr.Request) -> Updates:
+        """Ask this page's run to stop; the run itself says what became of it."""
+        self.sessions.stop(request.session_hash)
+        return gr.update(interactive=False)
+
+    def closed(self, request: gr.Request) -> None:
+        """The page was closed or reloaded: nobody waits for its run any more."""
+        self.sessions.stop(request.session_hash)
+
+    # -- the form ------------------------------------------------------------------------------
+
+    def check(self, script: str, model: str, max_tokens: float | None, transcript: str):
+        """The remarks on a script, and what the max tokens mean in seconds."""
+        read = self._read(script, model, max_tokens, transcript)
+        if read is None:
+            return gr.skip(), gr.skip()
+        info, report = read
+        limit = info.config.encoder.max_positions
+        return html.script_report(report, limit), gr.update(info=max_tokens_info(info, max_tokens))
+
+    def repair(
+        self,
+        script: str,
+        model: str,
+        max_tokens: float | None,
+        transcript: str,
+        event: gr.EventData,
+    ):
+        """The script after the repair that was pressed, if that finding still stands."""
+        read = self._read(script, model, max_tokens, transcript)
+        findings = read[1].findings if read else ()
+        index, code = event_value(event, "index"), event_value(event, "code")
+        known = type(index) is int and 0 <= index < len(findings)
+        finding = findings[index] if known else None
+        if finding is None or finding.code != code or finding.repaired is None:
+            return gr.skip()
+        return finding.repaired
+
+    def _read(self, script, model, max_tokens, transcript) -> tuple[ModelInfo, ScriptReport] | None:
+        """The model and the report on a script; None while a number is still being typed."""
+        info = next((one for one in self.synthesis.models() if one.name == model), None)
+        if info is None or not isinstance(max_tokens, int | float):
+            return None
+        low, high = form.slider_ends(info)["max_tokens"]
+        if not low <= max_tokens <= high:
+            return None
+        report = self.synthesis.check(script or "", model, int(max_tokens), transcript or "")
+        return info, report
+
+    def change_model(self, model: str):
+        """A model brings its defaults: sliders in the order of `form.SAMPLING`, then its note."""
+        info = self.synthesis.info(model)
+        defaults = form.defaults_of(info)
+        sliders = [
+            gr.update(minimum=low, maximum=high, value=defaults[name])
+            for name, (low, high) in form.slider_ends(info).items()
+        ]
+        return [*sliders, html.model_note(info)]
+
+    def restore(self, saved):
+        """What a reload brings back: fields in the order of `form.REMEMBERED`, then the note."""
+        names = [info.name for info in self.synthesis.models()]
+        if not isinstance(saved, dict) or saved.get("model") not in names:
+            return [gr.skip()] * (len(form.REMEMBERED) + 1)
+        info = self.synthesis.info(saved["model"])
+        ends = form.slider_ends(info)
+        values = form.restored(saved, ends)
+        updates = []
+        for name in form.REMEMBERED:
+            reach = (
+                dict(zip(("minimum", "maximum"), ends[name], strict=True)) if name in ends else {}
+            )
+            given = {"value": values[name]} if name in values else {}
+            updates.append(gr.update(**reach, **given))
+        return [*updates, html.model_note(info)]
+
+
+def event_value(event: gr.EventData, name: str) -> object:
+    """What the page sent with an event; None from a program, which sends nothing or anything."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:
+        return None
+
+
+def finished_result(event: Event) -> Result | None:
+    """What a run that has ended leaves; None for other events and for a stop before any sound."""
+    match event:
+        case Finished(result=result):
+            return result
+        case Cancelled(result=Result(samples=samples) as result) if samples is not None:
+            return result if len(samples) else None
+    return None

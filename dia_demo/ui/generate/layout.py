@@ -1,0 +1,245 @@
+"""The Generate tab: what is on it and what leads to what. What happens then is in `handlers`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import gradio as gr
+
+from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.files import ASSETS, PAGE_FILES
+from dia_demo.services.models import ModelInfo
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
+from dia_demo.ui import html
+from dia_demo.ui.generate import form
+from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
+from dia_demo.ui.xpu import Panel
+
+SEED_CHARACTERS = 40
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The components that take part in events. `fields` follows `form.FIELDS`."""
+
+    fields: dict[str, gr.components.Component]
+    report: gr.HTML
+    model_note: gr.HTML
+    dice: gr.Button
+    defaults: gr.Button
+    generate: gr.Button
+    stop: gr.Button
+    status: gr.HTML
+    live: gr.HTML
+    take: gr.Audio
+    wav: gr.DownloadButton
+    flac: gr.DownloadButton
+    keep_seed: gr.Button
+    take_seed: gr.State
+    figures: gr.HTML
+    spectrogram: gr.HTML
+    on_cpu: gr.Button
+    xpu: Panel
+
+    @property
+    def inputs(self) -> list[gr.components.Component]:
+        return [self.fields[name] for name in form.FIELDS]
+
+
+def load_examples() -> list[dict[str, str]]:
+    """The example scripts, each with its label."""
+    return json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))
+
+
+def lay_out(
+    models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig, hear, lay_out_xpu
+) -> Parts:
+    """The tab's components. On a phone the style sheet puts script and take above the settings."""
+    with gr.Row(elem_id="generate-grid"):
+        with gr.Column(elem_id="model-area", elem_classes="card"):
+            model, precision, note = _model_part(models, info, runtime)
+        with gr.Column(elem_id="script-area", elem_classes="card"):
+            script, report, generate = _script_part()
+        with gr.Column(elem_id="take-area", elem_classes="card"):
+            take = _take_part(hear)
+        with gr.Column(elem_id="settings-area", elem_classes="card"):
+            settings = _settings_part(info)
+            dice, defaults = settings.pop("dice"), settings.pop("defaults")
+            xpu = lay_out_xpu()
+    fields = settings | {"script": script, "model": model, "precision": precision}
+    fields |= {"xpu": xpu.toggle}
+    return Parts(
+        fields=fields,
+        report=report,
+        model_note=note,
+        dice=dice,
+        defaults=defaults,
+        generate=generate,
+        xpu=xpu,
+        **take,
+    )
+
+
+def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig):
+    model = gr.Dropdown(
+        [(one.title, one.name) for one in models],
+        value=info.name,
+        label="Model",
+        filterable=False,
+        elem_id="model",
+    )
+    precision = gr.Dropdown(
+        list(PRECISIONS),
+        value=runtime.precision,
+        label="Precision",
+        filterable=False,
+        elem_id="precision",
+    )
+    note = gr.HTML(html.model_note(info), elem_id="model-note", js_on_load=None)
+    return model, precision, note
+
+
+def _script_part():
+    examples = load_examples()
+    script = gr.Textbox(
+        value=examples[0]["script"],
+        label="Script",
+        placeholder="[S1] Good morning. Did you sleep well?\n[S2] Yes, thank you.",
+        lines=7,
+        max_lines=14,
+        max_length=MAX_SCRIPT_CHARACTERS,
+        elem_id="script",
+    )
+    gr.Examples(
+        [[one["script"]] for one in examples],
+        inputs=[script],
+        example_labels=[one["label"] for one in examples],
+        label="Examples",
+        elem_id="examples",
+        api_visibility="private",
+    )
+    generate = gr.Button("Generate", variant="primary", elem_id="generate")
+    # Below the button, which then stays where it is while remarks come and go.
+    report = gr.HTML(elem_id="report", js_on_load=_asset("repair.js"))
+    return script, report, generate
+
+
+def _take_part(hear) -> dict[str, gr.components.Component]:
+    with gr.Row(elem_id="status-row"):
+        status = gr.HTML(html.status_card(IDLE), elem_id="status", js_on_load=None)
+        stop = gr.Button("Stop", elem_id="stop", interactive=False, min_width=88, scale=0)
+    on_cpu = gr.Button(
+        "Make this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
+    )
+    live = gr.HTML(
+        {},
+        html_template='<button type="button" disabled>Listen so far</button> '
+        '<span class="live-text"></span>',
+        js_on_load=_asset("live_player.js"),
+        server_functions=[hear],
+        elem_id="live",
+    )
+    take = gr.Audio(
+        label="Take",
+        interactive=False,
+        buttons=[],
+        elem_id="take",
+        waveform_options=gr.WaveformOptions(
+            waveform_color="#a39c90", waveform_progress_color="#14877c"
+        ),
+    )
+    with gr.Row(elem_id="take-actions"):
+        wav = gr.DownloadButton(
+            "Download WAV", size="sm", interactive=False, min_width=110, elem_id="wav"
+        )
+        flac = gr.DownloadButton(
+            "Download FLAC", size="sm", interactive=False, min_width=110, elem_id="flac"
+        )
+        keep_seed = gr.Button(
+            "Keep this seed", size="sm", interactive=False, min_width=110, elem_id="keep-seed"
+        )
+    return {
+        "status": status,
+        "stop": stop,
+        "live": live,
+        "on_cpu": on_cpu,
+        "take": take,
+        "wav": wav,
+        "flac": flac,
+        "keep_seed": keep_seed,
+        "take_seed": gr.State(None),
+        "figures": gr.HTML(html.figures_table(NO_FIGURES), js_on_load=None),
+        "spectrogram": gr.HTML(html.spectrogram_figure(None), js_on_load=None),
+    }
+
+
+def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
+    parts = {
+        "temperature": _slider(info, "temperature", "Temperature", 0.05, TEMPERATURE_INFO),
+        "cfg_scale": _slider(info, "cfg_scale", "CFG scale", 0.1, CFG_INFO),
+        "max_tokens": _slider(info, "max_tokens", "Max tokens", 1, max_tokens_info(info)),
+    }
+    with gr.Accordion("More", open=False, elem_id="more"):
+        parts["top_p"] = _slider(info, "top_p", "Top-p", 0.01, TOP_P_INFO)
+        parts["top_k"] = _slider(info, "top_k", "Top-k", 1, TOP_K_INFO)
+        with gr.Row(elem_id="seed-row"):
+            # A text: gradio's number field turns "nothing" into 0 as soon as it is shown.
+            parts["seed"] = gr.Textbox(
+                label="Seed",
+                placeholder="blank or -1: a new one each time",
+                max_lines=1,
+                max_length=SEED_CHARACTERS,
+                elem_id="seed",
+            )
+            parts["dice"] = gr.Button("Roll the dice", size="sm", scale=0, elem_id="dice")
+        parts["speed"] = gr.Slider(
+            0.5,
+            2.0,
+            1.0,
+            step=0.05,
+            label="Speed",
+            info="At the same pitch; 1 is as spoken.",
+            buttons=[],
+        )
+        parts["defaults"] = gr.Button("Back to the model's defaults", size="sm", elem_id="defaults")
+    with gr.Accordion("Voice prompt", open=False, elem_id="voice"):
+        parts["voice_prompt"] = gr.Audio(
+            label="Voice prompt",
+            sources=["upload", "microphone"],
+            type="filepath",
+            buttons=[],
+            elem_id="voice-prompt",
+        )
+        parts["voice_transcript"] = gr.Textbox(
+            label="Words of the prompt",
+            info="Exactly what it says, tags included. 5 to 10 s of clear speech do best.",
+            placeholder="[S1] The words of the recording.",
+            lines=2,
+            max_length=MAX_SCRIPT_CHARACTERS,
+            elem_id="transcript",
+        )
+    return parts
+
+
+TEMPERATURE_INFO = "How freely it speaks: low is steady, high is lively and less sure."
+CFG_INFO = "How closely it sticks to the script."
+TOP_P_INFO = "Leaves out the least likely sounds: 1 leaves out none."
+TOP_K_INFO = "How many sounds it chooses among at every step."
+
+
+def max_tokens_info(info: ModelInfo, max_tokens: int | None = None) -> str:
+    """What the slider means right now."""
+    count = int(info.config.defaults.max_tokens if max_tokens is None else max_tokens)
+    return f"{tokens_hint(count, info.seconds_of(count))}, the longest it may get."
+
+
+def _slider(info: ModelInfo, name: str, label: str, step: float, hint: str) -> gr.Slider:
+    low, high = form.slider_ends(info)[name]
+    value = form.defaults_of(info)[name]
+    # Without gradio's own reset button, which knows the first model's defaults alone.
+    return gr.Slider(low, high, value, step=step, label=label, info=hint, elem_id=name, buttons=[])
+
+
+def _asset(name: str) -> str:
+    return (PAGE_FILES / name).read_text(encoding="utf-8")

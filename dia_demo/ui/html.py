@@ -1,0 +1,129 @@
+"""The HTML of what gradio has no component for: status, findings, figures, spectrogram.
+
+Every text is escaped here. The shape of each piece stays the same from state to state, so that
+gradio's patching of the page keeps its elements, and a placeholder is as tall as what follows.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+from PIL import Image
+
+from dia_demo.services.models import ModelInfo
+from dia_demo.text.script_check import Finding, ScriptReport
+from dia_demo.ui.status import Status
+
+SPECTROGRAM_SIZE = (880, 160)
+_ENDED = ("done", "cut", "stopped", "failed")
+
+
+def status_card(status: Status) -> str:
+    """The state in words, a progress bar, and what a screen reader announces."""
+    percent = None if status.fraction is None else round(100 * status.fraction)
+    now = "" if percent is None else f' aria-valuenow="{percent}"'
+    width = 100 if percent is None else percent
+    # A bar that still moves beside "Done" looks as if it had stopped short of its end.
+    at_once = "; transition: none" if status.state in _ENDED else ""
+    return (
+        f'<div class="status" data-state="{escape(status.state)}">'
+        f'<p class="status-line"><strong>{escape(status.headline)}</strong> '
+        f'<span class="status-detail">{escape(status.detail)}</span></p>'
+        f'<div class="bar" role="progressbar" aria-label="Progress" aria-valuemin="0" '
+        f'aria-valuemax="100"{now} aria-valuetext="{escape(status.detail)}">'
+        f'<div class="bar-fill" style="width: {width}%{at_once}"></div></div>'
+        f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in status.notes)}</ul>'
+        f'<p class="sr-only" role="status" aria-live="polite">{escape(status.announcement)}</p>'
+        "</div>"
+    )
+
+
+def script_report(report: ScriptReport, byte_limit: int) -> str:
+    """Counts under the script, then the findings, each with the button that repairs it."""
+    counts = [
+        plural(report.num_speakers, "speaker"),
+        plural(len(report.turns), "turn"),
+        f"about {report.expected_seconds:.0f} s",
+        f"{report.num_bytes:,} of {byte_limit:,} bytes",
+    ]
+    findings = "".join(_finding(index, one) for index, one in enumerate(report.findings))
+    changed = "" if report.read_as is None else read_as(report.read_as)
+    return (
+        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
+        f'<ul class="findings" aria-label="Remarks">{findings}</ul></div>'
+    )
+
+
+def read_as(script: str) -> str:
+    """The script as the model reads it, shown where that is not what was written."""
+    return f'<p class="read-as"><strong>Read as</strong> {escape(script)}</p>'
+
+
+_LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}
+
+
+def _finding(index: int, finding: Finding) -> str:
+    place = f"line {finding.line}: " if finding.line else ""
+    button = ""
+    if finding.repaired is not None:
+        label = escape(finding.repair_label or "Repair")
+        button = (
+            f' <button type="button" class="repair" data-code="{escape(finding.code)}" '
+            f'data-index="{index}">{label}</button>'
+        )
+    return (
+        f'<li class="finding {escape(finding.level)}">'
+        f'<span class="level">{_LEVELS.get(finding.level, finding.level)}</span> '
+        f"<span>{escape(place + finding.message)}</span>{button}</li>"
+    )
+
+
+def figures_table(rows: Iterable[tuple[str, str]]) -> str:
+    """Figures as a list of terms and values."""
+    cells = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows
+    )
+    return f'<dl class="figures" aria-label="Figures">{cells}</dl>'
+
+
+def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:
+    """The picture as part of the page, or its empty frame. pixels: uint8 [height, width, 3]."""
+    if pixels is None:
+        return (
+            '<figure class="spectrogram"><div class="frame">The spectrogram appears here.</div>'
+            "<figcaption>&nbsp;</figcaption></figure>"
+        )
+    buffer = io.BytesIO()
+    # The colours lie on one line from dark to bright, so that 256 of them are all there is to see.
+    Image.fromarray(pixels).quantize(256).save(buffer, "PNG", optimize=True)
+    source = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return (
+        f'<figure class="spectrogram"><img src="data:image/png;base64,{source}" '
+        f'alt="Spectrogram of the take, {seconds:.1f} seconds long: time rightwards, pitch '
+        'upwards, bright where it is loud">'
+        f"<figcaption><span>0 s</span><span>time → · pitch ↑</span>"
+        f"<span>{seconds:.1f} s</span></figcaption></figure>"
+    )
+
+
+def model_note(info: ModelInfo) -> str:
+    """What the chosen model is, in one line."""
+    return f'<p class="model-note">{escape(info.note)}</p>'
+
+
+def header(parts: Sequence[str]) -> str:
+    """The page's title, with what the machine is beside it."""
+    return (
+        '<header class="masthead"><div><h1>Dia on your CPU</h1>'
+        "<p>Write a dialogue, hear it spoken.</p></div>"
+        f'<p class="machine">{escape(" · ".join(parts))}</p></header>'
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """ "1 turn", "4 turns"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

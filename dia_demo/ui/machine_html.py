@@ -1,0 +1,136 @@
+"""The HTML of the Machine tab: a bar for each run, limit against achieved, and the figures.
+
+Every text is escaped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from dia_demo.services.bench.report import EXAMPLE_SECONDS, Report, bound_by_memory, meaning, spoken
+from dia_demo.ui import html
+from dia_demo.ui.status import factor
+
+INTRO = (
+    "To speak one moment of sound, the model’s weights are read once from memory. How fast this "
+    "machine reads is therefore its limit, and fewer bits in each weight raise it. Here you can "
+    "measure both: the limit, and how near this program comes to it."
+)
+NOTHING_YET = "Nothing was measured yet."
+NO_INSTRUCTIONS = "not measured: this processor has no instructions for it"
+
+
+def intro() -> str:
+    """What the page is about."""
+    return f'<h2 class="machine-title">What this machine can do</h2><p>{escape(INTRO)}</p>'
+
+
+def nothing_yet() -> str:
+    """In place of a report."""
+    return f'<p class="machine-empty">{escape(NOTHING_YET)}</p>'
+
+
+def report_html(report: Report, finished: bool) -> str:
+    """What is known so far: what it means, the picture, the machine's own figures."""
+    runs = report.finished_runs()
+    if not runs and report.hardware is None:
+        return nothing_yet()
+    parts = [f'<p class="machine-meaning">{escape(meaning(report))}</p>'] if finished else []
+    if runs:
+        parts.append(picture(runs, loaded=report.plan.random is None))
+    parts.append(html.figures_table(machine_rows(report)))
+    failed = (f"{what} was not measured completely: {why}" for what, why in report.failures.items())
+    parts += [f'<p class="machine-failed">{escape(sentence)}</p>' for sentence in failed]
+    return f'<div class="machine-report">{"".join(parts)}</div>'
+
+
+def picture(runs: Sequence[dict], loaded: bool = True) -> str:
+    """Bars on one scale of realtime factors: what the memory allows, and what was reached."""
+    done = [run for run in runs if "error" not in run]
+    limited = any(map(bound_by_memory, done))
+    # Where weights stay in the cache the memory's limit is far away, and would dwarf the rest.
+    ends = [run["realtime_limit"] for run in done if limited and run.get("realtime_limit")]
+    scale = max([1.0, *ends, *(run["realtime_tokens"] for run in done)])
+    rows = "".join(_row(run, scale, limited, loaded) for run in runs)
+    key = '<span class="key reached"></span> reached'
+    if limited:
+        key += ' <span class="key possible"></span> the limit of this machine’s memory'
+    else:
+        key += " (this model fits into the processor’s cache: memory sets no limit)"
+    return (
+        f'<figure class="machine-picture"><figcaption>Decoding, times realtime: at the line (1x) '
+        f'it keeps up with playback. <span class="keys">{key}</span></figcaption>'
+        f"<ul>{rows}</ul></figure>"
+    )
+
+
+def _row(run: dict, scale: float, limited: bool, loaded: bool) -> str:
+    together = "" if run["rows"] == 1 else f", {run['rows']} together"
+    name = escape(f"{run['precision']}{together}")
+    if "error" in run:
+        told = f'<p class="machine-failed">Not measured: {escape(run["error"])}</p>'
+        return f'<li><div class="run-name">{name}</div>{told}</li>'
+    reached, limit = run["realtime_tokens"], run.get("realtime_limit")
+    told = f"{factor(reached)} realtime"
+    possible = ""
+    if limited and limit:
+        told += f" of {factor(limit)} possible, {run['achieved']:.0%}"
+        possible = f'<span class="possible" style="width: {_percent(limit, scale)}"></span>'
+    return (
+        f'<li><div class="run-name">{name}</div>'
+        f'<div class="run-bar" role="img" aria-label="{name}: {escape(told)}">{possible}'
+        f'<span class="reached" style="width: {_percent(reached, scale)}"></span>'
+        f'<span class="realtime" style="left: {_percent(1.0, scale)}"></span></div>'
+        f'<div class="run-told">{escape(told)}</div>'
+        f'<div class="run-more">{escape(_more(run, loaded))}</div></li>'
+    )
+
+
+def _more(run: dict, loaded: bool) -> str:
+    """What else is known of a run, in one line. loaded: it has a checkpoint to load from."""
+    parts = [
+        f"{EXAMPLE_SECONDS:.0f}-second take: about {spoken(run['take_seconds'])}",
+        f"first sound after {run['first_audio_seconds']:.1f} s",
+        f"{run['ms_per_step']:.1f} ms a step",
+        f"memory {run['peak_rss_bytes'] / 1e9:.1f} GB",
+    ]
+    if loaded:
+        parts.append(f"loads in {run['load_seconds']:.1f} s")
+    return " · ".join(parts)
+
+
+def _percent(value: float, scale: float) -> str:
+    return f"{min(100.0, 100 * value / scale):.2f}%"
+
+
+def machine_rows(report: Report) -> list[tuple[str, str]]:
+    """The machine's own figures as (name, value) pairs."""
+    rows = []
+    if report.hardware is not None:
+        rows += _hardware_rows(report)
+    if report.codec is not None:
+        rows += [
+            (title, f"{factor(report.codec[key])} realtime")
+            for title, key in (
+                ("Codec, whole take", "realtime_whole"),
+                ("Codec, as it arrives", "realtime_streamed"),
+            )
+            if key in report.codec
+        ]
+    rows.append(("Threads", str(report.threads)))
+    return rows
+
+
+def _hardware_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """What is known of the machine so far."""
+    rates, proxy = report.hardware.get("gflops", {}), report.hardware.get("serial_proxy")
+    yield "Reads", f"{report.read_gb_s:.0f} GB/s"
+    for precision in ("float32", "bfloat16"):
+        if precision in rates:
+            rate = rates[precision]
+            known = NO_INSTRUCTIONS if rate is None else f"{rate:,.0f} GFLOP/s"
+            yield f"Multiplies, {precision}", known
+    if proxy is not None:
+        yield "80 products in turn", f"{proxy['samples_per_second'] / 1000:.1f} of 16 kHz"
+        yield "… of one core’s rate", f"{proxy['efficiency']:.0%}"

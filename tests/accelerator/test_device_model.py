@@ -1,0 +1,161 @@
+"""The hybrid run: the CPU's take to the last code, who may run, failures told and survived."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dia_demo.engine import remote
+from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
+from dia_demo.engine.hybrid import Hybrid
+from dia_demo.engine.selfcheck.report import Race
+from dia_demo.errors import InputError
+from tests.helpers.accelerators import (
+    ANYTHING,
+    FASTER,
+    LIMITS,
+    events_of,
+    request,
+    service,
+    stand_in,
+    trusted,
+)
+from tests.helpers.checkpoints import load, write_small
+from tests.helpers.faults import FaultyBackend
+
+
+def test_a_seed_gives_the_take_of_the_cpu_and_sound_comes_once_it_is_checked(folder, in_threads):
+    synthesis = service(trusted(stand_in(), folder))
+    on_cpu = events_of(synthesis, request(folder, "cpu", sound=True))
+    on_device = events_of(synthesis, request(folder, sound=True))
+    ours, theirs = on_cpu[-1].result, on_device[-1].result
+    np.testing.assert_array_equal(ours.codes, theirs.codes)
+    np.testing.assert_allclose(ours.samples, theirs.samples, atol=1e-6)
+    assert (ours.figures.device, theirs.figures.device) == ("cpu", "xpu")
+    # While it runs there are figures, but no sound: all of it comes at the end, in one piece.
+    kinds = [type(event) for event in on_device]
+    assert kinds.count(AudioChunk) == 1 and kinds[-2:] == [AudioChunk, Finished]
+    assert kinds.count(Progress) > 10
+    assert [type(event) for event in on_cpu].count(AudioChunk) > 1
+
+
+def test_rows_of_any_kind_share_the_device(folder, in_threads):
+    """Rows with and without guidance, of other lengths, that end one after the other."""
+    both = [request(folder, seed=1), request(folder, seed=2)]
+    params = replace(both[1].params, cfg_scale=0.0, max_tokens=30)
+    both[1] = replace(both[1], params=params)
+    results = {}
+    for device in ("cpu", "xpu"):
+        synthesis = service(trusted(stand_in(), folder))
+        asked = [replace(one, runtime=replace(one.runtime, device=device)) for one in both]
+        told = synthesis.stream_together(asked, threading.Event())
+        results[device] = {e.row: e.result.codes for e in told if isinstance(e, Finished)}
+    for row in (0, 1):
+        np.testing.assert_array_equal(results["cpu"][row], results["xpu"][row])
+
+
+def test_caches_are_freed_on_the_device(folder):
+    hybrid = Hybrid.copy_of(load(folder), FaultyBackend("healthy"), torch.float32)
+    server = remote._Server(hybrid, LIMITS)
+    numbers = [server.answer(remote.Encode(b"x", True, 20, ())).number for _ in range(3)]
+    server.forget(numbers[:2])
+    assert list(server._caches) == numbers[2:]
+
+
+def test_without_a_check_it_refuses_and_says_how_to_run_one(folder):
+    with pytest.raises(InputError, match="not passed its self-check.*doctor --device xpu"):
+        events_of(service(stand_in()), request(folder))
+
+
+def test_what_failed_the_check_is_refused_with_its_reason(folder):
+    accelerator = trusted(stand_in(), folder, failure="stage 2: zeros")
+    with pytest.raises(InputError, match="stage 2: zeros"):
+        events_of(service(accelerator), request(folder))
+
+
+def test_slower_than_the_cpu_needs_insisting(folder, in_threads):
+    accelerator = trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
+    synthesis = service(accelerator)
+    with pytest.raises(InputError, match=r"1.0 steps/s here, 4.0 on the CPU \(int8\)"):
+        events_of(synthesis, request(folder))
+    assert isinstance(events_of(synthesis, request(folder, insist=True))[-1], Finished)
+    faster = service(trusted(stand_in(), folder, FASTER))
+    assert isinstance(events_of(faster, request(folder))[-1], Finished)
+
+
+def test_bfloat16_needs_a_check_of_its_own(folder):
+    accelerator = trusted(stand_in(), folder)
+    with pytest.raises(InputError, match="in bfloat16 .precision changed since the last one"):
+        events_of(service(accelerator), request(folder, precision="bfloat16"))
+
+
+def test_a_verdict_on_another_checkpoint_does_not_count(folder, tmp_path):
+    accelerator = trusted(stand_in(), folder)
+    other = write_small(tmp_path / "other", seed=9)
+    with pytest.raises(InputError, match="checkpoint changed"):
+        events_of(service(accelerator), request(other))
+
+
+MID_TAKE = {
+    "NaN mid-take": "step 11: NaN or infinity among the logits",
+    "device lost mid-take": "the driver lost the device",
+    "hang": "step 11: no answer for 1 s, the device hangs",
+    "growth of memory": "memory grew by",
+    "drift that starts after 1,000 steps": "the device drifts",
+}
+
+
+@pytest.mark.parametrize("fault", MID_TAKE)
+def test_a_failure_mid_take_drops_it_whole_and_the_cpu_works_at_once(folder, in_threads, fault):
+    limits = replace(LIMITS, step_seconds=1.0 if fault == "hang" else 5.0)
+    # Of the device's first 13 steps three are the sentinel's: one at first, two repeats.
+    accelerator = trusted(stand_in(fault, late=13, limits=limits), folder)
+    synthesis = service(accelerator)
+    told = events_of(synthesis, request(folder, sound=fault == "NaN mid-take"))
+    assert isinstance(told[-1], Failed) and told[-1].device == "xpu"
+    said = told[-1].message
+    assert MID_TAKE[fault].split(":")[-1] in said
+    for words in ("The XPU failed", "step ", "dropped whole", "Turn the XPU off", "same seed"):
+        assert words in said
+    assert not [event for event in told if isinstance(event, AudioChunk | Finished)]
+    # It is not trusted again before it has been checked again; the CPU is there at once.
+    with pytest.raises(InputError, match="a run failed after the check"):
+        events_of(synthesis, request(folder))
+    on_cpu = events_of(synthesis, request(folder, "cpu"))
+    assert isinstance(on_cpu[-1], Finished)
+
+
+def test_a_driver_that_aborts_takes_only_its_own_process_and_the_queue_moves_on(folder):
+    """The real thing: a process that dies by SIGABRT while another person waits for the CPU."""
+    synthesis = service(trusted(stand_in("abort of the process", late=8), folder))
+    waiting: list = []
+    other = threading.Thread(
+        target=lambda: waiting.extend(events_of(synthesis, request(folder, "cpu")))
+    )
+    told = []
+    for event in synthesis.stream(request(folder), threading.Event()):
+        told.append(event)
+        if isinstance(event, Started):
+            other.start()
+    other.join(60)
+    assert isinstance(told[-1], Failed) and "SIGABRT" in told[-1].message
+    assert isinstance(waiting[0], Waiting) and isinstance(waiting[-1], Finished)
+
+
+def test_stop_keeps_what_was_made_on_the_device(folder, in_threads):
+    synthesis, cancel = service(trusted(stand_in(), folder)), threading.Event()
+    for event in synthesis.stream(request(folder), cancel):
+        if isinstance(event, Progress) and event.step == 30:
+            cancel.set()
+    assert len(event.result.codes) == 27 and event.result.figures.finish_reason == "cancelled"
+
+
+def test_distorted_sound_is_not_handed_over(folder, in_threads):
+    """Random weights hiss: to the waveform check that is what a broken device sounds like."""
+    usual = replace(ANYTHING, high_band=1e-6)
+    synthesis = service(trusted(stand_in(usual=usual), folder))
+    told = events_of(synthesis, request(folder, sound=True))
+    assert isinstance(told[-1], Failed) and "a hiss" in told[-1].message
+    assert not [event for event in told if isinstance(event, AudioChunk)]

@@ -1,0 +1,252 @@
+"""A curious person at the page: everything a browser is told is held against its mirror image.
+
+The same comparison is opened twice, once with A and B of every pair changed round. Whatever differs
+between the two, but for the sound itself, would tell which side is which.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections import Counter
+
+import pytest
+
+from dia_demo.services.listening.comparison import Comparison
+from tests.helpers.browser import DESKTOP, PHONE
+from tests.helpers.lab_page import (
+    WAIT,
+    ask_server,
+    compare_tab,
+    heard,
+    open_zip,
+    ready,
+    swapped,
+    zipped,
+)
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+# What is drawn anew by every page and every question, and what only tells the time.
+ANEW = re.compile(
+    r'"(?:tick|\w*(?:duration|time|eta))": ?(?:[\d.e-]+|null)'
+    r'|"(?:session_hash|event_id)": ?"\w+"|(?<=session_hash=)\w+|\bhtml-\w+'
+)
+# What comes as a stream of events has no end that a browser's driver would tell: listen along.
+LISTEN = """() => {
+  const fetched = window.fetch;
+  window.streamed = "";
+  window.fetch = async (...given) => {
+    const response = await fetched(...given);
+    if (response.url.includes("/queue/data")) {
+      const reader = response.clone().body.getReader(), decoder = new TextDecoder();
+      (async () => {
+        for (let part = await reader.read(); !part.done; part = await reader.read()) {
+          window.streamed += decoder.decode(part.value, { stream: true });
+        }
+      })().catch(() => {}); // the page has hung up
+    }
+    return response;
+  };
+}"""
+STREAMS = ("/queue/data", "/heartbeat/")  # answers without an end
+WAV = re.compile(r'"wav": ?"([A-Za-z0-9+/=]+)"')
+
+
+class Spy:
+    """All that the network brings a page: every answer of every sort, with its headers."""
+
+    def __init__(self, context, plan) -> None:
+        self.bodies: Counter[tuple[str, str]] = Counter()
+        self.headers: set[str] = set()
+        self.sounds: list[bytes] = []
+        self.sockets: list[str] = []
+        known = [plan.id, *(slot.id for slot in plan.slots)]
+        known += [name for trial in plan.trials for name in (trial.id, *trial.clips)]
+        self._known = {name.removesuffix(".wav") for name in known}
+        context.add_init_script(f"({LISTEN})()")
+        self._unanswered: list = []
+        context.on("request", self._begun)
+        context.on("requestfinished", self._finished)
+        context.on("requestfailed", self._answered)
+        context.on("page", lambda page: page.on("websocket", self._socket))
+
+    def _socket(self, socket) -> None:
+        self.sockets.append(socket.url)
+
+    def _begun(self, request) -> None:
+        if not any(part in request.url for part in STREAMS):
+            self._unanswered.append(request)
+
+    def _answered(self, request) -> None:
+        if request in self._unanswered:
+            self._unanswered.remove(request)
+
+    def _finished(self, request) -> None:
+        response = request.response()
+        kind = response.headers.get("content-type", "")
+        if not kind.startswith(("image/", "font/", "text/css", "text/event-stream")):
+            try:
+                body = response.text()
+            except (sync_api.Error, UnicodeDecodeError):
+                body = "not text, or dropped by the browser"
+            self.sounds += [base64.b64decode(found) for found in WAV.findall(body)]
+            body = WAV.sub(lambda found: f"wav of {len(found[1])}", body)
+            self.bodies[self.plain(request.url), self.plain(body)] += 1
+        self.headers |= set(response.headers)
+        self._answered(request)
+
+    def settle(self, page) -> None:
+        """Wait for the driver, which may tell of an answer after the page has used it."""
+        deadline = time.monotonic() + WAIT / 1000
+        while self._unanswered and time.monotonic() < deadline:
+            page.wait_for_timeout(20)
+        assert not self._unanswered, [request.url for request in self._unanswered]
+
+    def plain(self, text: str) -> str:
+        """Without random names; those of the plan stay, for the mirror image has the same."""
+
+        def name(found: re.Match) -> str:
+            return found[0] if found[0] in self._known else "<random>"
+
+        return re.sub(r"(?<![\w-])(?=[\w-]*\d)[\w-]{20,}(?![\w-])", name, ANEW.sub("<anew>", text))
+
+
+def look_around(watch, comparison: Comparison, path) -> dict:
+    """Open it, hear both clips, look at everything; then end the test and look again."""
+    spy = Spy(watch.context, comparison.plan)
+    page = compare_tab(watch)
+    open_zip(page, zipped(comparison, path))
+    still = room(page)
+    for letter in "AB":
+        page.keyboard.press(letter.lower())
+        heard(page, letter)
+    page.wait_for_function(
+        "[...document.querySelectorAll('.lab-clip')]"
+        ".every((one) => one.getAttribute('aria-pressed') === 'false')"
+    )
+    page.wait_for_function("window.streamed.includes('process_completed')")
+    streamed = page.evaluate("window.streamed")
+    seen = {
+        "streamed": sorted(set(spy.plain(streamed).split("\n"))),
+        "room": [still, room(page)],
+        "page": spy.plain(page.locator("#compare").inner_html()),
+        "stored": sorted(page.evaluate("Object.keys(localStorage).concat(document.cookie)")),
+        "fetched": page.evaluate(
+            """performance.getEntriesByType("resource")
+              .filter((one) => one.name.includes("component_server"))
+              .map((one) => [one.initiatorType, one.decodedBodySize])"""
+        ),
+        "zip": page.locator("#lab-zip").is_disabled(),
+    }
+    spy.settle(page)
+    blind = {"bodies": dict(spy.bodies), "headers": spy.headers, "sockets": spy.sockets}
+    seen |= blind | {"sounds": spy.sounds[:2]}
+    page.get_by_role("button", name="End the test and reveal").click()
+    page.get_by_role("button", name="Really end it?").click()
+    page.locator('.lab-room[data-state="open"]').wait_for()
+    return seen | {"revealed": room(page)}
+
+
+def room(page) -> str:
+    return page.locator(".lab-room").evaluate("(node) => node.outerHTML")
+
+
+def test_nothing_tells_which_side_is_which(visit, made, tmp_path):
+    """Page source, answers, headers, storage, names, sizes: all as in the mirror image."""
+    mirror = swapped(made, tmp_path / "mirror")
+    one = look_around(visit(DESKTOP), made, tmp_path / "one")
+    other = look_around(visit(DESKTOP), mirror, tmp_path / "other")
+    for what in one.keys() - {"sounds", "revealed", "bodies"}:
+        assert one[what] == other[what], what
+    differing = one["bodies"].items() ^ other["bodies"].items()
+    assert not differing, differing
+    assert any("needed" in body for _, body in one["bodies"]), "the spy sees the pair's answer"
+    assert one["zip"], "the zip holds the answers"
+    everything = json.dumps([list(one["bodies"]), one["room"]])
+    for word in ("flip", "gain", "lufs", "codes_sha256", "sealed"):
+        assert word not in everything.split("<script")[0].lower(), word
+    # The two were not the same: the sound was changed round, and so is what the end reveals.
+    assert one["sounds"] == other["sounds"][::-1] and one["sounds"][0] != one["sounds"][1]
+    assert one["revealed"] != other["revealed"]
+
+
+def test_a_clip_is_sound_and_nothing_else(visit, made, tmp_path):
+    """No tag, no name, no length of its own: 44 bytes of header, alike for both, then samples."""
+    watch = visit(DESKTOP)
+    spy = Spy(watch.context, made.plan)
+    page = compare_tab(watch)
+    open_zip(page, zipped(made, tmp_path))
+    spy.settle(page)
+    a, b = spy.sounds[:2]
+    assert a[:44] == b[:44] and a[36:40] == b"data" and len(a) == len(b)
+    assert len(a) == 44 + int.from_bytes(a[40:44], "little"), "nothing follows the samples"
+
+
+def test_a_curious_person_gets_no_further_by_asking(visit, made, tmp_path):
+    """Questions past the page's own script, while the test is blind."""
+    page, sent = compare_tab(visit(DESKTOP)), []
+    page.on("request", lambda request: note_question(sent, request))
+    open_zip(page, zipped(made, tmp_path))
+    own = next(one for one in sent if one.get("do") == "look")
+    (first, second) = made.plan.trials
+    for question in (
+        {"do": "pictures", "trial": first.id},
+        {"do": "clip", "trial": second.id, "letter": "A"},
+        {"do": "clip", "trial": first.id, "letter": first.clips[0]},
+        {"do": "clip", "trial": f"../{first.id}", "letter": "A"},
+        {"do": "plan"},
+        {"do": "__init__"},
+    ):
+        assert list(ask_server(page, own | question)) == ["error"], question
+    answer = ask_server(page, own | {"do": "look"})
+    assert answer["result"] == "" and set(answer["trial"]) == {
+        "id", "number", "script", "letters", "needed",
+    }  # fmt: skip
+
+
+def note_question(sent: list, request) -> None:
+    if "component_server" in request.url and request.post_data:
+        data = json.loads(request.post_data).get("data")
+        if isinstance(data, dict):
+            sent.append(data)
+
+
+def test_two_people_at_once_never_meet(visit, made, tmp_path):
+    """Two browsers, two comparisons of the very same pairs, heard and judged at the same time."""
+    ann, bob = compare_tab(visit(DESKTOP)), compare_tab(visit(PHONE))
+    sent: dict = {ann: [], bob: []}
+    for page, questions in sent.items():
+        page.on("request", lambda one, questions=questions: note_question(questions, one))
+    open_zip(ann, zipped(made, tmp_path / "a"))
+    assert bob.locator('.lab-room[data-state="empty"]').is_visible()
+    anns = next(one for one in sent[ann] if one.get("do") == "look")
+    assert "trial" in ask_server(ann, anns), "Ann's own key opens it"
+    for wrong in ("A" * 32, "", None):
+        assert "error" in ask_server(bob, anns | {"key": wrong})
+    open_zip(bob, zipped(made, tmp_path / "b"))
+    bobs = [one for one in sent[bob] if one.get("do") == "look"][-1]
+    assert anns["key"] != bobs["key"] and anns["id"] != bobs["id"]
+    assert "error" in ask_server(bob, bobs | {"id": anns["id"]})
+    for number in (1, 2):
+        for page in (ann, bob):
+            page.get_by_text(f"Pair {number} of 2").wait_for()
+            ready(page)
+        for letter in "AB":
+            for page in (ann, bob):
+                page.keyboard.press(letter.lower())
+            for page in (ann, bob):
+                heard(page, letter)
+        # Both votes are under way before either answer is awaited.
+        ann.keyboard.press("1")
+        bob.keyboard.press("2")
+    for page, said in ((ann, "heard as A"), (bob, "heard as B")):
+        page.locator('.lab-room[data-state="open"]').wait_for()
+        text = page.locator(".lab-result").inner_text()
+        assert text.count(said) == 2 and "2 of 2 pairs judged" in text
+    bob.reload()
+    bob.get_by_role("tab", name="Compare").click()
+    bob.locator("#lab-kept input").click()
+    assert bob.get_by_role("option").count() == 1, "a reload keeps one's own, and nothing else"

@@ -1,0 +1,71 @@
+"""A take that fails inside a comparison, in a real chromium: told, worked around, made again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.browser import PHONE, Watch, press, running_app
+from tests.helpers.checkpoints import write_small
+from tests.helpers.lab_page import SCRIPT, compare_tab, fill, hear, ready
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+PAIRS = 2
+
+
+def test_a_failed_take_is_told_the_other_pairs_are_heard_and_go_on_makes_it(chromium, tmp_path):
+    fault = tmp_path / "fault"
+    fault.touch()
+    model = write_small(tmp_path / "small", codec=True)
+    given = {"FAULT": str(fault), "DIA_MODEL": str(model)}
+    with running_app(tmp_path, module="tests.browser.apps.failing_app", **given) as url:
+        watch = Watch(chromium.new_context(viewport=PHONE), url)
+        page = compare_tab(watch)
+        begin(page)
+        status = page.locator("#lab-status")
+        status.locator('[data-state="failed"]').wait_for()
+        said = status.inner_text()
+        assert f"1 of {PAIRS} pairs made" in said and "A take failed: The decoder gave" in said
+        assert "Go on retries it" in said and not fault.exists()
+        assert status.get_by_role("progressbar").get_attribute("aria-valuenow") == "50"
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+        judge(page, 1)
+        page.get_by_text("No pair is ready (1 failed): press Go on").wait_for()
+        # The words are still there for who comes back later.
+        page.reload()
+        page.get_by_role("tab", name="Compare").click()
+        page.locator("#lab-kept input").click()
+        page.get_by_role("option").click()
+        press(page, "Open")
+        status.get_by_text("A take failed: The decoder gave").wait_for()
+
+        press(page, "Go on, retry failed")
+        status.locator('[data-state="done"]').wait_for()
+        assert f"{PAIRS} of {PAIRS} pairs ready" in status.inner_text()
+        sync_api.expect(page.get_by_role("button", name="Go on, retry failed")).to_be_disabled()
+        judge(page, 2)
+        page.locator('.lab-room[data-state="open"]').wait_for()
+        assert f"{PAIRS} of {PAIRS} pairs judged" in page.locator(".lab-result").inner_text()
+        watch.context.close()
+        assert watch.errors == [] and watch.outside == []
+
+
+def begin(page) -> None:
+    """Two short pairs, in the making."""
+    page.get_by_label("What both sides say").fill(SCRIPT)
+    for label, value in (("Max tokens, A", 60), ("Max tokens, B", 60), ("Temperature, B", 0.9)):
+        fill(page, label, value)
+    fill(page, "number input for Seeds for each script", PAIRS)
+    page.get_by_text(f"{PAIRS} pairs to hear").wait_for()
+    press(page, "Make the pairs")
+
+
+def judge(page, number: int) -> None:
+    """Hear both clips of the pair that is there and prefer the first."""
+    page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()
+    ready(page)
+    page.locator(".lab-room").focus()
+    for letter in "AB":
+        hear(page, letter)
+    page.keyboard.press("1")

@@ -1,0 +1,342 @@
+"""The page in a real chromium, over the real app and the embedded voice, as a person uses it.
+
+DIA_SCREENSHOTS=1 writes the pictures of README.md to assets/screenshots/ as well.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from PIL import Image
+
+from dia_demo import audio
+from dia_demo.files import ROOT
+from tests.helpers.browser import (
+    DESKTOP,
+    PHONE,
+    figure,
+    press,
+    press_twice,
+    running_app,
+    wait_state,
+    write_script,
+)
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+BOTH = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
+LONG = " ".join(
+    f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)
+)
+LONGEST = 1536  # Tokens, of which LONG takes all: long enough to be seen running, and stopped.
+OVER = ("done", "cut")
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """The app with a decoder that takes its time, for takes that are stopped."""
+    folder = tmp_path_factory.mktemp("patient")
+    with running_app(folder, module="tests.browser.apps.patient_app") as url:
+        yield url
+
+
+def read_sound(data: bytes) -> tuple[np.ndarray, int]:
+    samples, rate = soundfile.read(io.BytesIO(data), dtype="float32")
+    assert np.isfinite(samples).all() and len(samples)
+    return samples, rate
+
+
+@contextmanager
+def playing(page):
+    """Yields a function for after the block: the samples and rate of what the player fetched."""
+
+    def is_take(response) -> bool:
+        return "/file=" in response.url and response.url.endswith(".wav")
+
+    with page.expect_response(is_take) as waiting:
+        yield lambda: read_sound(page.request.get(waiting.value.url).body())
+
+
+def download(page, name: str, folder: Path) -> Path:
+    with page.expect_download() as waiting:
+        press(page, name)
+    path = folder / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path
+
+
+@BOTH
+def test_page_fits_and_explains_itself(visit, size):
+    page = visit(size).open()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert "Dia-1.6B is the real one" in page.locator("#model-note").inner_text()
+    assert page.get_by_label("Intel XPU (experimental)").is_disabled()
+    assert not page.get_by_label("Intel XPU (experimental)").is_checked()
+    page.get_by_role("tab", name="About").click()
+    page.get_by_text("How it sounds says nothing about").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+@BOTH
+@pytest.mark.processor
+def test_generate_gives_a_take_one_can_play_and_keep(visit, size, tmp_path):
+    page = visit(size).open()
+    write_script(page, SHORT, max_tokens=200)
+    with playing(page) as sound:
+        press(page, "Generate")
+        assert re.search(r"[\d.]+ s of audio.* [\d.]+x realtime", wait_progress(page))
+        assert page.get_by_role("progressbar").get_attribute("aria-valuemax") == "100"
+        wait_state(page, *OVER)
+    samples, rate = sound()
+    page.locator("#take").get_by_label("Play", exact=True).wait_for()
+    shown = float(figure(page, "Audio").split()[0])
+    assert rate == 16000 and len(samples) / rate == pytest.approx(shown, abs=0.06)
+    assert np.abs(samples).max() > 0.005
+
+    for name in ("Download WAV", "Download FLAC"):
+        path = download(page, name, tmp_path)
+        kept, kept_rate = soundfile.read(path, dtype="float32")
+        assert kept_rate == rate and np.array_equal(kept, samples)
+        inside = audio.read_metadata(path)
+        assert inside["script"] == SHORT and inside["settings"]["max_tokens"] == 200
+        assert str(inside["settings"]["seed"]) == figure(page, "Seed")
+        assert inside["figures"]["model"] == "nano"
+    assert page.get_by_alt_text("Spectrogram of the take").is_visible()
+
+
+def wait_progress(page) -> str:
+    """The first status line with figures in it."""
+    page.wait_for_function(
+        """() => /s of audio/.test(document.querySelector("#status .status-line").textContent)"""
+    )
+    return page.locator("#status .status-line").inner_text()
+
+
+def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit, patient):
+    page = visit(at=patient).open()
+    write_script(page, LONG, LONGEST)
+    press(page, "Generate")
+    listen = page.get_by_role("button", name="Listen so far")
+    page.wait_for_function("!document.querySelector('#live button').disabled")
+    listen.click()
+    page.wait_for_function(
+        "Number(document.querySelector('#live [data-live]').dataset.heard) > 0.5"
+    )
+    press(page, "Stop")
+    wait_state(page, "stopped", *OVER)
+
+
+def test_a_press_counts_from_the_moment_the_button_is_back(visit):
+    page = visit().open()
+    write_script(page, SHORT, max_tokens=60)
+    press_twice(page, "Generate", "#generate")
+    wait_state(page, *OVER)
+
+
+def test_stop_keeps_what_was_made_and_the_app_goes_on(visit, patient):
+    page = visit(at=patient).open()
+    write_script(page, LONG, LONGEST)
+    with playing(page) as sound:
+        press(page, "Generate")
+        wait_progress(page)
+        press(page, "Stop")
+    assert re.search(r"Stopped [\d.]+ s of audio kept", wait_state(page, "stopped"))
+    assert figure(page, "Ended") == "stopped by you"
+    samples, rate = sound()
+    assert 0 < len(samples) / rate < 30
+
+    write_script(page, SHORT, max_tokens=60)
+    press(page, "Generate")
+    wait_state(page, *OVER)
+
+
+def test_refusals_are_messages_and_lose_no_take(visit, tmp_path):
+    watch = visit()
+    page = watch.open()
+    write_script(page, SHORT, max_tokens=60)
+    press(page, "Generate")
+    wait_state(page, *OVER)
+    seed = figure(page, "Seed")
+
+    write_script(page, "")
+    press(page, "Generate")
+    wait_refusal(page, "script is empty")
+
+    write_script(page, "[S1] " + "word " * 2000)
+    press(page, "Generate")
+    wait_refusal(page, "the model reads")
+
+    garbage = tmp_path / "voice.wav"
+    garbage.write_bytes(b"this is no sound at all" * 100)
+    write_script(page, SHORT)
+    page.get_by_role("button", name="Voice prompt").click()
+    page.locator("#voice-prompt input[type=file]").set_input_files(garbage)
+    page.locator("#voice-prompt").get_by_label("Clear").wait_for()
+    press(page, "Generate")
+    wait_refusal(page, "voice prompt")
+
+    assert figure(page, "Seed") == seed
+    assert page.locator("#take").get_by_label("Play", exact=True).is_visible()
+    page.locator("#voice-prompt").get_by_label("Clear").click()
+    press(page, "Generate")
+    wait_state(page, *OVER)
+    # The browser itself remarks that it cannot draw the waveform of what is no sound.
+    watch.errors[:] = [error for error in watch.errors if "Waveform" not in error]
+
+
+def wait_refusal(page, words: str) -> None:
+    """Wait until the status is a failure that says why."""
+    failure = page.locator('#status [data-state="failed"]')
+    failure.filter(has_text=re.compile(words, re.IGNORECASE)).wait_for()
+
+
+def test_cut_by_max_tokens_is_said_loudly(visit):
+    page = visit().open()
+    write_script(page, LONG, max_tokens=40)
+    press(page, "Generate")
+    assert "Cut off by max tokens" in wait_state(page, "cut")
+    assert figure(page, "Ended") == "CUT by max tokens"
+
+
+def test_reload_keeps_script_and_settings(visit):
+    page = visit().open()
+    write_script(page, SHORT, max_tokens=333)
+    temperature = page.get_by_label("number input for Temperature")
+    temperature.fill("0.7")
+    temperature.press("Tab")
+    page.wait_for_function("() => Object.keys(localStorage).some((key) => key.startsWith('dia'))")
+    page.reload()
+    page.wait_for_function("window.diaRestored === true")
+    page.get_by_text("333 tokens ≈").wait_for()
+    assert page.get_by_label("Script").input_value() == SHORT
+    assert page.get_by_label("number input for Temperature").input_value() == "0.7"
+    assert page.get_by_label("number input for Max tokens").input_value() == "333"
+
+
+def test_a_finding_is_repaired_by_one_click(visit):
+    page = visit().open()
+    text = "Hello there. [S2] Hi, how are you? [S1]"
+    write_script(page, text)
+    press(page, "Put [S1] first")
+    page.wait_for_function("document.querySelector('#script textarea').value.startsWith('[S1] H')")
+    assert page.get_by_label("Script").input_value() == f"[S1] {text}"
+
+
+def test_the_seed_of_a_take_can_be_kept_and_gives_it_again(visit):
+    page = visit().open()
+    page.get_by_role("button", name="More").click()
+    seed = page.get_by_label("Seed", exact=True)
+    write_script(page, SHORT, max_tokens=60)
+    heard = []
+    for _ in range(2):
+        with playing(page) as sound:
+            press(page, "Generate")
+        heard.append(sound()[0])
+        press(page, "Keep this seed")
+        sync_api.expect(seed).to_have_value(figure(page, "Seed"))
+    assert np.array_equal(*heard)
+
+
+def test_a_model_brings_its_own_defaults(visit):
+    page = visit().open()
+    page.get_by_label("Model").click()
+    page.get_by_role("option", name="Dia-1.6B").click()
+    page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
+    assert page.get_by_label("number input for Temperature").input_value() == "1.8"
+    assert page.get_by_label("range slider for Max tokens").get_attribute("max") == "3072"
+    write_script(page, SHORT, max_tokens=1720)
+    page.get_by_role("button", name="More").click()
+    press(page, "Back to the model's defaults")
+    page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
+
+
+def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit, patient):
+    first, second = visit(at=patient).open(), visit(at=patient).open()
+    for page in (first, second):
+        write_script(page, LONG, LONGEST)
+    press(first, "Generate")
+    wait_state(first, "loading", "running")
+    press(second, "Generate")
+    assert "Place 1 in the queue" in wait_state(second, "waiting")
+    press(first, "Stop")
+    wait_state(first, "stopped")
+    wait_state(second, "running")
+    press(second, "Stop")
+    wait_state(second, "stopped")
+
+
+def test_a_closed_tab_gives_its_place_away(visit, patient):
+    first, second = visit(at=patient).open(), visit(at=patient).open()
+    for page in (first, second):
+        write_script(page, LONG, LONGEST)
+    press(first, "Generate")
+    wait_state(first, "running")
+    press(second, "Generate")
+    wait_state(second, "waiting")
+    first.close()
+    wait_state(second, "running")
+    press(second, "Stop")
+    wait_state(second, "stopped")
+
+
+def test_keyboard_alone_is_enough(visit, patient):
+    page = visit(at=patient).open()
+    write_script(page, SHORT, max_tokens=300)
+    tab_to(page, "#script textarea")
+    page.keyboard.press("Control+Enter")
+    wait_state(page, "running", *OVER)
+    wait_state(page, "stopped", *OVER)
+    write_script(page, LONG, LONGEST)
+    tab_to(page, "#generate")
+    page.keyboard.press("Enter")
+    page.wait_for_function("!document.querySelector('#stop').disabled")
+    tab_to(page, "#stop")
+    page.keyboard.press("Enter")
+    wait_state(page, "stopped", *OVER)
+
+
+def tab_to(page, selector: str) -> None:
+    for _ in range(60):
+        if page.evaluate("(chosen) => document.activeElement?.matches(chosen)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} cannot be reached with the Tab key")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(visit, scheme):
+    page = visit(scheme=scheme).open()
+    write_script(page, SHORT, max_tokens=60)
+    press(page, "Generate")
+    wait_state(page, *OVER)
+    page.locator("#take").get_by_label("Play", exact=True).wait_for()
+    for name in ("More", "Voice prompt"):
+        page.get_by_role("button", name=name).click()
+    write_script(page, "Hello [S2] Hi. (lauhgs) [S2] What? [S3]")
+    faint = page.evaluate((ROOT / "tests" / "browser" / "contrast.js").read_text())
+    assert faint == []
+
+
+@pytest.mark.skipif("not os.environ.get('DIA_SCREENSHOTS')", reason="DIA_SCREENSHOTS is not set")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@BOTH
+def test_screenshots(visit, size, scheme):
+    page = visit(size, scheme).open()
+    press(page, "Generate")
+    wait_state(page, *OVER)
+    page.locator("#take").get_by_label("Play", exact=True).wait_for()
+    page.get_by_alt_text("Spectrogram of the take").wait_for()
+    folder = ROOT / "assets" / "screenshots"
+    folder.mkdir(exist_ok=True)
+    name = "phone" if size == PHONE else "desktop"
+    picture = folder / f"{name}-{scheme}.png"
+    seen = page.screenshot(full_page=True, animations="disabled")
+    Image.open(io.BytesIO(seen)).convert("RGB").quantize(256).save(picture, optimize=True)
+    assert picture.stat().st_size < 300_000

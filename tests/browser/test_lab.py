@@ -1,0 +1,273 @@
+"""The listening lab in a real chromium: from the first field to the result, stopped and resumed."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dia_demo.config import RuntimeConfig
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Request, Synthesis
+from tests.helpers.browser import DESKTOP, PHONE, Watch, free_port, press, press_twice, running_app
+from tests.helpers.lab_page import (
+    WAIT,
+    compare_tab,
+    fill,
+    heard,
+    make_pairs,
+    open_zip,
+    ready,
+    zipped,
+)
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+# So much that the voice, twenty times faster than speech, is still at it when Stop is pressed.
+PAIRS = 12
+LONG = " ".join(["[S1] We walked along the river and talked of the weather until it was dark."] * 3)
+SHORT = "[S1] Hello there. How are you? [S2] Fine."
+# What the bar showed beside the clip that was playing, at each of its changes.
+WATCH_BAR = """() => {
+  window.seen = [];
+  new MutationObserver(() => {
+    const clip = document.querySelector('.lab-clip[aria-pressed="true"]');
+    const width = parseFloat(document.querySelector('.lab-room .bar-fill').style.width);
+    if (clip) window.seen.push([clip.dataset.letter, width]);
+  }).observe(document.querySelector('.lab-room .bar-fill'), { attributes: true });
+}"""
+
+
+def plans(home_folder) -> list[dict]:
+    """plan.json of everything the app has kept, the latest last."""
+    paths = sorted(
+        home_folder.glob("kept/*/comparisons/*/plan.json"),
+        key=lambda path: json.loads(path.read_text())["created"],
+    )
+    return [json.loads(path.read_text()) | {"folder": path.parent} for path in paths]
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["the same codes", "other codes"])
+def test_switching_keeps_the_place_where_the_listener_wants_it(visit, tmp_path, alike):
+    """Greedy takes do not depend on top-k: both sides then say the same, code for code. Before the
+    vote nothing tells: the room looks and works alike for both."""
+    sides = ({"top_k": 20}, {"top_k": 30})
+    temperature = 0.0 if alike else 1.5
+    pairs = make_pairs(
+        tmp_path, sides=sides, seeds=(1,), temperature=temperature, max_tokens=300, cfg_scale=0.0
+    )
+    assert pairs.aligned(pairs.plan.trials[0]) == alike
+    page, answers = compare_tab(visit(DESKTOP)), []
+    page.on("requestfinished", lambda request: note_answer(answers, request))
+    open_zip(page, zipped(pairs, tmp_path / "zip"))
+    told = json.dumps(answers) + page.locator(".lab-room").inner_text()
+    assert "aligned" not in told and "keep step" not in told
+    last, first = switched(page)
+    assert first < 5 < last, "the clip restarts"
+    page.get_by_label("Keep the place when switching").check()
+    last, first = switched(page)
+    assert first >= last
+
+
+def note_answer(answers: list, request) -> None:
+    if "component_server" in request.url:
+        answer = request.response().json()
+        answers.append({name: value for name, value in answer.items() if name != "wav"})
+
+
+def switched(page) -> tuple[float, float]:
+    """Play A, switch to B with the key: the last place in A and the first in B, in percent."""
+    page.evaluate(WATCH_BAR)
+    page.keyboard.press("a")
+    page.wait_for_function("window.seen.some(([letter, width]) => letter === 'A' && width > 30)")
+    page.keyboard.press("b")
+    page.wait_for_function("window.seen.some(([letter]) => letter === 'B')")
+    seen = page.evaluate("window.seen")
+    last = [width for letter, width in seen if letter == "A"][-1]
+    page.keyboard.press(" ")
+    return last, [width for letter, width in seen if letter == "B"][0]
+
+
+def test_space_pauses_and_goes_on_wherever_the_mouse_was(visit, made, tmp_path):
+    page = compare_tab(visit(DESKTOP))
+    open_zip(page, zipped(made, tmp_path))
+    clip = page.locator('.lab-clip[data-letter="A"]')
+    clip.click()
+    page.locator('.lab-clip[data-letter="A"][aria-pressed="true"]').wait_for()
+    page.keyboard.press(" ")
+    page.locator('.lab-clip[data-letter="A"][aria-pressed="false"]').wait_for()
+    page.evaluate(WATCH_BAR)
+    page.keyboard.press(" ")
+    heard(page, "A")
+    widths = [width for _, width in page.evaluate("window.seen")]
+    assert widths[0] > 0, "it went on where it was, and did not begin anew"
+    # While a note is typed the keys are letters.
+    page.locator(".lab-note").press_sequentially("b 1 ")
+    assert page.locator(".lab-note").input_value() == "b 1 "
+    assert page.get_by_text("Pair 1 of 2").is_visible()
+
+
+def tab_to(page, selector: str) -> None:
+    """Press Tab until the focus is there, as a person without a mouse does."""
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("(it) => document.activeElement.matches(it)", selector):
+            return
+    raise AssertionError(f"{selector} cannot be reached with Tab")
+
+
+def type_over(page, selector: str, text: str) -> None:
+    tab_to(page, selector)
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type(text)
+
+
+def test_a_whole_comparison_without_a_mouse(visit):
+    """From the open page to the result and its sound, with nothing but keys."""
+    page = visit(DESKTOP).open()
+    page.set_default_timeout(WAIT)
+    tab_to(page, "[role=tab]:not([aria-selected=true])")
+    for _ in range(6):
+        if page.evaluate("document.activeElement.textContent.trim()") == "Compare":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Make the pairs").wait_for()
+    type_over(page, "#lab-scripts textarea", SHORT)
+    type_over(page, "#lab-b-temperature input", "0.9")
+    for side in "ab":
+        if side == "b":
+            for _ in range(4):
+                page.keyboard.press("Shift+Tab")
+        type_over(page, f"#lab-{side}-max-tokens input", "100")
+    type_over(page, "#lab-seeds input[type=number]", "1")
+    page.get_by_text("1 pair of 1 script can show nothing").wait_for()
+    tab_to(page, "#lab-make")
+    page.keyboard.press("Enter")
+    ready(page)
+    for letter in "AB":
+        page.keyboard.press(letter.lower())
+        heard(page, letter)
+    page.keyboard.press("0")
+    page.locator('.lab-room[data-state="open"]').wait_for()
+    assert "1 without a difference" in page.locator(".verdict").inner_text()
+    tab_to(page, ".hear")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
+    tab_to(page, "#lab-zip, #lab-zip *")
+
+
+def test_a_press_counts_from_the_moment_the_button_is_back(visit):
+    page = compare_tab(visit(DESKTOP))
+    page.get_by_label("What both sides say").fill(SHORT)
+    for label, value in (("Max tokens, A", 60), ("Max tokens, B", 60), ("Temperature, B", 0.9)):
+        fill(page, label, value)
+    fill(page, "number input for Seeds for each script", 1)
+    page.get_by_text("1 pair to hear").wait_for()
+    press_twice(page, "Make the pairs", "#lab-make")
+    page.locator('#lab-status [data-state="done"]').wait_for()
+
+
+def spoken(script: str, path: Path) -> Path:
+    """A take of the embedded voice, to be a voice prompt."""
+    runtime = RuntimeConfig(threads=1)
+    synthesis = Synthesis(Settings(runtime))
+    request = Request(script, replace(synthesis.info("nano").config.defaults, seed=1), runtime)
+    *_, finished = synthesis.stream(request, threading.Event())
+    return synthesis.take(request, finished.result).save(path)
+
+
+def test_the_voice_prompt_speaks_on_both_sides(visit, tmp_path, tmp_path_factory):
+    page = compare_tab(visit(DESKTOP))
+    page.get_by_label("What both sides say").fill("[S1] I am fine. [S2] Good.")
+    for label, value in (("Max tokens, A", 400), ("Max tokens, B", 400), ("Temperature, B", 0.3)):
+        fill(page, label, value)
+    fill(page, "number input for Seeds for each script", 1)
+    page.get_by_label("Use the voice prompt of the Generate tab").check()
+    press(page, "Make the pairs")
+    page.locator("#lab-status", has_text="The Generate tab holds no voice prompt").wait_for()
+    page.get_by_role("tab", name="Generate").click()
+    voice = spoken(SHORT, tmp_path / "voice.wav")
+    page.get_by_role("button", name="Voice prompt").click()
+    page.locator("#voice-prompt input[type=file]").set_input_files(voice)
+    page.locator("#voice-prompt").get_by_label("Clear").wait_for()
+    page.get_by_label("Words of the prompt").fill(SHORT)
+    page.get_by_role("tab", name="Compare").click()
+    press(page, "Make the pairs")
+    ready(page)
+    (folder,) = tmp_path_factory.getbasetemp().glob("app0")
+    plan = plans(folder)[-1]
+    assert plan["voice_file"] == "voice.wav" and plan["voice_transcript"] == SHORT
+    assert (plan["folder"] / "voice.wav").stat().st_size == voice.stat().st_size
+
+
+def test_stop_keeps_the_pairs_and_a_restarted_app_goes_on(chromium, tmp_path):
+    """Stop on the page; end the app; start it again: the same browser finds it and makes the rest.
+
+    An app of its own, since it is ended in the middle.
+    """
+    port = free_port()
+    context = chromium.new_context(viewport=DESKTOP)
+    watch = Watch(context, f"http://127.0.0.1:{port}")
+    with running_app(tmp_path, port):
+        page = compare_tab(watch)
+        page.get_by_label("What both sides say").fill(LONG)
+        for side in "AB":
+            fill(page, f"Max tokens, {side}", 500)
+        fill(page, "Temperature, B", 0.9)
+        fill(page, "number input for Seeds for each script", PAIRS)
+        page.get_by_text(f"{PAIRS} pairs to hear").wait_for()
+        press(page, "Make the pairs")
+        some = re.compile(rf"\b([2-9]|[1-9]\d) of {PAIRS} pairs made")
+        page.locator("#lab-status").get_by_text(some).wait_for()
+        press(page, "Stop making")
+        page.locator('#lab-status [data-state="stopped"]').wait_for()
+        told = page.locator("#lab-status").inner_text()
+        assert "made and kept" in told or "Go on makes the rest" in told
+        assert page.locator('.lab-room[data-state="listen"]').is_visible(), "what is made is heard"
+        page.close()
+    (plan,) = plans(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (plan["folder"] / "clips").iterdir()}
+    assert 2 <= len(before) // 2 < PAIRS and not (plan["folder"] / "votes.csv").exists()
+    with running_app(tmp_path, port):
+        page = compare_tab(watch)
+        page.locator("#lab-kept input").click()
+        page.get_by_role("option").click()
+        press(page, "Open")
+        page.locator("#lab-status", has_text="Go on makes the rest").wait_for()
+        ready(page)
+        press(page, "Go on, retry failed")
+        page.locator('#lab-status [data-state="done"]').wait_for()
+        page.close()
+    (plan,) = plans(tmp_path)
+    assert all(trial["made"] for trial in plan["trials"]) and len(plan["trials"]) == PAIRS
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+    context.close()
+    assert watch.errors == [] and watch.outside == []
+
+
+def test_both_players_of_a_sighted_pair_go_to_a_place(visit, tmp_path):
+    pairs = make_pairs(tmp_path, kind="sighted", seeds=(1,), max_tokens=200)
+    page = compare_tab(visit(PHONE, "dark"))
+    page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
+    page.locator(".picture img").nth(1).wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    slider = page.get_by_label("Place in the clip of settings B")
+    slider.fill("0.5")
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
+    assert page.locator(".hear").nth(1).inner_text() == "Stop"
+    page.get_by_role("button", name="Stop", exact=True).click()
+    assert float(slider.input_value()) >= 0.5 or float(slider.input_value()) == 0
+    assert page.locator(".hear").nth(1).inner_text() == "Hear settings B"
+
+
+def test_pairs_that_came_out_alike_are_named_in_the_result(visit, tmp_path):
+    pairs = make_pairs(tmp_path, sides=({"top_k": 20}, {"top_k": 30}), seeds=(1,), temperature=0.0)
+    pairs.reveal()
+    page = compare_tab(visit(DESKTOP))
+    page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
+    page.get_by_text("Both sides came out alike, code for code.").wait_for()

@@ -1,0 +1,82 @@
+"""The Machine tab in a real chromium: measured and stopped on request, never beside a take."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dia_demo.config import PRECISIONS
+from dia_demo.files import ROOT
+from tests.helpers.browser import DESKTOP, PHONE, press, press_twice, wait_state, write_script
+
+SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
+
+
+def machine_tab(watch):
+    page = watch.open()
+    page.get_by_role("tab", name="Machine").click()
+    page.get_by_text("What this machine can do").wait_for()
+    return page
+
+
+def state(page, *states: str) -> str:
+    chosen = ", ".join(f'#machine-status [data-state="{one}"]' for one in states)
+    page.locator(chosen).wait_for()
+    return page.locator("#machine-status .status-line").inner_text()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_it_explains_itself_and_stops_within_a_moment(visit, size):
+    page = machine_tab(visit(size))
+    assert page.get_by_text("Nothing was measured yet.").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    press(page, "Measure")
+    state(page, "running")
+    press(page, "Stop measuring")
+    assert "Stopped" in state(page, "stopped")
+    page.wait_for_function("!document.querySelector('#machine-measure').disabled")
+
+
+def test_a_press_counts_from_the_moment_the_button_is_back(visit):
+    page = machine_tab(visit())
+
+    def stop() -> None:
+        state(page, "running")
+        press(page, "Stop measuring")
+
+    press_twice(page, "Measure", "#machine-measure", stop)
+    state(page, "stopped")
+
+
+def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(visit):
+    first, second = machine_tab(visit()), visit().open()
+    press(first, "Measure")
+    state(first, "running")
+    write_script(second, SHORT, max_tokens=60)
+    press(second, "Generate")
+    assert "Place 1 in the queue" in wait_state(second, "waiting")
+    press(first, "Stop measuring")
+    state(first, "stopped")
+    wait_state(second, "done", "cut")
+
+
+@pytest.mark.processor
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_measured_machine_is_a_picture_with_a_meaning(visit, scheme):
+    """One whole measurement of the embedded voice; in the other scheme the picture is empty."""
+    page = machine_tab(visit(scheme=scheme))
+    if scheme == "light":
+        press(page, "Measure")
+        assert re.search(r"Done nano, measured in", state(page, "done", "failed"))
+        meaning = page.locator(".machine-meaning").inner_text()
+        assert re.search(r"a 10-second take of nano takes about [\d.]+ s with \w+", meaning)
+        shown = page.locator(".machine-picture li .run-name").all_inner_texts()
+        assert shown == [name for name in PRECISIONS if name != "auto"]
+        bars = page.get_by_role("img", name=re.compile(r"realtime"))
+        assert bars.count() == len(shown)
+        assert page.get_by_text("GB/s").is_visible()
+        for width in (DESKTOP["width"], PHONE["width"]):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate((ROOT / "tests" / "browser" / "contrast.js").read_text()) == []

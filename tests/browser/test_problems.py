@@ -1,0 +1,299 @@
+"""Every event that the page registers is made to fail, and its message is looked for on the page.
+
+Events are read from the built app, so a new one is tested without being named here; one that no
+rule below can trigger fails the first test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.helpers.browser import DESKTOP, Watch, running_app
+from tests.helpers.checkpoints import write_small
+from tests.helpers.lab_page import make_pairs, zipped
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+WAIT = 60_000
+# Of events that nobody waits for there is nobody to be told.
+UNHEARD = "unload"
+
+
+class Failing:
+    """The app with the file that says which events fail, and its events by number."""
+
+    def __init__(self, url: str, fault) -> None:
+        self.url, self.fault = url, fault
+        with urllib.request.urlopen(f"{url}/config", timeout=60) as answer:
+            config = json.load(answer)
+        self.names = {one["id"]: one["props"].get("elem_id") for one in config["components"]}
+        self.events = {one["id"]: one for one in config["dependencies"] if one["backend_fn"]}
+
+    def fail(self, *events: str | int) -> None:
+        self.fault.write_text(" ".join(map(str, events)))
+
+    def targets(self, number: int) -> list[tuple[str | None, str]]:
+        event = self.events[number]
+        return [(self.names.get(where), what) for where, what in event["targets"]]
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """The app on a tiny model, with a comparison that every browser reaches."""
+    folder = tmp_path_factory.mktemp("refusing")
+    pairs = make_pairs(folder / "shared", seeds=(1,))
+    model = write_small(folder / "small", codec=True)
+    given = {
+        "FAULT": str(folder / "fault"),
+        "DIA_MODEL": str(model),
+        "DIA_COMPARE": str(pairs.folder),
+    }
+    with running_app(folder, module="tests.browser.apps.refusing_app", **given) as url:
+        yield Failing(url, folder / "fault")
+
+
+@pytest.fixture(scope="module")
+def watch(chromium, failing):
+    """One browser for all events; its console does show that requests failed."""
+    context = chromium.new_context(viewport=DESKTOP)
+    context.set_default_timeout(WAIT)
+    yield Watch(context, failing.url)
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def page(watch):
+    page = watch.open()
+    page.set_default_timeout(WAIT)
+    return page
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A WAV without settings, and a comparison as a zip."""
+    folder = tmp_path_factory.mktemp("files")
+    soundfile.write(folder / "plain.wav", np.zeros(4000, np.float32), 16000)
+    return folder / "plain.wav", zipped(make_pairs(folder, seeds=(2,)), folder / "zip")
+
+
+def go_to(page, tab: str) -> None:
+    page.get_by_role("tab", name=tab, exact=True).click()
+
+
+def press_id(page, name: str) -> None:
+    """A press on a button, whatever the program thinks of it at the moment."""
+    tabs = {"lab": "Compare", "machine": "Machine"}
+    go_to(page, tabs.get(name.split("-")[0], "Generate"))
+    page.locator(f"button#{name}, #{name} button").first.wait_for(state="attached")
+    page.evaluate(
+        """(name) => {
+          const found = document.querySelector(`button#${name}, #${name} button`);
+          found.disabled = false;
+          found.click();
+        }""",
+        name,
+    )
+
+
+def type_into(page, name: str, tab: str) -> None:
+    go_to(page, tab)
+    field = page.locator(f"#{name} textarea")
+    field.fill(field.input_value() + ".")
+
+
+def run_of_generate(page) -> None:
+    press_id(page, "generate")
+    page.wait_for_function(
+        """() => /done|cut|failed/.test(document.querySelector("#status .status").dataset.state)"""
+    )
+
+
+def a_take(page) -> None:
+    """One take is made and listed, unless it is there already."""
+    if not page.locator(".earlier li").count():
+        run_of_generate(page)
+        page.locator(".earlier li").first.wait_for()
+
+
+def press_in_list(page, text: str) -> None:
+    go_to(page, "Generate")
+    a_take(page)
+    page.locator(".earlier").get_by_role("button", name=text).first.click()
+
+
+def repair(page) -> None:
+    go_to(page, "Generate")
+    page.evaluate(
+        """() => {
+          const button = document.createElement("button");
+          button.className = "repair";
+          Object.assign(button.dataset, { code: "x", index: 0 });
+          document.querySelector("#report .report").append(button);
+          button.click();
+          button.remove();
+        }"""
+    )
+
+
+def end_the_test(page) -> None:
+    """The room tells the page of it: the shared comparison is ended, or looked at once more."""
+    go_to(page, "Compare")
+    page.locator("#lab-kept input").click()
+    page.get_by_role("option").first.click()
+    press_id(page, "lab-open")
+    page.locator('.lab-room[data-state="listen"]').wait_for()
+    page.get_by_role("button", name="End the test and reveal").click()
+    page.get_by_role("button", name="Really end it?").click()
+
+
+def on_cpu(page) -> None:
+    """A run hides the button: on a page without one it is there."""
+    page.reload()
+    press_id(page, "on-cpu")
+
+
+def choose_kind(page) -> None:
+    go_to(page, "Compare")
+    radio = page.locator("#lab-kind input[type=radio]")
+    radio.nth(0 if radio.nth(1).is_checked() else 1).check()
+
+
+# How each kind of event is triggered: by where it is and what happens there.
+SPECIAL = {
+    ("examples", "click"): lambda page: page.locator("#examples button").first.click(),
+    ("report", "click"): repair,
+    ("on-cpu", "click"): on_cpu,
+    ("script", "change"): lambda page: type_into(page, "script", "Generate"),
+    ("lab-scripts", "change"): lambda page: type_into(page, "lab-scripts", "Compare"),
+    ("lab-kind", "change"): choose_kind,
+    ("lab", "click"): end_the_test,
+    ("take", "change"): run_of_generate,
+    (None, "click"): lambda page: press_in_list(page, "Use these settings"),
+    (None, "submit"): lambda page: press_in_list(page, "Compare with this"),
+}
+# Runs that last are ended with their own Stop, so that what follows them follows soon.
+STOPS = {"generate": "stop", "xpu-check": "xpu-stop", "machine-measure": "machine-stop",
+         "lab-make": "lab-stop", "lab-resume": "lab-stop"}  # fmt: skip
+
+
+def rule_of(failing, number: int):
+    """What triggers an event: a function of the page and the files; None where nothing here can."""
+    targets = failing.targets(number)
+    event = failing.events[number]
+    for where, what in targets:
+        if (where, what) in SPECIAL:
+            act = SPECIAL[where, what]
+            return lambda page, files, act=act: act(page)
+    for where, what in targets:
+        if what == "click" and where:
+            return lambda page, files, where=where: press_id(page, where)
+        if what == "upload":
+            return lambda page, files, where=where: upload(page, where, files)
+        if what in ("load", "change"):
+            return "open"
+        if what in ("then", "failure"):
+            ((start, _),) = failing.targets(event["trigger_after"])
+            return lambda page, files, start=start: run_and_stop(page, start)
+    return None
+
+
+def upload(page, where: str, files) -> None:
+    plain, pairs = files
+    go_to(page, "Compare" if where.startswith("lab") else "Generate")
+    chosen = pairs if where == "lab-upload" else plain
+    page.locator(
+        f"#{where} input[type=file], input[type=file][accept*='.zip']"
+    ).first.set_input_files(chosen)
+
+
+def run_and_stop(page, start: str) -> None:
+    press_id(page, start)
+    page.wait_for_timeout(300)
+    press_id(page, STOPS[start])
+
+
+def shown(page, words: str) -> None:
+    page.get_by_text(words, exact=True).first.wait_for(timeout=20_000)
+
+
+def heard_events(failing) -> list[int]:
+    return [
+        number
+        for number in failing.events
+        if UNHEARD not in [what for _, what in failing.targets(number)] and failing.targets(number)
+    ]
+
+
+def test_every_event_that_fails_says_so_on_the_page(failing, watch, page, files):
+    """In one browser, one event after the other: pressed, typed, dropped, loaded, followed."""
+    silent = {}
+    a_take(page)
+    for number in heard_events(failing):
+        rule = rule_of(failing, number)
+        assert rule is not None, f"no rule triggers {failing.targets(number)}"
+        event = failing.events[number]
+        also = [event["trigger_after"]] if event["trigger_only_on_failure"] else []
+        failing.fail(number, *also)
+        try:
+            if rule == "open":
+                opened = watch.context.browser.new_context(viewport=DESKTOP)
+                fresh = opened.new_page()
+                fresh.goto(failing.url)
+                shown(fresh, f"Event {number} was made to fail.")
+                opened.close()
+            else:
+                rule(page, files)
+                shown(page, f"Event {number} was made to fail.")
+        except sync_api.Error as error:
+            silent[number] = (failing.targets(number)[:2], str(error).splitlines()[0])
+        failing.fail()
+    assert silent == {}
+
+
+def test_what_nobody_foresaw_is_explained_and_not_shown(failing, watch):
+    """Of a quick event and of one in gradio's queue: a sentence, and nothing of the inside."""
+    (quick,) = [n for n in failing.events if ("lab-copy", "click") in failing.targets(n)]
+    (queued,) = [n for n in failing.events if ("generate", "click") in failing.targets(n)]
+    for number, name in ((quick, "lab-copy"), (queued, "generate")):
+        page = watch.open()
+        failing.fail(f"{number}!")
+        press_id(page, name)
+        page.get_by_text("Something went wrong inside the program").first.wait_for()
+        assert "secret of event" not in page.locator("body").inner_text()
+        failing.fail()
+        page.close()
+
+
+def test_events_without_a_place_on_the_page_answer_with_the_sentence(failing):
+    """What only programs call answers with the message, where their clients look for it."""
+    found = [n for n in failing.events if not failing.targets(n)]
+    assert [failing.events[n]["api_name"] for n in found] == ["generate"]
+    failing.fail(*found)
+    body = json.dumps(
+        {"data": ["[S1] Hi.", *[None] * 6, 1.0, None, "", None, "auto", False]}
+    ).encode()
+    url = f"{failing.url}/gradio_api/call/generate"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        event = json.load(answer)["event_id"]
+    with urllib.request.urlopen(f"{url}/{event}", timeout=60) as answer:
+        told = answer.read().decode()
+    failing.fail()
+    assert re.search(f"event: error.*Event {found[0]} was made to fail", told, re.DOTALL)
+
+
+def test_a_wrong_file_is_refused_in_words(watch, files):
+    """The case that was met: a WAV without settings, dropped on the earlier takes."""
+    page = watch.open()
+    upload(page, "dropped", files)
+    alert = page.get_by_role("alert").filter(has_text="This file carries no settings")
+    alert.wait_for()
+    alert.get_by_role("button", name="Close").click()
+    alert.wait_for(state="hidden")

@@ -1,0 +1,86 @@
+"""A take's file and a script from elsewhere, in a real chromium: what comes back, what is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import soundfile
+
+from dia_demo import audio
+from tests.helpers.browser import figure, press, wait_state, write_script
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
+CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t be late, please, my friend."
+PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late, please, my friend."
+OVER = ("done", "cut")
+
+
+def choose(page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=option).click()
+
+
+def make_and_keep(page, path):
+    """Generate, and the WAV as one downloads it."""
+    press(page, "Generate")
+    page.wait_for_function("!document.querySelector('#stop').disabled")
+    page.wait_for_function("!document.querySelector('#generate').disabled")
+    wait_state(page, *OVER)
+    with page.expect_download() as waiting:
+        press(page, "Download WAV")
+    waiting.value.save_as(path)
+    return soundfile.read(path, dtype="int16")[0]
+
+
+def drop(page, path) -> str:
+    """Drop a file on "Settings from a take"; what the status says then."""
+    page.get_by_role("button", name="Earlier takes").click()
+    page.locator("#dropped input[type=file]").set_input_files(path)
+    page.locator("#status .status-detail").get_by_text(
+        "The take's settings are in the form"
+    ).wait_for()
+    return page.locator("#status").inner_text()
+
+
+def test_a_file_gives_its_take_again_precision_included(visit, tmp_path):
+    page = visit().open()
+    write_script(page, SHORT, max_tokens=120)
+    choose(page, "Precision", "int8")
+    first = make_and_keep(page, tmp_path / "take.wav")
+    seed = figure(page, "Seed")
+    fresh = visit().open()
+    assert fresh.get_by_label("Precision", exact=True).input_value() == "auto"
+    assert "voice prompt" not in drop(fresh, tmp_path / "take.wav")
+    assert fresh.get_by_label("Precision", exact=True).input_value() == "int8"
+    again = make_and_keep(fresh, tmp_path / "again.wav")
+    assert figure(fresh, "Seed") == seed and np.array_equal(first, again)
+
+
+def test_a_file_says_what_it_cannot_bring_back(visit, tmp_path):
+    page = visit().open()
+    write_script(page, SHORT, max_tokens=60)
+    samples = make_and_keep(page, tmp_path / "take.wav")
+    inside = audio.read_metadata(tmp_path / "take.wav")
+    inside["settings"]["temperature"] = 4.25
+    inside["voice_transcript"] = "[S1] The words of the recording."
+    wave = samples.astype(np.float32) / 32767
+    audio.write_audio(tmp_path / "other.wav", wave, inside["figures"]["sample_rate"], inside)
+    told = drop(page, tmp_path / "other.wav")
+    assert "Temperature was 4.25; its slider ends at 2.5" in told
+    assert "voice prompt, which says “[S1] The words of the recording.”" in told
+    assert page.get_by_label("number input for Temperature").input_value() == "2.5"
+
+
+def test_the_page_shows_what_the_embedded_voice_reads_and_offers_dia_the_repair(visit):
+    page = visit().open()
+    script = page.get_by_label("Script")
+    script.fill(CURLY)
+    page.locator("#report .read-as").get_by_text(PLAIN).wait_for()
+    assert script.input_value() == CURLY, "what was written stays as it is"
+    choose(page, "Model", "Dia-1.6B")
+    page.locator("#report .finding").get_by_text("Typographic quotes").wait_for()
+    assert page.locator("#report .read-as").count() == 0
+    press(page, "Use plain quotes and dashes")
+    sync_api.expect(script).to_have_value(PLAIN)

@@ -1,0 +1,334 @@
+"""The engine: rows in, one well-formed stream of events out for each."""
+
+import gc
+import re
+import weakref
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dia_demo import processor, system
+from dia_demo.codec.codec import Codec, load_codec
+from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine import devices, events
+from dia_demo.engine import engine as engine_module
+from dia_demo.engine.devices import decoder_weights, place
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.events import (
+    AudioChunk,
+    Cancelled,
+    Failed,
+    Finished,
+    Loading,
+    Progress,
+    Started,
+    Waiting,
+)
+from dia_demo.engine.row import Row
+from dia_demo.errors import InputError, RunError
+from dia_demo.model import linear
+from dia_demo.model.dia import Dia
+from dia_demo.task import result_of
+from tests.helpers.checkpoints import SMALL, random_codes, write_small
+
+pytestmark = pytest.mark.processor
+
+LETTERS = {
+    Waiting: "w", Loading: "l", Started: "s", Progress: "p", AudioChunk: "a",
+    Finished: "F", Cancelled: "C", Failed: "X",
+}  # fmt: skip
+GRAMMAR = re.compile("w*l*s[pa]*[FCX]")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """With torch's own kernel, whatever is fastest here: tests reach for its weights."""
+    folder = write_small(tmp_path_factory.mktemp("engine") / "small", codec=True)
+    with pytest.MonkeyPatch.context() as patch:
+        plain = [one for one in linear.KERNELS if one.name == "plain"]
+        patch.setattr(linear, "KERNELS", plain)
+        yield load_engine(folder)
+
+
+def load_engine(folder) -> Engine:
+    return result_of(Engine.load(RuntimeConfig(model=str(folder), threads=1)))
+
+
+@pytest.fixture(autouse=True)
+def talkative(monkeypatch):
+    """Say something after every step, so that a run of milliseconds has a full stream."""
+    monkeypatch.setattr(events, "REPORT_SECONDS", 0.0)
+
+
+def make_row(prompt=None, **params) -> Row:
+    settings = dict(temperature=1.0, max_tokens=60) | params
+    return Row(SMALL, b"\x01 Hello.", replace(SMALL.defaults, **settings), prompt)
+
+
+def stream(engine, rows, with_audio=True) -> dict[int, list]:
+    """The events of each row."""
+    events = {index: [] for index in range(len(rows))}
+    for event in engine.stream(rows, [1.0] * len(rows), with_audio):
+        events[event.row].append(event)
+    for told in events.values():
+        assert GRAMMAR.fullmatch("".join(LETTERS[type(event)] for event in told)), told
+    return events
+
+
+def only(events, kind):
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_loading_tells_how_far_it_is(engine):
+    loading = Engine.load(RuntimeConfig(model=str(engine.folder), threads=1))
+    fractions = [event.fraction for event in loading]
+    assert len(fractions) > 3 and fractions == sorted(fractions)
+    assert fractions[0] == 0 and fractions[-1] == 1
+
+
+def test_every_row_has_a_stream_of_its_own(engine):
+    rows = [make_row(seed=1), make_row(seed=2, max_tokens=20), make_row(random_codes(SMALL, 9))]
+    for index, told in stream(engine, rows).items():
+        (started,) = only(told, Started)
+        assert started.seed == rows[index].params.seed and started.sample_rate == 16000
+        assert only(told, Progress) and only(told, AudioChunk)
+        assert isinstance(told[-1], Finished)
+
+
+def test_chunks_put_together_are_the_take(engine):
+    """What was heard while it ran, the result, and the codec on the whole are one sound, but for
+    5 ms at either end."""
+    told = stream(engine, [make_row(max_tokens=100)])[0]
+    chunks, result = only(told, AudioChunk), told[-1].result
+    assert len(chunks) > 1
+    np.testing.assert_array_equal(np.concatenate([one.samples for one in chunks]), result.samples)
+    whole = load_codec(engine.folder).decode(result.codes)
+    np.testing.assert_allclose(result.samples[80:-80], whole[80:-80], atol=1e-4)
+    assert result.samples[0] == result.samples[-1] == 0
+    assert len(result.samples) == len(result.codes) * 256
+    at = 0
+    for chunk in chunks:
+        assert chunk.start_seconds == pytest.approx(at / 16000) and chunk.sample_rate == 16000
+        at += len(chunk.samples)
+
+
+def test_progress_only_moves_on(engine):
+    told = stream(engine, [make_row()])[0]
+    progress = only(told, Progress)
+    steps = [one.step for one in progress]
+    assert steps == sorted(set(steps))
+    for one in progress:
+        assert one.audio_seconds == pytest.approx(max(0, one.step - SMALL.max_delay) * 256 / 16000)
+        assert one.realtime_factor == pytest.approx(one.audio_seconds / one.wall_seconds)
+        assert one.seconds_left >= 0 and one.expected_seconds >= one.audio_seconds
+
+
+def test_an_estimate_never_exceeds_what_max_tokens_can_hold(engine):
+    row = make_row(random_codes(SMALL, 9))
+    room = SMALL.frames_within(60, 9) * 256 / 16000
+    told = list(engine.stream([row], [1000.0]))
+    assert only(told, Started)[0].expected_seconds == pytest.approx(room)
+    assert all(one.expected_seconds <= room + 1e-9 for one in only(told, Progress))
+
+
+def test_figures_agree_with_the_take_and_with_each_other(engine):
+    row = make_row(random_codes(SMALL, 9), seed=11)
+    result = stream(engine, [row])[0][-1].result
+    figures = result.figures
+    assert result.codes.dtype == np.int16 and result.codes.shape == (SMALL.frames_within(60, 9), 3)
+    assert figures.audio_seconds == pytest.approx(len(result.codes) * 256 / 16000)
+    assert figures.audio_seconds == pytest.approx(len(result.samples) / figures.sample_rate)
+    assert figures.realtime_factor == pytest.approx(figures.audio_seconds / figures.wall_seconds)
+    assert figures.token_seconds + figures.codec_seconds <= figures.wall_seconds
+    assert 0 < figures.first_audio_seconds <= figures.wall_seconds
+    assert figures.steps == row.steps and figures.seed == 11
+    assert (figures.finish_reason, figures.precision) == ("max_tokens", "float32")
+    assert (figures.model, figures.device) == (str(engine.folder), "cpu")
+    assert figures.peak_rss_bytes > 50e6
+
+
+def test_without_audio_no_codec_is_loaded(engine, monkeypatch):
+    """--codes alone must work on a machine that has no codec and no way to fetch one."""
+    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
+    told = stream(load_engine(engine.folder), [make_row()], with_audio=False)[0]
+    assert not only(told, AudioChunk)
+    result = told[-1].result
+    assert result.samples is None and len(result.codes) == SMALL.frames_within(60)
+    assert result.figures.codec_seconds == 0 and result.figures.first_audio_seconds is None
+
+
+def test_audio_changes_no_code(engine):
+    with_audio, without = (stream(engine, [make_row(seed=4)], audio)[0] for audio in (True, False))
+    np.testing.assert_array_equal(with_audio[-1].result.codes, without[-1].result.codes)
+
+
+# Ends
+
+
+def test_a_stopped_row_keeps_its_sound_and_the_other_goes_on(engine):
+    whole = stream(engine, [make_row(seed=1)])[0][-1].result
+    rows = [make_row(seed=1), make_row(seed=2)]
+    told = {0: [], 1: []}
+    for event in engine.stream(rows, [1.0, 1.0]):
+        told[event.row].append(event)
+        if isinstance(event, Progress) and event.row == 0 and event.step == 30:
+            rows[0].cancel.set()
+    assert isinstance(told[0][-1], Cancelled) and isinstance(told[1][-1], Finished)
+    kept = told[0][-1].result
+    assert rows[0].steps == 30 and kept.figures.finish_reason == "cancelled"
+    assert len(kept.codes) == 27 and len(kept.samples) == 27 * 256
+    np.testing.assert_array_equal(kept.codes, whole.codes[:27])
+    assert np.concatenate([one.samples for one in only(told[0], AudioChunk)]).size == 27 * 256
+
+
+def test_a_row_stopped_before_its_first_frame_has_no_result(engine):
+    row = make_row()
+    row.cancel.set()
+    (told,) = stream(engine, [row]).values()
+    assert [LETTERS[type(event)] for event in told] == ["s", "C"] and told[-1].result is None
+
+
+def test_a_row_that_ends_at_once_is_finished_and_empty(engine):
+    """EOS takes the place of the code that would have been said first."""
+    first = stream(engine, [make_row(temperature=0.0)])[0][-1].result.codes[0, 0]
+    weight, eos = engine.model.decoder.logits_dense.weight, SMALL.decoder.eos
+    kept = weight.clone()
+    weight[eos], weight[first] = kept[first], kept[eos]
+    try:
+        told = stream(engine, [make_row(temperature=0.0)])[0]
+    finally:
+        weight.copy_(kept)
+    result = told[-1].result
+    assert result.figures.finish_reason == "end" and not only(told, AudioChunk)
+    assert result.codes.shape == (0, 3) and result.samples.shape == (0,)
+    assert result.figures.first_audio_seconds is None and result.figures.realtime_factor == 0
+
+
+def test_closing_the_stream_gives_the_memory_back(engine):
+    row = make_row()
+    events = engine.stream([row], [1.0])
+    while row.cache is None:
+        next(events)
+    cache = weakref.ref(row.cache)
+    events.close()
+    gc.collect()
+    assert row.cache is None and cache() is None
+
+
+# Failures
+
+
+def test_a_weight_that_turns_nan_fails_every_row_and_the_engine_works_on(engine):
+    expected = stream(engine, [make_row(seed=1)])[0][-1].result.codes
+    weight = engine.model.decoder.logits_dense.weight
+    kept = weight[5, 0].item()
+    weight[5, 0] = float("nan")
+    try:
+        for told in stream(engine, [make_row(seed=1), make_row(seed=2)]).values():
+            assert isinstance(told[-1], Failed) and "float32" in told[-1].message
+            assert not only(told, AudioChunk)
+    finally:
+        weight[5, 0] = kept
+    again = stream(engine, [make_row(seed=1)])[0][-1].result.codes
+    np.testing.assert_array_equal(again, expected)
+
+
+@pytest.mark.parametrize("error", [RunError("The codec broke. Fetch it."), MemoryError("no room")])
+def test_whatever_breaks_a_run_is_told_and_the_engine_works_on(engine, monkeypatch, error):
+    def broken(*_):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Codec, "advance", broken)
+        told = stream(engine, [make_row()])[0]
+    assert isinstance(told[-1], Failed) and str(error) in told[-1].message
+    assert isinstance(stream(engine, [make_row()])[0][-1], Finished)
+
+
+def test_an_ended_row_stays_ended_when_another_breaks(engine, monkeypatch):
+    """Exactly one end a row: the finished one is not failed after the fact."""
+    rows = [make_row(max_tokens=10), make_row(seed=2)]
+    told = {0: [], 1: []}
+    for event in engine.stream(rows, [1.0, 1.0]):
+        told[event.row].append(event)
+        if isinstance(event, Finished):
+            monkeypatch.setattr(rows[1], "draw_uniforms", lambda _: 1 / 0)
+    assert isinstance(told[0][-1], Finished) and isinstance(told[1][-1], Failed)
+    assert "ZeroDivisionError" in told[1][-1].message
+
+
+# Placement
+
+
+def test_xpu_is_refused_with_its_reason():
+    with pytest.raises(InputError, match="XPU.*--device cpu"):
+        place(RuntimeConfig(device="xpu"), SMALL)
+
+
+def test_a_small_model_takes_one_thread_and_leaves_the_rest_to_others(monkeypatch):
+    monkeypatch.setattr(devices, "granted_cores", lambda: 4)
+    assert place(RuntimeConfig(), SMALL).threads == 1
+    assert place(RuntimeConfig(threads=3), SMALL).threads == 3
+    assert place(RuntimeConfig(precision="int4"), ModelConfig()).threads == 4
+
+
+def test_more_threads_than_granted_are_refused():
+    with pytest.raises(InputError, match="threads.*1024"):
+        place(RuntimeConfig(threads=1024), SMALL)
+
+
+def test_precision_is_as_asked_and_float32_for_a_small_model():
+    for asked in ("float32", "bfloat16"):
+        assert place(RuntimeConfig(precision=asked), SMALL).precision == asked
+    placement = place(RuntimeConfig(), SMALL)
+    assert placement.precision == "float32" and "small" in placement.reason
+
+
+FULL_SIZE = ModelConfig()
+
+
+@pytest.mark.parametrize(
+    ("features", "numba", "expected"),
+    [
+        ({"avx512vnni", "avx512vl", "avx512bf16"}, True, "int8"),
+        ({"avxvnni"}, True, "int8"),
+        ({"avx2"}, True, "int8"),
+        ({"sse4.2"}, True, "bfloat16"),
+        ({"avx512vnni", "avx512vl", "avx512bf16"}, False, "bfloat16"),
+        ({"avx2"}, False, "float32"),
+    ],
+)
+def test_auto_is_the_fastest_that_sounds_the_same_here(features, numba, expected, monkeypatch):
+    monkeypatch.setattr(processor, "features", lambda: frozenset(features))
+    monkeypatch.setattr(devices, "find_spec", lambda _: object() if numba else None)
+    monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
+    placement = place(RuntimeConfig(), FULL_SIZE)
+    assert placement.precision == expected and len(placement.reason) > 20
+    assert place(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
+
+
+def test_integers_without_numba_are_refused_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match="int4 needs numba.*pip install numba.*bfloat16"):
+        place(RuntimeConfig(precision="int4"), SMALL)
+
+
+def test_decoder_weights_counts_what_a_step_reads():
+    with torch.device("meta"):
+        decoder = Dia(SMALL).decoder
+    counted = [
+        module.weight.numel()
+        for name, module in decoder.named_modules()
+        if isinstance(module, nn.Linear)
+        and not name.endswith(("cross_attention.k_proj", "cross_attention.v_proj"))
+    ]
+    assert decoder_weights(SMALL) == sum(counted) > 0
+
+
+def test_events_and_figures_hold_plain_values(engine):
+    """JSON of the command line, metadata of the files: no tensor, no numpy scalar."""
+    figures = stream(engine, [make_row()])[0][-1].result.figures
+    assert {type(value) for value in asdict(figures).values()} <= {str, int, float, type(None)}

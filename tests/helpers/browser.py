@@ -1,0 +1,184 @@
+"""What the browser tests stand on: the real app as a process of its own, and a real chromium."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+from dia_demo.files import ROOT
+
+START_SECONDS = 240
+DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+CHROMIUM_ARGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --autoplay-policy=no-user-gesture-required"
+).split()
+GET_A_BROWSER = (
+    "no chromium found: install one (`apt-get install chromium`, or "
+    "`python -m playwright install chromium`), or name it in DIA_CHROMIUM"
+)
+
+
+def find_chromium(bundled: str) -> str | None:
+    """A chromium to drive: the one named in DIA_CHROMIUM, the system's, or playwright's own."""
+    names = [os.environ.get("DIA_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]
+    for name in names:
+        if name and (path := shutil.which(name)):
+            return path
+    return bundled if Path(bundled).exists() else None
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def running_app(folder: Path, port: int | None = None, module: str = "", **given: str):
+    """`python app.py` on a free port, offline, with all it writes in `folder`; yields its URL.
+
+    module: an app to run in its place, by its module's name.
+    given: environment variables beside or above the usual.
+    """
+    port = port or free_port()
+    env = environment(folder, port) | given
+    log = folder / "app.log"
+    with open(log, "w") as output:
+        command = [sys.executable, *(["-m", module] if module else ["app.py"])]
+        app = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            wait_until_up(url, app, log)
+            yield url
+        finally:
+            app.terminate()
+            try:
+                app.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                app.kill()
+                app.wait()
+
+
+def environment(folder: Path, port: int) -> dict[str, str]:
+    """What `python app.py` is told: a port, offline, and where to write."""
+    return os.environ | {
+        "GRADIO_SERVER_NAME": "127.0.0.1",
+        "GRADIO_SERVER_PORT": str(port),
+        "GRADIO_TEMP_DIR": str(folder / "gradio"),
+        "DIA_TAKES": str(folder / "takes"),
+        "DIA_KEPT": str(folder / "kept"),
+        "HF_HUB_OFFLINE": "1",
+        "DIA_MODEL": "nano",
+        "DIA_THREADS": "1",
+    }
+
+
+def wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if app.poll() is not None:
+            raise RuntimeError(f"the app ended with {app.returncode}:\n{log.read_text()}")
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise RuntimeError(f"the app did not answer within {START_SECONDS} s:\n{log.read_text()}")
+
+
+class Watch:
+    """Opens pages and notes what must not happen: console errors, requests that leave here."""
+
+    def __init__(self, context, home: str) -> None:
+        self.home = home
+        self.context = context
+        self.errors: list[str] = []
+        self.outside: list[str] = []
+        context.set_default_timeout(120_000)
+        context.on("request", self._request)
+
+    def open(self):
+        """A page of the app, ready to be used."""
+        page = self.context.new_page()
+        page.on("console", lambda message: self._console(message))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.goto(self.home)
+        page.get_by_role("button", name="Generate").wait_for()
+        page.wait_for_function("window.diaRestored === true")
+        return page
+
+    def _console(self, message) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _request(self, request) -> None:
+        if not request.url.startswith((self.home, "data:", "blob:", "about:")):
+            self.outside.append(request.url)
+
+
+def write_script(page, text: str, max_tokens: int | None = None) -> None:
+    """Fill the form in, and wait until the checker has read it."""
+    if max_tokens is not None:
+        number = page.get_by_label("number input for Max tokens")
+        number.fill(str(max_tokens))
+        number.press("Tab")
+        page.get_by_text(f"{max_tokens:,} tokens ≈").wait_for()
+    page.get_by_label("Script").fill(text)
+    size = len(text.replace("[S1]", "1").replace("[S2]", "2").encode())
+    page.get_by_text(re.compile(rf"\b{size:,} of [\d,]+ bytes")).wait_for()
+
+
+def press(page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+# Counts how often a button was taken away, and presses it the very moment it first comes back.
+AT_ONCE = """(selector) => {
+  const button = document.querySelector(selector);
+  window.begun = 0;
+  new MutationObserver(() => {
+    if (button.disabled) window.begun += 1;
+    else if (window.begun === 1) button.click();
+  }).observe(button, { attributes: true, attributeFilter: ["disabled"] });
+}"""
+
+
+def press_twice(page, name: str, selector: str, meanwhile: Callable[[], object] = int) -> None:
+    """Press a button, do something `meanwhile`, press it again the moment it is back; both times
+    a run must begin, and the button come back."""
+    page.evaluate(AT_ONCE, selector)
+    press(page, name)
+    page.wait_for_function("window.begun >= 1")
+    meanwhile()
+    page.wait_for_function("window.begun === 2")
+    meanwhile()
+    page.wait_for_function("(selector) => !document.querySelector(selector).disabled", arg=selector)
+    assert page.evaluate("window.begun") == 2
+
+
+def wait_state(page, *states: str) -> str:
+    """Wait until the status shows one of these states; its text."""
+    chosen = ", ".join(f'[data-state="{state}"]' for state in states)
+    page.locator(chosen).wait_for()
+    return page.locator("#status .status-line").inner_text()
+
+
+def figure(page, name: str) -> str:
+    """One figure of the take, by its name on the page."""
+    return (
+        page.locator(".figures div", has=page.get_by_text(name, exact=True))
+        .locator("dd")
+        .inner_text()
+    )

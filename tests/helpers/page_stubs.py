@@ -1,0 +1,66 @@
+"""The page in tests: a run's events, a filled form, handlers over a service that only yields."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from dia_demo.engine.events import Figures, Progress, Result, Started
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui.generate import form, layout
+from dia_demo.ui.generate.handlers import Handlers
+from dia_demo.ui.generate.live_audio import LiveAudio
+
+FIGURES = Figures(
+    audio_seconds=14.2,
+    wall_seconds=45.8,
+    realtime_factor=0.31,
+    token_seconds=41.8,
+    codec_seconds=4.6,
+    first_audio_seconds=1.9,
+    steps=1223,
+    finish_reason="end",
+    seed=421337,
+    model="nari-labs/Dia-1.6B-0626",
+    precision="bfloat16",
+    device="cpu",
+    sample_rate=44100,
+    peak_rss_bytes=1,
+)
+STARTED = Started(7, "nano", "float32", "cpu", 16000, 30.0, ("The prompt was cut to 20 s.",))
+RUNNING = Progress(500, 12.4, 40.0, 0.31, 18.6, 20.0)
+
+
+def result(reason: str = "end", samples: int = 160) -> Result:
+    wave = np.sin(np.arange(samples) / 5).astype(np.float32) / 4
+    figures = replace(FIGURES, finish_reason=reason, sample_rate=16000)
+    return Result(np.zeros((3, 5), np.int16), wave, figures)
+
+
+def values(**changes) -> form.Form:
+    given = dict(zip(form.FIELDS, ("[S1] Hi. [S2]", 0.4, 1.5, 200, 0.9, 40, 7, 1.0), strict=False))
+    rest = {"voice_prompt": None, "voice_transcript": "", "model": "nano", "precision": "float32"}
+    return form.Form(**(given | rest | {"xpu": False} | changes))
+
+
+def stub_handlers(events) -> tuple[Handlers, dict]:
+    """Handlers over a service that yields `events` (an exception among them is raised)."""
+    seen = {}
+
+    def stream(request, cancel: threading.Event):
+        seen["cancel"] = cancel
+        for event in events:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    real = Synthesis(Settings())
+    synthesis = SimpleNamespace(settings=Settings(), stream=stream, take=real.take, info=real.info)
+    synthesis.models = real.models
+    names = [name for name in layout.Parts.__annotations__]
+    parts = SimpleNamespace(**{name: name for name in names})
+    return Handlers(synthesis, parts, LiveAudio()), seen

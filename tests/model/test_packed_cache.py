@@ -1,0 +1,196 @@
+"""Prepared weights: the same model from a mapped file, never a stale or a damaged one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import torch
+
+from dia_demo.config import ModelConfig
+from dia_demo.engine.events import Started
+from dia_demo.model import checkpoint, linear, loading, packed_cache
+from dia_demo.model.linear import KERNELS
+from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task, result_of
+from tests.helpers.checkpoints import say, write_small
+from tests.helpers.synthesis_requests import make_request, runtime
+from tests.helpers.synthesis_requests import say as take
+
+pytestmark = pytest.mark.processor
+
+COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A cache folder of its own, in which small models are kept too, and one kernel."""
+    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(packed_cache, "LEAST_BYTES", 0)
+    monkeypatch.setattr(loading, "choose", lambda *_: linear.Choice(COMPILED, 1))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_small(tmp_path / "small")
+
+
+def load(folder, precision="int8"):
+    """(the model, the stages told, the note)."""
+    task = Task(loading.load_model(folder, precision, threads=1))
+    told = [stage for stage, _ in task]
+    return task.result.model, told, task.result.note
+
+
+def codes_of(model):
+    return say(model, temperature=0.7, max_tokens=40, seed=5).codes()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
+def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypatch):
+    first, told, note = load(folder, precision)
+    file = packed_cache.prepared_file(folder, precision)
+    assert file.is_file() and not note and any("Keeping" in what for what in told)
+    monkeypatch.setattr(checkpoint, "load", lambda *_: pytest.fail("it was converted again"))
+    second, told, _ = load(folder, precision)
+    assert not any("Keeping" in what for what in told)
+    np.testing.assert_array_equal(codes_of(second), codes_of(first))
+    for (name, ours), (_, theirs) in zip(
+        second.named_modules(), first.named_modules(), strict=True
+    ):
+        if isinstance(ours, PackedLinear):
+            assert torch.equal(ours.blocks, theirs.blocks), name
+            assert (ours.outputs, ours.inputs, ours.format) == (
+                theirs.outputs,
+                theirs.inputs,
+                theirs.format,
+            )
+
+
+def test_float32_is_not_kept(folder, own_cache):
+    load(folder, "float32")
+    assert not list(own_cache.rglob("*.safetensors"))
+
+
+def test_each_precision_has_a_file_of_its_own(folder):
+    load(folder, "int8")
+    load(folder, "int4")
+    assert packed_cache.prepared_file(folder, "int8") != packed_cache.prepared_file(folder, "int4")
+    assert packed_cache.prepared_file(folder, "int8").is_file()
+
+
+def damage(file, place: float) -> None:
+    """Change one byte, so far into the file."""
+    content = bytearray(file.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 0xFF
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("place", [0.0, 0.02, 0.3, 0.61803, 0.9, 1.0])
+def test_a_changed_byte_is_found_and_the_file_made_again(folder, place):
+    expected = codes_of(load(folder)[0])
+    damage(packed_cache.prepared_file(folder, "int8"), place)
+    model, told, _ = load(folder)
+    assert any("Keeping" in what for what in told)
+    np.testing.assert_array_equal(codes_of(model), expected)
+    assert not any("Keeping" in what for what in load(folder)[1]), "it is whole again"
+
+
+def test_half_a_file_is_made_again(folder):
+    load(folder)
+    file = packed_cache.prepared_file(folder, "int8")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert any("Keeping" in what for what in load(folder)[1])
+    assert file.stat().st_size == len(whole)
+
+
+def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
+    load(folder)
+    before = packed_cache.prepared_file(folder, "int8")
+    write_small(folder, seed=1)
+    assert packed_cache.prepared_file(folder, "int8") != before
+    # A file of the right name whose inside is of another layout.
+    load(folder)
+    file = packed_cache.prepared_file(folder, "int8")
+    monkeypatch.setattr(packed_cache, "LAYOUT", 99)
+    assert result_of(packed_cache.read(file, ModelConfig.from_folder(folder), "int8")) is None
+
+
+def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, monkeypatch):
+    """Gigabytes each: of a checkpoint that changed, of one that is gone, of an older layout."""
+    gone, other = (write_small(tmp_path / name) for name in ("gone", "other"))
+    with monkeypatch.context() as older:
+        older.setattr(packed_cache, "LAYOUT", 0)
+        load(other, "int4")
+    for checkpoint_folder in (folder, gone, other):
+        load(checkpoint_folder)
+    before, kept = (packed_cache.prepared_file(one, "int8") for one in (folder, other))
+    half, fresh = (before.with_name(f"bfloat16.1.{name}.part") for name in ("77", "78"))
+    for part in (half, fresh):
+        part.write_bytes(b"half")
+    os.utime(half, (0, 0))
+    fresh = fresh.rename(kept.with_name(fresh.name))
+    shutil.rmtree(gone)
+    write_small(folder, seed=1)
+    load(folder)
+    now = packed_cache.prepared_file(folder, "int8")
+    assert now.parent != before.parent
+    assert {one for one in own_cache.rglob("*") if one.is_file()} == {now, kept, fresh}
+    assert {one.name for one in (own_cache / "prepared").iterdir()} == {
+        now.parent.name,
+        kept.parent.name,
+    }
+    load(folder, "int4")
+    assert now.is_file() and kept.is_file(), "of a whole checkpoint every precision stays"
+
+
+def test_a_full_disk_is_told_once_and_the_model_speaks(folder, own_cache, monkeypatch):
+    def full(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(packed_cache, "save_file", full)
+    model, _, note = load(folder)
+    assert "No space left on device" in note and str(own_cache) in note and "DIA_CACHE" in note
+    assert len(codes_of(model)) and not list(own_cache.rglob("*.part"))
+
+
+def test_a_take_tells_once_that_nothing_was_kept(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(packed_cache, "save_file", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    synthesis = Synthesis(Settings(runtime(folder, precision="int8"), 2, tmp_path / "takes"))
+    first, second = (
+        [
+            e
+            for e in take(synthesis, make_request(synthesis, with_audio=False))
+            if type(e) is Started
+        ]
+        for _ in range(2)
+    )
+    assert "could not be kept" in first[0].notes[0] and second[0].notes == ()
+
+
+def test_a_folder_that_cannot_be_made_is_told_too(folder, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "file")
+    assert "could not be kept" in load(folder)[2]
+
+
+def test_what_a_step_does_not_read_keeps_eight_bits_and_the_logits_too(folder):
+    model, _, _ = load(folder, "int4")
+    kept = {
+        name: module.precision
+        for name, module in model.named_modules()
+        if isinstance(module, PackedLinear)
+    }
+    assert kept["decoder.logits_dense"] == "int8"
+    assert {one for name, one in kept.items() if name.startswith("encoder")} == {"int8"}
+    assert kept["decoder.layers.0.cross_attention.k_proj"] == "int8"
+    assert kept["decoder.layers.0.mlp.gate_up_proj"] == "int4"
+    assert model.decoder.embeddings.weight.dtype == torch.bfloat16

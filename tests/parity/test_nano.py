@@ -1,0 +1,61 @@
+"""The embedded voice's folder: the public implementation loads it and says the same codes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import DiaForConditionalGeneration
+
+from dia_demo.codec.codec import load_codec
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.text.script import encode_script
+from tests.helpers.checkpoints import load, say
+from tests.parity.test_parity import generate_theirs
+
+pytestmark = pytest.mark.processor
+
+LARGEST_FILE = 10_000_000
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    model, told = DiaForConditionalGeneration.from_pretrained(
+        EMBEDDED_FOLDER, dtype=torch.float32, output_loading_info=True, local_files_only=True
+    )
+    return model.eval(), told
+
+
+def test_transformers_finds_no_missing_surplus_or_misshapen_key(theirs):
+    _, told = theirs
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        assert not told[kind], kind
+
+
+@pytest.mark.parametrize("cfg_scale", [0.0, 2.0])
+def test_greedy_codes_are_those_of_transformers(theirs, monkeypatch, cfg_scale):
+    text = encode_script("[S1] Hello there. [S2] Good morning.")
+    monkeypatch.setattr("tests.parity.test_parity.TEXT", text)
+    model = load(EMBEDDED_FOLDER)
+    max_tokens = 90
+    settings = dict(temperature=0.0, cfg_scale=cfg_scale, top_k=45, max_tokens=max_tokens)
+    row = say(model, text, **settings)
+    none = np.zeros((0, model.config.decoder.num_channels), np.int64)
+    expected = generate_theirs(theirs[0], model.config, cfg_scale, max_tokens, none)
+    np.testing.assert_array_equal(row.codes(), expected)
+
+
+def test_its_codec_fits_its_channels_and_codes():
+    config, codec = load(EMBEDDED_FOLDER).config, load_codec(EMBEDDED_FOLDER)
+    assert codec.num_codebooks == config.decoder.num_channels
+    assert codec.codebook_size == config.num_codes
+
+
+def test_every_file_is_small_enough_for_the_repository():
+    for path in EMBEDDED_FOLDER.rglob("*"):
+        assert path.is_dir() or path.stat().st_size < LARGEST_FILE, path
+
+
+def test_the_folder_holds_no_pickle():
+    suffixes = {path.suffix for path in Path(EMBEDDED_FOLDER).rglob("*")}
+    assert not suffixes & {".pth", ".pt", ".bin", ".pkl", ".ckpt"}

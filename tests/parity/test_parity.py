@@ -1,0 +1,208 @@
+"""Ours against transformers, fp32, random weights: states, logits, and whole generations."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from transformers import GenerationConfig
+
+from dia_demo.config import GenerationParams
+from dia_demo.engine.loop import run_to_end
+from dia_demo.engine.row import Row
+from dia_demo.model import checkpoint
+from dia_demo.model.delay import apply_delay
+from dia_demo.model.linear import KERNELS
+from dia_demo.task import result_of
+from dia_demo.text.script_check import encode_script
+from tests.helpers.checkpoints import threads_for
+from tests.helpers.references import SHAPES, make_reference
+
+pytestmark = pytest.mark.processor
+
+TEXT = encode_script("[S1] Hello there, how are you? [S2] Fine (laughs), thanks.\n[S1] Good.")
+
+
+IN_FLOAT32 = [kernel for kernel in KERNELS if "float32" in kernel.precisions]
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory):
+    """One of every shape, for all kernels."""
+    return {name: make_reference(name, tmp_path_factory.mktemp("checkpoint")) for name in SHAPES}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(shape, kernel) for shape in SHAPES for kernel in IN_FLOAT32],
+    ids=lambda param: f"{param[0]}, {param[1].name}",
+)
+def pair(request, references):
+    """(transformers' model, ours loaded from what it saved, with a kernel it may run with)."""
+    shape, kernel = request.param
+    reference = references[shape]
+    return reference.model, load_with(reference.folder, kernel)
+
+
+def load_with(folder, kernel):
+    model = result_of(checkpoint.load(folder, "float32", kernel=kernel))
+    kernel.install(model, threads_for(kernel))
+    return model
+
+
+def assert_near(ours: torch.Tensor, theirs: torch.Tensor) -> None:
+    """Within 1e-4 of the reference's scale, everywhere."""
+    assert ours.shape == theirs.shape
+    assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
+
+
+def random_codes(model, frames: int, seed: int = 1) -> np.ndarray:
+    config = model.config
+    random = np.random.default_rng(seed)
+    return random.integers(0, config.num_codes, (frames, config.decoder.num_channels))
+
+
+def text_ids(text: bytes) -> torch.Tensor:
+    return torch.tensor([list(text)])
+
+
+@torch.inference_mode()
+def test_encoder_states(pair):
+    theirs, ours = pair
+    expected = theirs.model.encoder(text_ids(TEXT)).last_hidden_state
+    assert_near(ours.encoder(text_ids(TEXT), ours.rotaries[0]), expected)
+
+
+@torch.inference_mode()
+def test_whole_sequence_and_cached_logits(pair):
+    theirs, ours = pair
+    decoder = ours.config.decoder
+    codes = apply_delay(random_codes(ours, 40), ours.config.delay_pattern, decoder.bos)[:40]
+    ids = torch.from_numpy(codes)[None]
+    expected = theirs(input_ids=text_ids(TEXT), decoder_input_ids=ids).logits
+    expected = expected.view(decoder.num_channels, 40, decoder.vocab_size).transpose(0, 1)
+
+    whole = ours(ids, [ours.encode(TEXT, guidance=False, max_positions=256)])[0]
+    assert_near(whole, expected)
+
+    cache = ours.encode(TEXT, guidance=False, max_positions=256)
+    steps = [ours(ids[:, :25], [cache])[0]]
+    # A step's logits lie where the next one's will.
+    steps += [ours(ids[:, [position]], [cache])[0].clone() for position in range(25, 40)]
+    assert_near(torch.cat(steps), expected)
+
+
+@torch.inference_mode()
+def test_unconditional_half_reads_zeros_of_the_same_length(pair):
+    theirs, ours = pair
+    ids = torch.full((1, 1, ours.config.decoder.num_channels), ours.config.decoder.bos)
+    both = ours(ids.expand(2, -1, -1), [ours.encode(TEXT, guidance=True, max_positions=256)])
+    # transformers pads: a masked tail must change nothing.
+    padded = torch.cat([text_ids(TEXT), torch.zeros(1, 9, dtype=torch.long)], dim=1)
+    mask = (torch.arange(padded.shape[1]) < len(TEXT)).long()[None]
+    for half, text in zip(both, (padded, torch.zeros_like(padded)), strict=True):
+        expected = theirs(input_ids=text, attention_mask=mask, decoder_input_ids=ids).logits
+        assert_near(half[0], expected.view(half[0].shape))
+
+
+def generate_ours(model, params: GenerationParams, prompt=None) -> Row:
+    row = Row(model.config, TEXT, params, prompt)
+    run_to_end(model, [row])
+    return row
+
+
+@pytest.fixture(scope="module")
+def said():
+    """What transformers said so far: it says the same beside every one of our kernels."""
+    return {}
+
+
+def remembered(said, theirs, config, cfg_scale, max_tokens, prompt, end=None) -> np.ndarray:
+    """`generate_theirs`, once for all kernels. end: the code that stands for EOS just now."""
+    key = id(theirs), cfg_scale, max_tokens, prompt.tobytes(), end
+    if key not in said:
+        said[key] = generate_theirs(theirs, config, cfg_scale, max_tokens, prompt)
+    return said[key]
+
+
+def generate_theirs(theirs, config, cfg_scale, max_tokens, prompt) -> np.ndarray:
+    """Codes [frames, C] by transformers' own generate and the published delay rules.
+
+    Its max_length leaves the tail of the delays outside, ours (as nari's) includes it.
+    """
+    decoder, lags = config.decoder, config.delay_pattern
+    given = apply_delay(prompt, lags, decoder.bos)
+    ids = torch.from_numpy(np.where(given < 0, decoder.pad, given))[None]
+    settings = GenerationConfig(
+        do_sample=False,
+        guidance_scale=cfg_scale or None,
+        top_k=45,
+        eos_token_id=decoder.eos,
+        pad_token_id=decoder.pad,
+        bos_token_id=decoder.bos,
+        decoder_start_token_id=decoder.bos,
+    )
+    out = theirs.generate(
+        input_ids=text_ids(TEXT),
+        attention_mask=torch.ones_like(text_ids(TEXT)),
+        decoder_input_ids=ids,
+        decoder_attention_mask=torch.ones(ids.shape[:2], dtype=torch.long),
+        generation_config=settings,
+        max_length=max_tokens - max(lags) + 1,
+    )[0].numpy()
+    end = int(np.argmax(out[:, 0] == decoder.eos))
+    first = len(prompt) + 1
+    return np.stack([out[first + lag : end + lag, c] for c, lag in enumerate(lags)], axis=1)
+
+
+@pytest.mark.parametrize("cfg_scale", [0.0, 3.0])
+@pytest.mark.parametrize("prompt_frames", [0, 21])
+def test_greedy_generation_through_max_tokens(pair, said, cfg_scale, prompt_frames):
+    theirs, ours = pair
+    prompt = random_codes(ours, prompt_frames)
+    params = GenerationParams(temperature=0.0, cfg_scale=cfg_scale, max_tokens=110)
+    row = generate_ours(ours, params, prompt)
+    expected = remembered(said, theirs, ours.config, cfg_scale, 110, prompt)
+    assert row.finish_reason == "max_tokens"
+    assert len(expected) == ours.config.frames_within(110, prompt_frames) >= 60
+    np.testing.assert_array_equal(row.codes(), expected)
+
+
+@pytest.mark.parametrize("cfg_scale", [0.0, 3.0])
+@pytest.mark.parametrize("prompt_frames", [0, 21])
+def test_greedy_generation_through_eos(pair, said, cfg_scale, prompt_frames):
+    theirs, ours = pair
+    prompt = random_codes(ours, prompt_frames)
+    params = GenerationParams(temperature=0.0, cfg_scale=cfg_scale, max_tokens=130)
+    codes = list(generate_ours(ours, params, prompt).codes()[:, 0])
+    first_said = [frame for frame, code in enumerate(codes) if code not in codes[:frame]]
+    end = next(frame for frame in first_said if frame >= 60)
+    with end_instead_of(codes[end], theirs, ours):
+        row = generate_ours(ours, params, prompt)
+        expected = remembered(said, theirs, ours.config, cfg_scale, 130, prompt, codes[end])
+    assert row.finish_reason == "end"
+    assert len(expected) == end
+    np.testing.assert_array_equal(row.codes(), expected)
+
+
+@contextmanager
+def end_instead_of(code: int, theirs, ours):
+    """Both models say EOS on channel 0 where they would have said `code`: their rows swap."""
+    weight, forward = theirs.logits_dense.weight.data, ours.forward
+    there = [code, ours.config.decoder.eos]
+
+    @torch.inference_mode()
+    def swapped(codes, caches):
+        logits = forward(codes, caches)
+        logits[:, :, 0, there] = logits[:, :, 0, there[::-1]]
+        return logits
+
+    weight[there] = weight[there[::-1]]
+    ours.forward = swapped
+    try:
+        yield
+    finally:
+        weight[there] = weight[there[::-1]]
+        del ours.forward

@@ -1,0 +1,182 @@
+"""The tree is the architecture: imports point left, importing does nothing, files stay readable."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dia_demo.files import ROOT
+
+PACKAGE = ROOT / "dia_demo"
+# Files of the package's own folder are its base, but for those that are at the top.
+BASE_FOLDERS = ("text",)
+# Layers from left to right; those of one set may not import each other.
+ORDER = [
+    {"base"},
+    {"kernels"},
+    {"model"},
+    {"codec"},
+    {"engine"},
+    {"services"},
+    {"ui", "cli"},
+    {"app"},
+]
+HEAVY = ("torch", "gradio", "transformers", "dac", "matplotlib", "librosa")
+
+SOURCES = sorted(PACKAGE.rglob("*.py")) + [ROOT / "app.py"]
+NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def layer_of(module: str) -> str:
+    if module == "app":
+        return "app"
+    first = (module.split(".")[1:] or [""])[0]
+    if first == "__main__":
+        return "cli"
+    return first if (PACKAGE / first).is_dir() and first not in ("", *BASE_FOLDERS) else "base"
+
+
+def rank(layer: str) -> int:
+    found = [place for place, layers in enumerate(ORDER) if layer in layers]
+    assert found, f"{layer} is no layer: name it in ORDER"
+    return found[0]
+
+
+def imports(path: Path, nested: bool = True) -> set[str]:
+    """Modules imported anywhere in a file, or at its top level only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = ast.walk(tree) if nested else top_level(tree.body)
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found.add(node.module)
+            found |= {
+                f"{node.module}.{alias.name}"
+                for alias in node.names
+                if (ROOT / (f"{node.module}.{alias.name}".replace(".", "/") + ".py")).is_file()
+            }
+    return found
+
+
+def top_level(body: list[ast.stmt]):
+    for node in body:
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            yield from top_level(node.body)
+        else:
+            yield node
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_imports_point_left(path):
+    own = layer_of(module_of(path))
+    for module in imports(path):
+        if module.split(".")[0] != "dia_demo" or module == "dia_demo":
+            continue
+        other = layer_of(module)
+        assert other == own or rank(other) < rank(own), f"{own} imports {module}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_only_the_page_knows_gradio_and_the_base_no_torch(path):
+    layer = layer_of(module_of(path))
+    found = {module.split(".")[0] for module in imports(path)}
+    assert "gradio" not in found or layer in ("ui", "app")
+    assert "torch" not in found or layer != "base"
+    assert "transformers" not in found, "a development dependency: parity tests only"
+    assert not found & {"tools", "tests"}, "the app runs without its tools and tests"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_slow_packages_are_imported_where_they_are_used(path):
+    """librosa, soundfile, huggingface_hub and dac cost seconds that --help should not."""
+    slow = {"dac", "matplotlib", "librosa", "soundfile", "soxr", "pyloudnorm", "huggingface_hub"}
+    assert not {module.split(".")[0] for module in imports(path, nested=False)} & slow
+
+
+def test_the_command_line_loads_nothing_it_may_not_need():
+    """In a process of its own: what the import leaves behind."""
+    script = """
+import sys, threading
+before = threading.active_count()
+import torch
+threads, state = torch.get_num_threads(), torch.get_rng_state()
+from dia_demo.files import ROOT
+import dia_demo.cli
+import dia_demo.services.doctor
+assert threading.active_count() == before, "a thread was started"
+assert torch.get_num_threads() == threads, "the number of threads was set"
+assert torch.equal(torch.get_rng_state(), state), "the generator was touched"
+heavy = "dac gradio matplotlib librosa transformers soundfile huggingface_hub".split()
+print([name for name in heavy if name in sys.modules])
+"""
+    out = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.strip() == "[]"
+
+
+def test_the_base_loads_without_torch():
+    modules = [
+        module_of(path)
+        for path in SOURCES
+        if layer_of(module_of(path)) == "base" and path.stem != "__init__"
+    ]
+    script = f"""
+import importlib, sys, threading
+sys.modules["torch"] = None
+for name in {modules!r}:
+    importlib.import_module(name)
+assert threading.active_count() == 1
+print([name for name in {HEAVY!r} if sys.modules.get(name)])
+"""
+    out = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_files_and_functions_stay_readable(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 350, "split it where that makes the house clearer"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno - node.lineno < 60, f"{node.name} is too long"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=NAMES)
+def test_every_module_says_what_lives_in_it(path):
+    text = path.read_text(encoding="utf-8")
+    assert not text.strip() or ast.get_docstring(ast.parse(text)), "a docstring at the top"
+
+
+def test_generators_with_a_result_are_run_by_task():
+    """One way to do it: see dia_demo/task.py."""
+    found = [path for path in SOURCES if "except StopIteration" in path.read_text()]
+    assert not found
+
+
+def test_the_library_does_not_print():
+    """Printing is the command line's; everything else logs."""
+    for path in SOURCES:
+        if layer_of(module_of(path)) == "cli":
+            continue
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if is_print(node)]
+        assert not calls, f"{path} prints in line {calls[0].lineno}"
+
+
+def is_print(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    )

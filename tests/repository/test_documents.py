@@ -1,0 +1,191 @@
+"""The documents are true: links, files, commands, settings and figures are those of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+
+import pytest
+import torch
+
+from dia_demo import stats
+from dia_demo.cli.main import _parser
+from dia_demo.config import ModelConfig
+from dia_demo.engine.memory import gb, model_bytes
+from dia_demo.files import ROOT
+from dia_demo.kernels.packing import BLOCK, block_bytes
+from dia_demo.model.packed_linear import FORMATS, PackedLinear
+from dia_demo.services.models import DIA_DOWNLOAD, DIA_REALTIME
+from dia_demo.services.settings import Settings
+from dia_demo.ui import about
+
+FOLDERS = ("", "docs", "assets/nano", "dia_demo/kernels", "tools")
+DOCUMENTS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+# What it tells may be gone since.
+CURRENT = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The cells of all tables' rows."""
+    lines = (line.strip() for line in text.splitlines())
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+
+
+# Links, files, commands
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
+def test_links_resolve(path):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.name)
+def test_files_that_are_named_exist(path):
+    named = r"\b(?:dia_demo|docs|tests|tools|assets)/[\w/]+\.(?:py|md|js|css|txt|json)\b"
+    for name in re.findall(named, path.read_text(encoding="utf-8")):
+        assert (ROOT / name).is_file(), f"{path.name} names {name}"
+
+
+def test_every_kernel_file_is_in_the_kernels_table():
+    listed = {row[0].strip("`") for row in rows_of(text_of("dia_demo/kernels/README.md"))}
+    files = {path.name for path in (ROOT / "dia_demo" / "kernels").glob("[!_]*.py")}
+    assert files == {name for name in listed if name.endswith(".py")}
+
+
+@pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.name)
+def test_commands_are_understood(path):
+    """Every `python -m dia_demo` line: its command and options exist."""
+    text = path.read_text(encoding="utf-8")
+    for line in re.findall(r"python -m dia_demo ([^`\n]+)", text):
+        if "--help" not in line:
+            _parser().parse_args(shlex.split(line))
+
+
+def strings_of_the_package() -> str:
+    found = []
+    for path in (ROOT / "dia_demo").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_the_settings_are_those_of_the_program():
+    variable = r"\bDIA_[A-Z]+(?:_[A-Z]+)*\b"
+    in_code = set(re.findall(variable, strings_of_the_package()))
+    named = {cell for row in rows_of(text_of("docs/settings.md")) for cell in row[:1]}
+    assert in_code == set(re.findall(variable, " ".join(named)))
+
+
+def test_the_defaults_of_the_settings_are_those_of_the_program():
+    rows = {row[0].strip("`"): row[1] for row in rows_of(text_of("docs/settings.md"))}
+    settings = Settings()
+    assert int(rows["DIA_QUEUE"]) == settings.queue_size
+    assert int(rows["DIA_KEPT_GB"]) * 10**9 == settings.kept_bytes
+    assert int(rows["DIA_TEMP_GB"]) * 10**9 == settings.temp_bytes
+    assert rows["DIA_MODEL"].strip("`") == settings.runtime.model
+    assert rows["DIA_PRECISION"].strip("`") == settings.runtime.precision
+
+
+# Licences
+
+
+def test_the_licence_is_apache_2():
+    text = text_of("LICENSE")
+    assert "Apache License" in text and "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_notice_holds_those_of_flite_and_the_codec():
+    notice, card = text_of("NOTICE"), text_of("assets/nano/README.md")
+    flite = [line[1:].strip() for line in card.splitlines() if line.startswith(">")]
+    assert len(flite) > 10 and "\n".join(flite) in notice
+    assert "Copyright (c) 2023-present, Descript" in notice and "Nari Labs" in notice
+
+
+# Figures
+
+
+def test_the_download_is_the_same_everywhere():
+    assert DIA_DOWNLOAD in text_of("README.md") and about.TEXT.count(DIA_DOWNLOAD) == 2
+    with torch.device("meta"):
+        from dia_demo.model.dia import Dia
+
+        weights = sum(weight.numel() for weight in Dia(ModelConfig()).parameters())
+    assert gb(4 * weights) == DIA_DOWNLOAD
+
+
+def test_the_size_of_the_embedded_voice_is_that_of_its_files():
+    files = [path for path in (ROOT / "assets/nano").rglob("*") if path.suffix != ".md"]
+    size = f"{sum(path.stat().st_size for path in files if path.is_file()) / 1e6:.0f} MB"
+    assert size in text_of("README.md") and size in about.TEXT
+
+
+def test_realtime_factors_are_those_of_the_tables():
+    for name, column in (("README.md", 1), ("docs/performance.md", 4)):
+        found = {}
+        for row in rows_of(text_of(name)):
+            label = re.fullmatch(r"(?:Dia-1.6B, )?(bfloat16|int8|int4)(?: \(`auto`\))?", row[0])
+            if label and len(row) > column and row[column].endswith("x"):
+                found[label[1]] = float(row[column][:-1])
+        assert found == DIA_REALTIME, name
+
+
+def test_prepared_weights_take_what_the_estimate_says():
+    text = " ".join(text_of("docs/settings.md").split())
+    for precision in ("bfloat16", "int8", "int4"):
+        assert f"{gb(model_bytes(ModelConfig(), precision))} in {precision}" in text
+
+
+def test_what_a_listening_test_can_show_is_computed():
+    preference, abx = {}, {}
+    for row in rows_of(text_of("docs/listening.md")):
+        if row[0].isdigit():
+            (preference if len(row) == 5 else abx)[int(row[0])] = row[1:]
+    assert len(preference) == 7 and len(abx) == 6
+    for scripts, cells in preference.items():
+        needed = stats.fewest_significant(scripts)
+        p = "" if needed is None else f"{stats.binomial_two_sided(needed, scripts):.3f}"
+        found = [f"{stats.power(scripts, seeds, 0.75):.0%}" for seeds in (1, 3)]
+        assert cells == [str(needed or "none is enough"), p, *found]
+    for pairs, cells in abx.items():
+        needed = stats.fewest_above_chance(pairs)
+        p = "" if needed is None else f"{stats.binomial_at_least(needed, pairs):.3f}"
+        assert cells == [str(needed or "none is enough"), p]
+
+
+# The layout of a block
+
+
+@pytest.mark.parametrize("precision", FORMATS)
+def test_the_worked_example_of_a_block_is_where_the_packing_puts_it(precision):
+    example = {
+        row[0].lower(): row
+        for row in rows_of(text_of("dia_demo/kernels/README.md"))
+        if len(row) == 4 and row[0].lower() in FORMATS
+    }
+    _, size, bits, offset = example[precision]
+    bytes_ = block_bytes(FORMATS[precision], 2048)
+    assert int(size.replace(",", "")) == bytes_
+    assert float(bits) == pytest.approx(8 * bytes_ / (BLOCK * 2048), abs=0.005)
+    # A weight that stands alone changes the bytes of the block at its offset, and no others.
+    weight = torch.zeros(128, 64)
+    weight[70] = 1.0
+    weight[70, 13] = -1.0
+    other = weight.clone()
+    other[70, 13] = 1.0
+    blocks = [PackedLinear.of(one, precision).blocks[1] for one in (weight, other)]
+    changed = (blocks[0] != blocks[1]).nonzero().flatten().tolist()
+    expected = int(re.match(r"[\d,]+", offset)[0].replace(",", ""))
+    width = {"float32": 4, "bfloat16": 2}.get(precision, 1)
+    assert changed and all(expected <= at < expected + width for at in changed)
+    if precision == "int4":
+        low, high = ((blocks[0] ^ blocks[1])[expected].item() >> shift & 15 for shift in (0, 4))
+        assert ("high half" in offset, low == 0, high != 0) == (True, True, True)

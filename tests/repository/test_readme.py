@@ -1,0 +1,82 @@
+"""The README is true: its commands run, its tree and pictures exist, its card fits the code.
+
+And it stays short. The other documents are checked in test_documents.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from dia_demo.cli.main import main
+from dia_demo.files import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+START = "pip install -r requirements.txt && python app.py"
+TEST = "pip install -r requirements-dev.txt && pytest"
+
+
+def test_first_screen_holds_both_commands():
+    first_screen = README.split("\n## ")[0]
+    assert START in first_screen.splitlines()
+    assert TEST in first_screen.splitlines()
+
+
+def test_ci_runs_exactly_the_test_command():
+    pattern = re.search(r"sed -n 's/\^\\\((.*?)\\\)\$", (ROOT / ".ci" / "run").read_text())
+    assert pattern and pattern[1] == TEST
+
+
+@pytest.mark.parametrize(
+    "line", [li for b in BLOCKS for li in b.splitlines() if "-m dia_demo" in li]
+)
+def test_command_line_examples_run(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = shlex.split(line)[3:]
+    assert main(arguments) == 0
+    if "-o" in arguments:
+        samples, rate = soundfile.read(arguments[arguments.index("-o") + 1])
+        assert len(samples) / rate > 0.5
+
+
+def test_tree_exists():
+    tree = next(block for block in BLOCKS if block.startswith("app.py"))
+    folder = Path()
+    for line in tree.splitlines():
+        names, indented = line.split("  ")[0 if not line.startswith("  ") else 1], line[0] == " "
+        for name in names.strip().split(", "):
+            path = (folder if indented else Path()) / name.strip()
+            assert (ROOT / path).exists(), f"{path} is in the README's tree only"
+            if not indented:
+                folder = path
+
+
+def test_pictures_exist_and_are_named_for_those_who_do_not_see_them():
+    pictures = re.findall(r"!\[(.*?)\]\((.*?)\)", README)
+    assert pictures
+    for words, path in pictures:
+        assert words and (ROOT / path).is_file()
+
+
+def test_readme_has_at_most_1000_words():
+    _, _, body = README.removeprefix("---").partition("\n---\n")
+    assert len(body.split()) <= 1000
+
+
+def test_readme_has_one_measured_table_of_at_most_six_rows():
+    measured = README.partition("\n## Measured\n")[2].partition("\n## ")[0]
+    tables = re.findall(r"(?:^\|.*\n)+", measured, re.MULTILINE)
+    head_and_rule = 2
+    assert len(tables) == 1 and len(tables[0].splitlines()) - head_and_rule <= 6
+
+
+def test_space_card_fits_the_requirements():
+    card = dict(re.findall(r"^(\w+): (.+)$", README.split("---")[1], re.MULTILINE))
+    assert card["sdk"] == "gradio"
+    assert f"gradio=={card['sdk_version']}" in (ROOT / "requirements.txt").read_text()
+    assert (ROOT / card["app_file"]).is_file()

@@ -1,0 +1,132 @@
+"""The benchmark: plans refused before anything runs, parts that fail alone, a stop at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from dia_demo import system
+from dia_demo.errors import InputError, RunError
+from dia_demo.processor import multiplies_bfloat16
+from dia_demo.services.bench import runner, worker
+from dia_demo.services.bench.plan import MEASURED, Plan
+from dia_demo.services.bench.report import Report
+from dia_demo.services.bench.worker import Stopped, run_child
+from dia_demo.task import Task
+from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
+
+pytestmark = pytest.mark.processor
+
+
+def drain(generator) -> tuple[list, Report]:
+    task = Task(generator)
+    return list(task), task.result
+
+
+@pytest.mark.parametrize(
+    ("changes", "words_said"),
+    [
+        ({"precisions": ("int2",)}, "float32"),
+        ({"precisions": ()}, "at least one"),
+        ({"rows": (0,)}, "from 1 to 16"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 600}, "steps must be a whole number from 1 to"),
+        ({"text_bytes": 2000}, "text-bytes"),
+        ({"random": "huge"}, "dia-1.6b"),
+        ({"quality": True}, "Random weights have no quality"),
+        ({"random": None, "model": "nobody/nothing"}, "fetches nothing"),
+        ({"threads": 1000}, "threads must be from 1 to"),
+    ],
+)
+def test_an_impossible_plan_is_refused_before_anything_runs(changes, words_said):
+    plan = Plan(**({"random": "tiny", "precisions": ("float32",)} | changes))
+    with pytest.raises(InputError, match=words_said):
+        next(runner.measure(plan, threading.Event(), fake_child()))
+
+
+def test_too_little_memory_is_said_before_anything_runs(monkeypatch):
+    monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
+    with pytest.raises(InputError, match=r"needs about \d\.\d GB, and this machine grants 1\.0 GB"):
+        next(runner.measure(Plan(random="dia-1.6b"), threading.Event(), fake_child()))
+
+
+def test_what_does_not_fit_is_reported_and_the_rest_is_measured(monkeypatch):
+    monkeypatch.setattr(system, "memory_bytes", lambda: 6 * 10**9)
+    answers = fake_child(hardware=HARDWARE, codec=CODEC, run=RAW)
+    _, report = drain(runner.measure(Plan(random="dia-1.6b"), threading.Event(), answers))
+    runs = report.to_dict()["runs"]
+    assert [run["precision"] for run in runs] == list(MEASURED)
+    assert "Not enough memory" in runs[0]["error"] and runs[0]["ms_per_step"] is None
+    assert all(run["achieved"] > 0 for run in runs[1:])
+
+
+def test_a_part_that_fails_leaves_the_others():
+    gone = RunError("its process was killed, most likely because the memory ran out")
+    answers = fake_child(hardware=HARDWARE, codec=gone, run=RAW)
+    events, report = drain(runner.measure(TINY, threading.Event(), answers))
+    assert report.failures == {"The codec": str(gone)}
+    assert report.to_dict()["codec"] is None and report.to_dict()["runs"][0]["achieved"] > 0
+    fractions = [event.fraction for event in events]
+    assert fractions == sorted(fractions) and 0 <= fractions[0] and fractions[-1] <= 1
+    answers = fake_child(hardware=HARDWARE, codec=CODEC, run=gone)
+    _, report = drain(runner.measure(TINY, threading.Event(), answers))
+    (run,) = report.to_dict()["runs"]
+    assert run["error"] == str(gone) and run["rows"] == 1 and run["ms_per_step"] is None
+
+
+def test_a_part_that_fails_keeps_the_figures_it_had():
+    gone = RunError("it said nothing for 300 s and was ended")
+    partial = {"read_gb_s": 50.0, "read_by": "numba", "gflops": {"float32": 100.0}}
+    answers = fake_child(hardware=[partial, gone], codec=CODEC, run=[{"load_seconds": 4.0}, gone])
+    events, report = drain(runner.measure(TINY, threading.Event(), answers))
+    found = report.to_dict()
+    assert (found["read_gb_s"], found["gflops"]) == (50.0, {"float32": 100.0})
+    assert report.failures == {"The machine": str(gone)}
+    (run,) = found["runs"]
+    assert (run["load_seconds"], run["error"]) == (4.0, str(gone))
+    assert any(e.report.hardware == partial and not e.report.failures for e in events)
+
+
+def test_a_child_measures_in_a_process_of_its_own():
+    job = {"kind": "hardware", "threads": 1, "available": 2**28}
+    told, found = drain(run_child(job, threading.Event()))
+    fractions = [step.fraction for step in told]
+    assert told and fractions == sorted(fractions)
+    assert 0 < found["read_gb_s"] < 10_000
+    gflops = found["gflops"]
+    assert gflops.keys() == {"float32", "bfloat16", "float32_one_core"} and gflops["float32"] > 0
+    assert (gflops["bfloat16"] is not None) == multiplies_bfloat16()
+    # Each figure is reported as soon as it is known.
+    known = [set().union(*(step.figures for step in told[: n + 1])) for n in range(len(told))]
+    assert known[0] == set() and {"read_gb_s", "gflops"} <= known[-1]
+    with pytest.raises(RunError, match="KeyError"):
+        drain(run_child({"kind": "nonsense"}, threading.Event()))
+
+
+def test_how_a_child_died_is_said(monkeypatch, tmp_path):
+    deaths = {
+        "os.kill(os.getpid(), 9)": "memory ran out",
+        "sys.exit('the disk is gone')": "the disk is gone",
+    }
+    for code, said in deaths.items():
+        (tmp_path / "dying.py").write_text(f"import os, sys\nsys.stdin.readline()\n{code}\n")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setattr(worker, "__name__", "dying")
+        with pytest.raises(RunError, match=said):
+            drain(run_child({}, threading.Event()))
+
+
+def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
+    (tmp_path / "endless.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(worker, "__name__", "endless")
+    cancel = threading.Event()
+    threading.Timer(0.5, cancel.set).start()
+    began = time.monotonic()
+    with pytest.raises(Stopped):
+        drain(run_child({}, cancel))
+    assert time.monotonic() - began < 60
+    with pytest.raises(RunError, match="said nothing"):
+        drain(run_child({}, threading.Event(), silence_limit=0.3))

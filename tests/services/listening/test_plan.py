@@ -1,0 +1,152 @@
+"""Plans: what is paired with what, how sides are drawn, what is refused, what it can show."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from dia_demo.errors import InputError
+from dia_demo.files import ROOT
+from dia_demo.services.listening.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.plan import differences, draw_seeds, make_plan, split_scripts
+from dia_demo.text.script_check import check_script
+from tests.helpers.comparisons import SCRIPTS
+
+
+def test_a_plan_is_every_script_with_every_seed(sides):
+    plan = make_plan("preference", sides, SCRIPTS, (1, 2, 3))
+    assert len(plan.trials) == 6 and len(plan.slots) == 12
+    assert {(trial.script, trial.seed) for trial in plan.trials} == {
+        (script, seed) for script in (0, 1) for seed in (1, 2, 3)
+    }
+
+
+def test_a_round_pairs_everyone_with_everyone(base):
+    settings = [base.changed({"temperature": 0.5 + index / 4}) for index in range(6)]
+    plan = make_plan("preference", settings, SCRIPTS[:1], (1, 2))
+    assert len(plan.trials) == 30
+    assert set(Counter(trial.settings for trial in plan.trials).values()) == {2}
+
+
+def test_the_sides_are_drawn_at_random_and_balanced(sides):
+    """Free draws put one side first in 8 of 10 trials of every tenth test."""
+    orders = set()
+    for _ in range(30):
+        plan = make_plan("preference", sides, SCRIPTS[:1], tuple(range(10)))
+        order = tuple(plan.secrets[trial.id].flip for trial in plan.trials)
+        assert sum(order) == 5
+        orders.add(order)
+    assert len(orders) > 20
+
+
+def test_an_odd_trial_goes_to_either_side(sides):
+    plans = [make_plan("preference", sides, SCRIPTS[:1], (1, 2, 3)) for _ in range(60)]
+    flipped = [sum(secret.flip for secret in plan.secrets.values()) for plan in plans]
+    assert set(flipped) == {1, 2}
+
+
+def test_each_two_settings_of_a_round_are_balanced(base):
+    settings = [base.changed({"temperature": 0.5 + index / 4}) for index in range(3)]
+    plan = make_plan("preference", settings, SCRIPTS, (1, 2))
+    flips = Counter(trial.settings for trial in plan.trials if plan.secrets[trial.id].flip)
+    assert flips == {(0, 1): 2, (0, 2): 2, (1, 2): 2}
+
+
+def test_identical_sides_are_refused_and_abx_or_a_seed_offered(base):
+    with pytest.raises(InputError, match="identical.*seed_shift.*ABX"):
+        make_plan("preference", [base, base], SCRIPTS, (1,))
+    make_plan("abx", [base, base], SCRIPTS, (1,))
+    make_plan("preference", [base, base.changed({"seed_shift": 1})], SCRIPTS, (1,))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (dict(kind="other"), "one of preference, abx, sighted"),
+        (dict(scripts=()), "script is empty"),
+        (dict(scripts=("  ",)), "script is empty"),
+        (dict(scripts=SCRIPTS[:1] * 2), "script is there twice"),
+        (dict(seeds=()), "seed"),
+        (dict(seeds=(1, 1)), "none twice"),
+        (dict(seeds=(-1,)), "seed must be"),
+        (dict(seeds=tuple(range(201))), "200 allowed"),
+        (dict(count=1), "from 2 to 6"),
+        (dict(count=7), "from 2 to 6"),
+        (dict(kind="abx", count=3), "from 2 to 2"),
+    ],
+)
+def test_impossible_plans_are_refused(base, change, message):
+    asked = dict(kind="preference", scripts=SCRIPTS, seeds=(1, 2), count=2) | change
+    settings = [base.changed({"top_k": 9 + index}) for index in range(asked.pop("count"))]
+    with pytest.raises(InputError, match=message):
+        make_plan(settings=settings, **asked)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"warmth": 1}, "No setting is called 'warmth'"),
+        ({"temperature": "hot"}, "temperature must be a number"),
+        ({"top_k": 2.5}, "top_k must be a whole number"),
+        ({"precision": "int7"}, "precision must be one of"),
+        ({"model": 3}, "model cannot be 3"),
+    ],
+)
+def test_settings_say_what_is_wrong(base, change, message):
+    with pytest.raises(InputError, match=message):
+        base.changed(change)
+
+
+def test_what_differs_is_named(base):
+    other = base.changed({"cfg_scale": 2, "precision": "bfloat16"})
+    found = differences([base, other])
+    assert found == {"cfg_scale": (3.0, 2.0), "precision": ("auto", "bfloat16")}
+
+
+def test_what_a_number_of_pairs_can_show():
+    assert "only a clean sweep" in what_it_can_show("preference", 6, 1)
+    assert "9 of 10 scripts" in what_it_can_show("preference", 10, 1)
+    assert "Take 6 scripts or more" in what_it_can_show("preference", 5, 20)
+    assert "More scripts show more" in what_it_can_show("preference", 6, 2)
+    assert "9 right answers" in what_it_can_show("abx", 1, 10)
+    assert "can show nothing" in what_it_can_show("abx", 2, 2)
+    assert "proves nothing" in what_it_can_show("sighted", 40, 1)
+
+
+@pytest.mark.parametrize(
+    "common, side, warned",
+    [
+        ({}, {"temperature": 0.5}, True),
+        ({}, {"seed_shift": 1}, True),
+        ({}, {"precision": "int8"}, True),
+        ({"temperature": 0}, {"temperature": 0.5}, True),
+        ({}, {"speed": 1.2}, False),
+        ({"temperature": 0}, {"precision": "int8", "cfg_scale": 2}, False),
+        ({}, {}, False),
+    ],
+)
+def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warned):
+    first = base.changed(common)
+    settings = [first, first.changed(side)]
+    assert bool(abx_warning("abx", settings)) == warned
+    assert abx_warning("preference", settings) is None
+
+
+def test_scripts_are_split_at_dashes():
+    assert split_scripts("[S1] One.\n---\n[S1] Two.\n -----\n\n") == ("[S1] One.", "[S1] Two.")
+    assert split_scripts("[S1] Well - yes -- no.") == ("[S1] Well - yes -- no.",)
+
+
+def test_seeds_are_distinct_and_repeatable():
+    assert draw_seeds(3, 7) == (7, 8, 9)
+    assert len(set(draw_seeds(100))) == 100
+
+
+def test_the_scripts_that_the_page_offers_can_show_a_preference():
+    scripts = split_scripts((ROOT / "assets" / "scripts.txt").read_text(encoding="utf-8"))
+    assert len(scripts) == len(set(scripts)) == 12
+    for script in scripts:
+        assert {one.code for one in check_script(script).findings} <= {"too_short"}, script
+        assert 4 < check_script(script).expected_seconds < 8
+    assert "10 of 12 scripts won are significant" in what_it_can_show("preference", 12, 1)

@@ -1,0 +1,72 @@
+"""Votes: what counts as one, and that none is lost once it was given."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dia_demo.errors import InputError
+from dia_demo.services.listening import votes as votes_module
+from dia_demo.services.listening.comparison import Comparison
+from tests.helpers.comparisons import HEARD
+
+
+@pytest.mark.parametrize(
+    "answer, heard, strength, message",
+    [
+        ("A", {"A": 9.0}, None, "Listen to each clip"),
+        ("A", {}, None, "Listen to each clip"),
+        ("A", {"A": 0.1, "B": 9.0}, None, "Listen to each clip"),
+        ("C", HEARD, None, "A vote is one of"),
+        ("X", HEARD, None, "A vote is one of"),
+        ("A", HEARD, 4, "strength"),
+    ],
+)
+def test_bad_votes_are_refused_and_not_written(voting, answer, heard, strength, message):
+    with pytest.raises(InputError, match=message):
+        voting.vote(voting.plan.trials[0].id, answer, heard, strength)
+    assert not (voting.folder / "votes.csv").exists() and not voting.votes
+
+
+def test_nobody_votes_twice_or_after_the_reveal(voting):
+    first, second = voting.plan.trials[:2]
+    voting.vote(first.id, "A", HEARD)
+    with pytest.raises(InputError, match="already"):
+        voting.vote(first.id, "B", HEARD)
+    voting.reveal()
+    with pytest.raises(InputError, match="no vote counts"):
+        voting.vote(second.id, "A", HEARD)
+    assert Comparison.open(voting.folder).plan.revealed and len(voting.revealed()) == 4
+
+
+def test_votes_are_on_the_disk_before_they_count(voting, monkeypatch):
+    synced = []
+    real = votes_module.os.fsync
+    monkeypatch.setattr(votes_module.os, "fsync", lambda fd: synced.append(fd) or real(fd))
+    voting.vote(voting.plan.trials[0].id, "A", HEARD)
+    assert len(synced) == 2, "the line, and the name of a new file"
+    assert set(Comparison.open(voting.folder).votes) == {voting.plan.trials[0].id}
+
+
+def test_a_crash_in_the_middle_of_a_line_loses_no_other_vote(voting):
+    first, second, third, _ = voting.plan.trials
+    voting.vote(first.id, "A", HEARD, 2, 'said "yes", twice\nthen =1+1')
+    path = voting.folder / "votes.csv"
+    path.write_bytes(path.read_bytes() + f"{second.id},2,pref".encode())
+    reopened = Comparison.open(voting.folder)
+    assert set(reopened.votes) == {first.id}
+    reopened.vote(third.id, "B", HEARD, 1, "=2+2")
+    last = Comparison.open(voting.folder)
+    assert set(last.votes) == {first.id, third.id}
+    assert last.votes[first.id].note == 'said "yes", twice then =1+1'
+    assert last.votes[third.id].note == "=2+2" and "'=2+2" in path.read_text()
+
+
+def test_a_vote_carries_all_that_rebuilds_its_trial(voting):
+    trial = voting.plan.trials[0]
+    vote = voting.vote(trial.id, "B", HEARD, 1)
+    settings = [json.loads(vote.settings_a), json.loads(vote.settings_b)]
+    assert sorted(one["temperature"] for one in settings) == [0.7, 1.9]
+    assert (vote.seed, vote.order, vote.script) == (trial.seed, 1, trial.script + 1)
+    assert len(vote.script_sha256) == 64 and vote.time and vote.seconds_b == 9.0

@@ -1,0 +1,204 @@
+"""The doctor: looks without loading or fetching, and says what is wrong before a take does."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+from huggingface_hub import constants
+
+from dia_demo import system
+from dia_demo.cli.main import main
+from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.engine.engine import Engine
+from dia_demo.errors import InputError
+from dia_demo.services import system_info as machine_service
+from dia_demo.services.doctor import examine
+from dia_demo.services.settings import Settings
+from tests.helpers.checkpoints import write_small
+
+pytestmark = pytest.mark.processor
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(Engine, "load", lambda *_: pytest.fail("a model was loaded"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path / "kept"))
+    return write_small(tmp_path / "small", codec=True)
+
+
+def findings(folder, **changes) -> dict:
+    report = examine(RuntimeConfig(model=str(folder), **changes))
+    assert report.ready == all(one.ok is not False for one in report.findings)
+    return {one.topic: one for one in report.findings} | {"ready": report.ready}
+
+
+def test_a_model_that_is_all_there_is_ready(folder):
+    found = findings(folder)
+    assert found["ready"] and found["weights"].ok and found["codec"].ok and found["room"].ok
+    assert "1 file(s)" in found["weights"].text and str(folder) in found["weights"].text
+    assert "float32" in found["precision"].text and "small" in found["precision"].text
+    assert "off" in found["Intel XPU"].text
+
+
+def test_missing_weights_are_said_before_a_take_says_them(folder):
+    for weights in folder.glob("*.safetensors*"):
+        weights.unlink()
+    found = findings(folder)
+    assert not found["ready"] and found["weights"].ok is False
+    assert "model.safetensors" in found["weights"].text
+
+
+def test_a_broken_config_is_said(folder):
+    (folder / "config.json").write_text("{")
+    found = findings(folder)
+    assert not found["ready"] and "config.json" in found["model"].text
+
+
+def test_too_little_memory_is_said(folder, monkeypatch):
+    monkeypatch.setattr(system, "memory_bytes", lambda: 3 * 10**8)
+    found = findings(folder)
+    assert not found["ready"] and found["model"].ok is False
+    assert "grants 0.3 GB" in found["model"].text and "float32" in found["model"].text
+
+
+def test_memory_that_others_hold_is_said(folder, monkeypatch):
+    monkeypatch.setattr(system, "available_bytes", lambda: 10**8)
+    found = findings(folder)
+    assert not found["ready"] and found["room"].ok is False
+    assert "0.1 GB are free" in found["room"].text and "close other programs" in found["room"].text
+
+
+def test_every_precision_has_its_memory_and_auto_its_line(folder, monkeypatch):
+    found = findings("nari-labs/Dia-1.6B-0626")
+    lines = [found[f"in {precision}"].text for precision in PRECISIONS if precision != "auto"]
+    assert sum("what auto takes here" in line for line in lines) == 1
+    sizes = [float(re.search(r"about ([\d.]+) GB", line)[1]) for line in lines]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] > 6.4
+    monkeypatch.setattr(system, "memory_bytes", lambda: 5 * 10**9)
+    found = findings("nari-labs/Dia-1.6B-0626")
+    assert "more than the 5.0 GB of this machine" in found["in float32"].text
+
+
+def test_a_cache_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeypatch):
+    assert findings(folder)["cache"].ok
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path / "file" / "cache"))
+    found = findings(folder)
+    assert found["ready"] and found["cache"].ok is None
+    assert str(tmp_path / "file") in found["cache"].text and "DIA_CACHE" in found["cache"].text
+
+
+def test_a_model_of_the_hub_is_told_to_be_fetched_and_nothing_is(folder):
+    found = findings("nari-labs/Dia-1.6B-0626")
+    assert found["weights"].ok is None and "will be fetched" in found["weights"].text
+
+
+def test_what_cannot_run_is_said(folder):
+    assert "XPU" in findings(folder, device="xpu")["model"].text
+    assert "threads" in findings(folder, threads=1024)["model"].text
+    assert not findings("no such model")["ready"]
+
+
+def test_a_processor_of_64_bit_arm_has_its_vectors(monkeypatch):
+    monkeypatch.setattr(machine_service.torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
+    told = {}
+    for processor in ("aarch64", "arm64", "x86_64"):
+        monkeypatch.setattr(machine_service.platform, "machine", lambda name=processor: name)
+        told[processor] = machine_service.describe_machine().simd
+    assert told == {"aarch64": "NEON", "arm64": "NEON", "x86_64": "no wide vectors"}
+
+
+def test_the_command_prints_the_report_and_exits_by_it(folder, capsys):
+    assert main(["doctor", "--model", str(folder)]) == 0
+    assert "ready to speak" in capsys.readouterr().out
+    assert main(["doctor", "--model", str(folder), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ready"] is True and report["model"] == str(folder)
+    assert {"cpu", "cores", "memory_bytes"} <= report["machine"].keys()
+    (folder / "config.json").unlink()
+    assert main(["doctor", "--model", str(folder), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["ready"] is False
+
+
+# The machine
+
+
+def test_cores_are_those_granted(monkeypatch, tmp_path):
+    """A container with half a core on a machine of 64 must not start 64 threads."""
+    monkeypatch.setattr(system, "CGROUP", tmp_path)
+    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert system.granted_cores() == 8
+    for content, cores in (("max 100000", 8), ("200000 100000", 2), ("50000 100000", 1),
+                           ("3200000 100000", 8), ("", 8), ("nonsense", 8)):  # fmt: skip
+        (tmp_path / "cpu.max").write_text(content)
+        assert system.granted_cores() == cores, content
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    for quota, cores in (("-1\n", 8), ("300000\n", 3)):
+        (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(quota)
+        assert system.granted_cores() == cores, quota
+
+
+def test_memory_is_the_containers_where_it_is_less(monkeypatch, tmp_path):
+    monkeypatch.setattr(system, "CGROUP", tmp_path)
+    whole = system.memory_bytes()
+    (tmp_path / "memory.max").write_text("1000000\n")
+    assert system.memory_bytes() == 1000000
+    for unlimited in ("max\n", f"{2**63 - 4096}\n"):
+        (tmp_path / "memory.max").write_text(unlimited)
+        assert system.memory_bytes() == whole
+
+
+def test_peak_memory_is_in_bytes():
+    assert 20e6 < system.peak_rss_bytes() < 1e12
+    assert 20e6 < system.watch_peak()() < 1e12
+
+
+def test_free_memory_is_the_containers_where_it_is_less(monkeypatch, tmp_path):
+    def untold():
+        raise FileNotFoundError("/proc/meminfo")
+
+    monkeypatch.setattr(system, "CGROUP", tmp_path)
+    monkeypatch.setattr(system.psutil, "virtual_memory", untold)
+    assert system.available_bytes() is None and system.memory_bytes() is None
+    whole = SimpleNamespace(total=8192000, available=2048000)
+    monkeypatch.setattr(system.psutil, "virtual_memory", lambda: whole)
+    assert system.available_bytes() == 2048000 and system.memory_bytes() == 8192000
+    for name, content in (("max", "1000000"), ("current", "700000")):
+        (tmp_path / f"memory.{name}").write_text(content)
+    (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 200000\n")
+    assert system.available_bytes() == 500000, "what is kept of files is as good as free"
+    (tmp_path / "memory.max").write_text("max\n")
+    assert system.available_bytes() == 2048000
+
+
+# Settings from the environment
+
+
+def test_the_environment_sets_what_the_app_starts_with(tmp_path):
+    settings = Settings.from_env(
+        {"DIA_MODEL": "a/b", "DIA_PRECISION": "bfloat16", "DIA_THREADS": "1", "DIA_QUEUE": "0",
+         "DIA_TAKES": str(tmp_path)}
+    )  # fmt: skip
+    assert settings.runtime == RuntimeConfig("a/b", "bfloat16", "cpu", 1)
+    assert settings.queue_size == 0 and settings.takes_folder == tmp_path
+
+
+def test_an_empty_environment_is_the_default():
+    empty = dict.fromkeys(("DIA_MODEL", "DIA_PRECISION", "DIA_THREADS", "DIA_QUEUE"), "")
+    assert Settings.from_env(empty) == Settings.from_env({}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DIA_THREADS", "two"), ("DIA_THREADS", "0"), ("DIA_QUEUE", "-1"), ("DIA_QUEUE", "1.5"),
+     ("DIA_PRECISION", "float16")],
+)  # fmt: skip
+def test_an_impossible_environment_names_the_variable(name, value):
+    with pytest.raises(InputError) as caught:
+        Settings.from_env({name: value})
+    assert value in str(caught.value) and name in str(caught.value)

@@ -1,0 +1,92 @@
+"""The end of the program: runs and warm-up stop, and nothing aborts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.request
+from contextlib import suppress
+
+import pytest
+
+from dia_demo.errors import RunError
+from dia_demo.services.ending import Ending
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from tests.helpers import browser
+from tests.helpers.synthesis_requests import runtime
+
+
+def test_the_end_waits_for_a_step_and_lets_no_other_begin():
+    ending, inside, go_on = Ending(), threading.Event(), threading.Event()
+
+    def work():
+        inside.set()
+        go_on.wait(10)
+        yield "step"
+        pytest.fail("a step began after the end")
+
+    seen: list[str] = []
+
+    def run():
+        with suppress(RunError):
+            seen.extend(ending.steps(work()))
+
+    running = threading.Thread(target=run, daemon=True)
+    running.start()
+    inside.wait(10)
+    ended = threading.Thread(target=ending.come, args=[None], daemon=True)
+    ended.start()
+    ended.join(0.2)
+    assert ended.is_alive(), "it did not wait for the step"
+    go_on.set()
+    for thread in (ended, running):
+        thread.join(10)
+        assert not thread.is_alive()
+    assert seen in ([], ["step"])
+
+
+def test_closing_ends_the_warm_up(folder, tmp_path):
+    synthesis = Synthesis(Settings(runtime(folder), takes_folder=tmp_path))
+    synthesis.warm_up()
+    synthesis.close()
+    assert not synthesis._warming.is_alive()
+
+
+@pytest.mark.parametrize("seconds", [None, 0.5])
+def test_ctrl_c_in_the_warm_up_or_in_a_take_ends_in_order(tmp_path, seconds):
+    """The process itself: it aborted in three of four tries ("terminate called")."""
+    port = browser.free_port()
+    env = browser.environment(tmp_path, port)
+    log = tmp_path / "app.log"
+    with open(log, "w") as output:
+        app = subprocess.Popen(
+            [sys.executable, "app.py"], cwd=browser.ROOT, env=env, stdout=output, stderr=output
+        )
+        try:
+            browser.wait_until_up(f"http://127.0.0.1:{port}", app, log)
+            if seconds is not None:
+                begin_takes(port)
+                threading.Event().wait(seconds)
+            os.kill(app.pid, signal.SIGINT)
+            code = app.wait(timeout=60)
+        finally:
+            app.kill()
+            app.wait()
+    assert code in (0, 130), log.read_text()
+    assert "terminate called" not in log.read_text() and "FATAL" not in log.read_text()
+
+
+def begin_takes(port: int) -> None:
+    script = "[S1] " + "Hello there, my friend. " * 20
+    for _ in range(3):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/gradio_api/call/generate",
+            data=json.dumps({"data": [script, *[None] * 6, 1.0, *[None] * 4, False]}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(request, timeout=60).read()

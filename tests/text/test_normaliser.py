@@ -1,0 +1,146 @@
+"""Plain characters: what becomes of typographic ones, for whom, and what the person is shown."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dia_demo.cli.main import main
+from dia_demo.config import RuntimeConfig
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.plan import Setting, make_plan
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt, _encode
+from dia_demo.text.normaliser import plain_characters
+from dia_demo.text.script import encode_script
+from dia_demo.text.script_check import check_script
+from dia_demo.ui import html
+from dia_demo.ui.compare.form import default_side
+from dia_demo.ui.compare.handlers import CompareHandlers
+from tests.helpers.checkpoints import write_small
+from tests.helpers.comparisons import make
+
+CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
+PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."
+
+
+@pytest.mark.parametrize(
+    "written, read",
+    [
+        (CURLY, PLAIN),
+        ("don´t ‘you’ ‚say‛ ′", "don't 'you' 'say' '"),
+        ("„Ja“ «oui» ″", '"Ja" "oui" "'),
+        ("one—two — three – four", "one, two, three, four"),
+        ("London–Paris, 3–5 or 3−5, well‑known", "London-Paris, 3-5 or 3-5, well-known"),
+        ("But I— [S2] What?", "But I... [S2] What?"),
+        ("But I —\n[S2] “Wait—”", 'But I...\n[S2] "Wait..."'),
+        ("[S1] — Hello. [S2] –Hi.", "[S1] Hello. [S2] Hi."),
+        ("Wait! — No, — yes — . “—And”", 'Wait! No, yes. "And"'),
+        ("he said—“no”", 'he said, "no"'),
+        ("[S1] — [S2]—", "[S1] [S2]"),
+        ("a\u2009b\u202fc\ufeff\u00add\u2028e", "a b cd\ne"),
+        ("-- a - b... 'c' \"d\" (laughs) é\t", "-- a - b... 'c' \"d\" (laughs) é\t"),
+        ("", ""),
+    ],
+)
+def test_typographic_characters_become_plain_ones(written, read):
+    assert plain_characters(written) == read
+
+
+def test_once_is_enough_and_nothing_typographic_is_left():
+    pieces = ["[S1]", "[S2]", *" \n.,)(\"'a3", *"—–―’“”…\u200b\u00a0"]
+    draw = random.Random(7)
+    for _ in range(5000):
+        script = "".join(draw.choices(pieces, k=draw.randint(1, 12)))
+        once = plain_characters(script)
+        assert plain_characters(once) == once and not set(once) & set("—–―’“”…\u200b\u00a0"), script
+
+
+def test_a_report_offers_the_repair_for_dia_and_it_settles_the_matter():
+    found = [one for one in check_script(f"[S1] Plain.\n{CURLY}").findings]
+    (tip,) = [one for one in found if one.code == "typographic"]
+    assert (
+        tip.level == "tip" and tip.line == 2 and tip.repair_label == "Use plain quotes and dashes"
+    )
+    assert tip.repaired == f"[S1] Plain.\n{PLAIN}"
+    assert "typographic" not in {one.code for one in check_script(tip.repaired).findings}
+
+
+@pytest.fixture(scope="module")
+def nano():
+    return Synthesis(Settings())
+
+
+def test_the_embedded_voice_always_reads_plain_characters_and_the_page_shows_them(nano):
+    report = nano.check(CURLY, "nano", 400)
+    assert report.read_as == PLAIN and report.num_bytes == len(encode_script(PLAIN))
+    assert "typographic" not in {one.code for one in report.findings}
+    shown = html.script_report(report, 1024)
+    assert "<strong>Read as</strong> [S1] I&#x27;m sure you&#x27;ll like it, &quot;" in shown
+    plain = nano.check(PLAIN, "nano", 400)
+    assert plain.read_as is None and "Read as" not in html.script_report(plain, 1024)
+
+
+def test_a_script_that_the_embedded_voice_reads_shorter_is_counted_as_it_is_read(nano):
+    """1,020 curly quotes are 3 bytes each, and one byte each as they are read."""
+    script = "[S1] " + "’" * 1000
+    assert nano.check(script, "nano", 400).num_bytes == 1002
+    assert "too_many_bytes" not in {one.code for one in nano.check(script, "nano", 400).findings}
+
+
+@pytest.fixture
+def say(capsys, monkeypatch, tmp_path):
+    """Run `say` for two tokens' worth of codes; returns them."""
+    monkeypatch.setenv("DIA_THREADS", "1")
+
+    def run(script: str, model: str) -> np.ndarray:
+        path = tmp_path / "codes.npy"
+        words = ["--model", model, "--seed", "3", "--max-tokens", "40", "--codes", str(path)]
+        assert main(["say", script, *words, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["steps"] > 0
+        return np.load(path)
+
+    return run
+
+
+def test_a_take_of_the_embedded_voice_is_that_of_the_plain_script(say):
+    assert np.array_equal(say(CURLY, "nano"), say(PLAIN, "nano"))
+
+
+def test_dia_reads_what_was_written_byte_for_byte(say, tmp_path):
+    model = str(write_small(tmp_path / "small"))
+    assert not np.array_equal(say(CURLY, model), say(PLAIN, model))
+    info = Synthesis(Settings()).info(model)
+    assert info.as_read(CURLY) == CURLY
+
+
+def test_a_voice_prompts_words_are_read_plain_too(nano):
+    info = nano.info("nano")
+    voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s me.")
+    request = Request(CURLY, info.config.defaults, voice=voice)
+    assert _encode(request, info) == encode_script(PLAIN, "[S1] It's me.")
+
+
+def test_a_comparison_reads_plain_characters_and_its_form_shows_them(nano, tmp_path):
+    settings = [
+        Setting(replace(nano.info("nano").config.defaults, max_tokens=60, top_k=k), RuntimeConfig())
+        for k in (20, 30)
+    ]
+    plan = make_plan("sighted", settings, (CURLY, PLAIN), (1,))
+    comparison = Comparison.create(tmp_path / "dir", plan, nano)
+    make(comparison, nano)
+    codes = {
+        (slot.setting, slot.script): comparison.plan.facts[slot.id]["codes_sha256"]
+        for slot in comparison.plan.slots
+    }
+    assert codes[0, 0] == codes[0, 1] and codes[1, 0] == codes[1, 1]
+
+    side = default_side(nano, "nano")
+    head = ("sighted", f"{CURLY}\n---\n{PLAIN}", 1, "", "top_k", "", False)
+    values = [*head, *side.values(), *(side | {"top_k": 3}).values()]
+    note = CompareHandlers(nano, None, None).describe(*values)
+    assert note.count("Read as") == 1 and "I&#x27;m sure you&#x27;ll like it, &quot;" in note

@@ -1,0 +1,274 @@
+"""Scripts: bytes are exact, checks find what they say, repairs mend and never harm."""
+
+import gc
+import random
+import time
+
+import pytest
+
+from dia_demo.errors import InputError
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
+from dia_demo.text.script_check import (
+    NONVERBALS,
+    Turn,
+    check_script,
+    encode_script,
+    expected_seconds,
+    parse_turns,
+)
+
+GOOD = (
+    "[S1] Did you hear that the old bridge opens again on Friday?\n"
+    "[S2] I did (laughs), and I will be the first one across.\n"
+    "[S1] Then take me with you. [S2]"
+)
+# Pieces that make every finding appear in some order, near-misses and hostile ones included.
+PIECES = (
+    "[S1]", "[S2]", "[S1] ", "\n[S2] ", "[s1]", "(S2)", "[Speaker 1]", "\nS1: ", "[S3]", "[John]",
+    "[laughs]", "(laugh)", "(laughs)", "(cough)", "(a remark that is no sound)", "(", "]", "[S",
+    " Hello there.", " How are you?", "\n", "  ", "ä", "漢字", "😀", "👩\u200d💻", "20", "1]",
+    " A rather long sentence without an end to it that goes on", "”", "…", "\x00", "\ud800",
+)  # fmt: skip
+
+
+def codes(script, **options):
+    return {finding.code for finding in check_script(script, **options).findings}
+
+
+def finding(script, code, **options):
+    found = [one for one in check_script(script, **options).findings if one.code == code]
+    assert found, f"no {code} in {codes(script, **options)}"
+    return found[0]
+
+
+def random_scripts(count):
+    rng = random.Random(7)
+    for _ in range(count):
+        yield "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 25)))
+
+
+# Bytes
+
+
+def test_bytes_are_utf8_with_one_byte_a_tag():
+    assert encode_script("[S1] Hé\n[S2]  ok ") == b"\x01 H\xc3\xa9\n\x02  ok "
+    assert encode_script("[S1] b", "[S2] a") == b"\x02 a\n\x01 b"
+
+
+def test_what_is_no_tag_stays_as_it_is():
+    assert encode_script("[s1] [S3] (S1) [S 1]") == b"[s1] [S3] (S1) [S 1]"
+
+
+@pytest.mark.parametrize("script", ["", "  \n\t ", "[S1] a\x00b", "[S1] \ud83d half"])
+def test_a_script_the_model_cannot_read_is_refused(script):
+    with pytest.raises(InputError):
+        encode_script(script)
+    assert any(one.level == "error" for one in check_script(script).findings)
+
+
+def test_a_transcript_the_model_cannot_read_is_refused():
+    with pytest.raises(InputError):
+        encode_script("[S1] fine", "[S1] \x00")
+    assert "unreadable_transcript" in codes("[S1] fine", transcript="[S1] \x00")
+
+
+def test_an_unrefused_script_is_encoded_and_loses_nothing():
+    for script in random_scripts(300):
+        try:
+            raw = encode_script(script)
+        except InputError:
+            continue
+        back = raw.replace(b"\x01", b"[S1]").replace(b"\x02", b"[S2]")
+        assert back.decode("utf-8") == script
+        assert check_script(script).num_bytes == len(raw)
+
+
+# Turns and seconds
+
+
+def test_turns_carry_speaker_text_and_line():
+    assert parse_turns("\nfirst\n[S1] one [S2]\ntwo\n[S1]") == (
+        Turn(0, "first", 2),
+        Turn(1, "one", 3),
+        Turn(2, "two", 3),
+    )
+
+
+def test_report_counts_speakers_and_turns():
+    report = check_script(GOOD)
+    assert (report.num_speakers, len(report.turns)) == (2, 3)
+
+
+def test_seconds_grow_with_words_and_ignore_tags_and_spaces():
+    assert expected_seconds("[S1] " + "a" * 150) == pytest.approx(10.0)
+    assert expected_seconds("[S1]    a\n\n\n") == expected_seconds("[S1] a")
+    assert expected_seconds("[S1] aa [S2] bb") > expected_seconds("[S1] aabb")
+    assert expected_seconds("[S1] abc", 0.5) == pytest.approx(1.5)
+    assert expected_seconds("") == 0
+
+
+# Findings
+
+
+def test_a_good_script_has_no_finding():
+    assert check_script(GOOD).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "repaired"),
+    [
+        ("Hello.", "no_first_tag", "[S1] Hello."),
+        ("Hello. [S1] Hi.", "no_first_tag", "[S2] Hello. [S1] Hi."),
+        ("[S1] Hi. [S1] There.", "same_speaker", "[S1] Hi. There."),
+        ("[S1] Hi.[S1]There.", "same_speaker", "[S1] Hi. There."),
+        ("[s1] Hi. [s1] Ho.", "unknown_tag", "[S1] Hi. [S1] Ho."),
+        ("(S2) Hi.", "unknown_tag", "[S2] Hi."),
+        ("Speaker 1: Hi.", "unknown_tag", "[S1] Hi."),
+        ("[S1] Ha [laughs].", "unknown_tag", "[S1] Ha (laughs)."),
+        ("[S1] Ha (laugh) ha (laugh).", "unknown_sound", "[S1] Ha (laughs) ha (laughs)."),
+        ("[S1] (Clears throat) So.", "unknown_sound", "[S1] (clears throat) So."),
+        ("[S1] Hi. [S2] Ho.", "no_last_tag", "[S1] Hi. [S2] Ho. [S1]"),
+        ("[S2] Hi. [S1] Ho. [S2]", "starts_with_s2", "[S1] Hi. [S2] Ho. [S1]"),
+        ("[S1] Hi 😀 there.", "emoji", "[S1] Hi  there."),
+        ("[S1] Hi\x00.", "unreadable", "[S1] Hi."),
+    ],
+)
+def test_finding_and_its_repair(script, code, repaired):
+    assert finding(script, code).repaired == repaired
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("[S1] Hi. [S3] Ho.", "unknown_tag"), ("[S1] Hi (rumpelstiltskin).", "unknown_sound")],
+)
+def test_no_repair_where_none_is_safe(script, code):
+    assert finding(script, code).repaired is None
+
+
+def test_known_sounds_and_plain_words_are_left_alone():
+    for sound in NONVERBALS:
+        assert "unknown_sound" not in codes(f"[S1] Well ({sound}) well.")
+    assert "digits" not in codes(GOOD)
+    assert "digits" in codes("[S1] I am 20 today.")
+    assert "not_english" in codes("[S1] Это я.")
+    assert "not_english" not in codes("[S1] A café in Łódź, “naïve” – of course…")
+
+
+def test_length_findings_follow_the_expected_seconds():
+    assert "too_short" in codes("[S1] Hi.")
+    long = "[S1] " + "word " * 70
+    assert "too_long" in codes(long)
+    over = finding(long, "over_max_tokens", max_seconds=10.0)
+    assert over.level == "warning" and "10 s" in over.message
+    assert "over_max_tokens" not in codes(long, max_seconds=40.0)
+
+
+def test_findings_name_their_line_and_errors_come_first():
+    script = "[S1] Hi.\n[S2] Ho.\n[S2] Hu 😀.\x00"
+    report = check_script(script)
+    assert finding(script, "same_speaker").line == 3
+    levels = [one.level for one in report.findings]
+    assert levels == sorted(levels, key=("error", "warning", "tip").index)
+
+
+# The byte limit
+
+
+def test_over_the_limit_says_where_and_cuts_at_a_sentence():
+    script = "[S1] One sentence. Two sentences. [S2] The third is too long to fit."
+    over = finding(script, "too_many_bytes", byte_limit=40)
+    kept = encode_script(script)[:40].decode()
+    assert over.level == "error"
+    assert kept[-7:] + " | rd is too long" in over.message and "too_many_bytes" not in codes(script)
+    assert over.repaired == "[S1] One sentence. Two sentences."
+
+
+def test_the_transcript_counts_towards_the_limit():
+    script, transcript = "[S1] Short enough. And more.", "[S2] " + "word " * 4
+    assert "too_many_bytes" not in codes(script, byte_limit=40)
+    over = finding(script, "too_many_bytes", byte_limit=40, transcript=transcript)
+    assert over.repaired == "[S1] Short enough."
+    full = finding(script, "too_many_bytes", byte_limit=10, transcript=transcript)
+    assert "transcript" in full.message and full.repaired is None
+
+
+def test_a_cut_never_splits_a_character():
+    for limit in range(3, 30):
+        over = finding("[S1]ääääääääääääääääääääääää", "too_many_bytes", byte_limit=limit)
+        assert len(encode_script(over.repaired)) in (limit, limit - 1)
+
+
+# The invariant of all repairs
+
+
+def test_a_repair_removes_its_finding_and_brings_no_error():
+    repairs = set()
+    for script in random_scripts(500):
+        options = {"byte_limit": 60, "max_seconds": 9.0}
+        report = check_script(script, **options)
+        errors = {one.code for one in report.findings if one.level == "error"}
+        for one in report.findings:
+            if one.repaired is None:
+                continue
+            repairs.add(one.code)
+            after = check_script(one.repaired, **options).findings
+            assert (one.code, one.message) not in {(x.code, x.message) for x in after}, script
+            assert {x.code for x in after if x.level == "error"} <= errors, script
+    assert repairs >= {
+        "no_first_tag", "same_speaker", "unknown_tag", "unknown_sound", "no_last_tag",
+        "starts_with_s2", "emoji", "unreadable", "too_many_bytes",
+    }  # fmt: skip
+
+
+def test_repairs_never_lose_a_word_but_where_they_say_so():
+    structural = {"no_first_tag", "same_speaker", "no_last_tag", "starts_with_s2"}
+    for script in random_scripts(500):
+        for one in check_script(script).findings:
+            if one.repaired is not None and one.code in structural:
+                words = [turn.text.split() for turn in parse_turns(script)]
+                after = [turn.text.split() for turn in parse_turns(one.repaired)]
+                assert sum(after, []) == sum(words, []), script
+
+
+# Long and hostile scripts: linear work up to a bound, and none above it
+
+
+def seconds_to_check(script):
+    """Processor seconds of the fastest of a few checks, without collecting garbage."""
+    times = []
+    for _ in range(3):
+        gc.collect()
+        gc.disable()
+        start = time.thread_time()
+        check_script(script, byte_limit=len(script) // 2)
+        times.append(time.thread_time() - start)
+        gc.enable()
+    return min(times)
+
+
+@pytest.mark.parametrize(
+    "grown, size",
+    [
+        (lambda size: "[s1" + " " * size + "x", 2_000),
+        (lambda size: "[S1]a" * (size // 5), 20_000),
+        (lambda size: "a. " * (size // 3), 30_000),
+    ],
+    ids=["spaces in a tag", "tags", "sentences"],
+)
+def test_four_times_the_script_takes_about_four_times_as_long(grown, size, monkeypatch):
+    monkeypatch.setattr("dia_demo.text.script_check.MAX_SCRIPT_CHARACTERS", 10**9)
+    assert seconds_to_check(grown(4 * size)) < 10 * seconds_to_check(grown(size))
+
+
+def test_above_the_bound_nothing_is_looked_at_but_the_length(monkeypatch):
+    for name in ("parse_turns", "_remarks", "expected_seconds"):
+        monkeypatch.setattr(f"dia_demo.text.script_check.{name}", None)
+    for script, transcript in (("a" * (MAX_SCRIPT_CHARACTERS + 1), ""), ("a", "b" * 20_000)):
+        (one,) = check_script(script, transcript=transcript).findings
+        assert (one.code, one.level, one.repaired) == ("too_many_characters", "error", None)
+        assert f"1 to {MAX_SCRIPT_CHARACTERS:,} are allowed" in one.message
+
+
+def test_the_longest_script_is_checked_in_full():
+    report = check_script("[S1] Words. [S2] More. ".ljust(MAX_SCRIPT_CHARACTERS, "a"))
+    assert len(report.turns) == 2 and "too_many_bytes" in {one.code for one in report.findings}

@@ -1,0 +1,167 @@
+"""The embedded voice's training tools, as far as they run on the app's own packages."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tests.helpers.checkpoints import load
+from tools.voice import export, heldout, measures, nano, prosody, teacher, trials
+from tools.voice.batches import Item as TrainingItem
+from tools.voice.batches import collate, delayed
+from tools.voice.lexicon import Spellings
+
+SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
+
+
+def test_chunked_causal_attention_is_the_whole_one():
+    torch.manual_seed(0)
+    length = 2 * nano.CHUNK + 7
+    q, k, v = torch.randn(3, 2, 2, length, 8).unbind()
+    future = torch.full((length, length), -1e9).triu(1)
+    whole, _ = nano.attend(q, k, v, future)
+    torch.testing.assert_close(nano.attend_back(q, k, v), whole, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_exported_says_what_was_trained(tmp_path):
+    """The attention scale is folded in and the aids are gone, yet the logits are the same."""
+    torch.manual_seed(0)
+    trained = nano.Nano(SHAPE).eval()
+    for p in trained.parameters():  # halves exactly, as the export stores them
+        p.data = p.data.half().float()
+    (tmp_path / "config.json").write_text(json.dumps(export.dia_config(SHAPE)))
+    save_file(export.dia_weights(trained), tmp_path / "model.safetensors", {"format": "pt"})
+    exported = load(tmp_path)
+    again = nano.Nano(SHAPE)
+    again.load_state_dict(export.trained_weights(tmp_path, again), strict=False)
+    torch.testing.assert_close(again.logits_dense.weight, trained.logits_dense.weight)
+    query = again.decoder[0].cross_attention.q_proj.weight
+    torch.testing.assert_close(
+        query, trained.decoder[0].cross_attention.q_proj.weight, rtol=1e-3, atol=1e-4
+    )
+    text, codes = b"\x01 Hello there.", torch.randint(0, 256, (1, 9, nano.CHANNELS))
+    letters = torch.tensor([list(text)])
+    with torch.inference_mode():
+        wanted = trained(letters, letters != 0, codes)[0]
+        found = exported(codes, [exported.encode(text, False, 32)])
+    torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-2)
+
+
+def test_targets_are_delayed_end_once_and_are_padded():
+    codes = np.arange(3 * nano.CHANNELS).reshape(3, nano.CHANNELS)
+    target = delayed(codes)
+    for c, delay in enumerate(nano.DELAYS):
+        column = target[:, c].tolist()
+        said = [*codes[:, c].tolist(), nano.EOS]
+        rest = len(target) - delay - len(said)
+        assert column == [nano.BOS] * delay + said + [nano.PAD] * rest
+
+
+def test_a_batch_holds_items_of_unequal_length():
+    items = [
+        TrainingItem(
+            [1, 32, 65],
+            np.zeros((n, nano.CHANNELS), np.int64),
+            np.zeros(n),
+            np.zeros((n, 2), np.int64),
+            [3] * n,
+        )
+        for n in (2, 5)
+    ]
+    batch = collate(items)
+    assert batch.targets.shape[:2] == (2, 5 + 1 + max(nano.DELAYS))
+    assert batch.spelling_count.tolist() == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Yes.", ""),
+        ("Yes, sir.", ","),
+        ("No. Why, then? Go!", ".,?"),
+        ("Wait... really?", "."),
+        ("no mark at all", ""),
+    ],
+)
+def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
+    assert [m[0] for _, m in prosody.clauses(text)[:-1]] == list(marks)
+    phones = ["pau"] + ["ah", "pau"] * (len(marks) + 1)
+    spoken = prosody.frames(phones, [4.0] * len(phones), {"ah": 4}, text)
+    length = {",": prosody.PAUSE_COMMA}
+    assert spoken[2:-1:2] == [length.get(m, prosody.PAUSE_STOP) for m in marks]
+    assert prosody.PAUSE_STOP > prosody.PAUSE_COMMA > spoken[0] == spoken[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "phones", "expected"),
+    [
+        ("I am happy.", "pau ay ae m hh ae p iy pau", [0, 0, 0, 0, 0, -1, -1, -1, 0]),
+        ("The keys?", "pau dh ax k iy z pau", [0, 0, 0, 0, 1, 1, 0]),
+        ("Where?", "pau w eh r pau", [0, 0, -1, -1, 0]),
+        ("No, yes", "pau n ow pau y eh s pau", [0, 0, 0, 0, 0, -1, -1, 0]),
+        ("Ha ha.", "pau hh aa hh aa pau", [0, 1, 1, 1, 1, 0]),
+    ],
+)
+def test_pitch_falls_at_the_end_and_rises_in_a_question(text, phones, expected):
+    assert prosody.steps(phones.split(), text) == expected
+
+
+def test_lengths_follow_flite_in_three_levels():
+    phones, table = ["aa"] * 3, {"aa": 5}
+    assert prosody.frames(phones, [3.0, 5.0, 8.0], table, "a") == [4, 5, 7]
+    assert prosody.frames(["t"], [1.0], {"t": 3}, "t") == [3], "never too short to be heard"
+
+
+def test_a_word_never_trained_on_is_measured_in_its_sentence(monkeypatch):
+    wanted = ("zebra", "quartz", "ibex", "fjord")
+    heldout.carried.cache_clear()
+    monkeypatch.setattr(heldout, "rare_words", lambda: wanted)
+    said = [s.lower().strip(".?") for s in heldout.carried()]
+    assert [w in s for w, s in zip(wanted, said, strict=True)] == [True] * 4
+    heard = trials.Heard(
+        list(heldout.carried()), said, said, [said[0], "", said[2], "i wrote it"], 1
+    )
+    monkeypatch.setattr(trials, "listen", lambda *_: heard)
+    sentences, alone = trials.other_words(None, 4, 0.5)
+    assert alone.value == 0.5 and alone.met and alone.teacher == 0
+    assert 0 < sentences.value < 0.6
+    heldout.carried.cache_clear()
+
+
+def test_lines_of_words_spell_what_their_text_says():
+    lexicon = {"the": ["dh", "ax"], "cat": ["k", "ae", "t"], "sea": ["s", "iy"]}
+    text, mask, spelling, counts = Spellings(lexicon, seed=1).batch(6)
+    for row in range(6):
+        line = bytes(text[row][mask[row]].tolist())
+        said = [lexicon[word] for word in re.findall("[a-z]+", line.decode().lower())]
+        phones = [teacher.PHONES[k] for k in spelling[row, : counts[row]].tolist()]
+        assert line[0] in (1, 2) and phones == sum(said, [])
+
+
+def test_a_take_that_was_cut_is_not_the_right_length():
+    reference = [np.zeros(100)] * 3
+    takes = [trials.Spoken(np.zeros(n), e) for n, e in ((100, True), (100, False), (60, True))]
+    assert trials.lengths_right(takes, reference) == pytest.approx(1 / 3)
+
+
+def test_turns_are_cut_where_those_of_the_reference_end():
+    generator = np.random.default_rng(5)
+    moments = np.arange(teacher.SAMPLE_RATE // 8) / teacher.SAMPLE_RATE
+
+    def spoken(syllables: int) -> np.ndarray:
+        tones = generator.uniform(200, 4000, (syllables, 3, 1))
+        return np.sin(2 * np.pi * tones * moments).sum(1).ravel().astype(np.float32)
+
+    reference = [spoken(8), spoken(5), spoken(9)]
+    noise = generator.normal(0, 0.01, 22 * len(moments)).astype(np.float32)
+    again = [*reference[:2], reference[1], reference[2]]
+    for take, expected, tolerance in (
+        (np.concatenate(reference) + noise, [8, 5, 9], 0.1),
+        (np.concatenate(again), [8, 10, 9], 0.25),
+        (np.concatenate([reference[0], reference[2]]), [8, 0, 9], 1.5),  # some moment stands for it
+    ):
+        lengths = [len(turn) / len(moments) for turn in measures.turns(take, reference)]
+        assert np.allclose(lengths, expected, atol=tolerance)

@@ -1,0 +1,51 @@
+"""The form: what its fields mean to a request, and what of a memory is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from dia_demo.config import GenerationParams, RuntimeConfig
+from dia_demo.errors import InputError
+from dia_demo.ui.generate import form
+from tests.helpers.page_stubs import stub_handlers, values
+
+
+@pytest.mark.parametrize("asked", [None, "", " ", "-1", -1, -1.0])
+def test_blank_and_minus_one_ask_for_a_new_seed(asked):
+    assert len({form.chosen_seed(asked) for _ in range(4)}) > 1
+
+
+@pytest.mark.parametrize("asked", [1.5, float("nan"), float("inf"), "seven", "0x1", "1e400"])
+def test_a_seed_that_is_none_is_refused(asked):
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        form.chosen_seed(asked)
+
+
+@pytest.mark.parametrize("asked", ["7", " 7 ", 7, 7.0])
+def test_a_seed_means_the_same_typed_or_sent(asked):
+    assert form.chosen_seed(asked) == 7
+
+
+def test_a_request_takes_the_page_and_leaves_the_rest_as_started():
+    asked = values(voice_prompt="/tmp/a.wav", voice_transcript=" [S1] Yes. ").to_request(
+        RuntimeConfig(threads=1)
+    )
+    assert asked.runtime == RuntimeConfig("nano", "float32", "cpu", 1)
+    assert asked.params == GenerationParams(0.4, 1.5, 0.9, 40, 200, 7)
+    assert asked.voice.transcript == "[S1] Yes." and asked.script == "[S1] Hi. [S2]"
+
+
+def test_what_is_remembered_is_checked_before_it_is_believed():
+    ends = {"temperature": (0.0, 2.5), "max_tokens": (6, 860)}
+    saved = {"model": "nano", "script": "[S1]", "temperature": "hot", "max_tokens": 9999, "x": 1}
+    assert form.restored({"temperature": float("nan")}, ends) == {}
+    kept = {"model": "nano", "script": "[S1]", "max_tokens": 860}
+    assert form.restored(saved, ends) == kept
+
+
+@pytest.mark.parametrize("junk", [None, 3, "text", [], {}, {"model": "/etc"}, {"model": None}])
+def test_a_memory_that_is_none_changes_nothing(junk):
+    handlers, _ = stub_handlers([])
+    updates = handlers.restore(junk)
+    assert len(updates) == len(form.REMEMBERED) + 1
+    assert all(set(update) == {"__type__"} for update in updates)

@@ -1,0 +1,181 @@
+"""A press of Generate without a browser: the buttons, the take and the pieces heard meanwhile."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+from dia_demo.engine.events import AudioChunk, Cancelled, Finished
+from dia_demo.errors import InputError
+from dia_demo.services.queue import Visitor
+from dia_demo.services.settings import Settings
+from dia_demo.ui.generate import form
+from dia_demo.ui.generate.handlers import Handlers
+from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
+from dia_demo.ui.sessions import Sessions, visitor_of
+from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result, stub_handlers, values
+
+
+def press_generate(handlers: Handlers):
+    given = [getattr(values(), name) for name in form.FIELDS]
+    return handlers.generate(SimpleNamespace(session_hash="s"), *given)
+
+
+@pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])
+def test_a_failed_run_keeps_the_earlier_take_and_frees_the_buttons(error):
+    handlers, seen = stub_handlers([STARTED, RUNNING, error])
+    updates = list(press_generate(handlers))
+    assert all("take" not in update and "wav" not in update for update in updates)
+    assert 'data-state="failed"' in updates[-1]["status"]
+    assert not updates[-1]["stop"]["interactive"] and handlers.ready()["generate"]["interactive"]
+    assert updates[-1]["live"]["done"] and seen["cancel"].is_set()
+
+
+def test_a_page_that_goes_away_stops_its_run():
+    handlers, seen = stub_handlers([STARTED, RUNNING, Finished(result())])
+    run = press_generate(handlers)
+    next(run), next(run)
+    assert not seen["cancel"].is_set()
+    run.close()
+    assert seen["cancel"].is_set()
+
+
+def test_a_place_that_cannot_be_written_is_named_and_the_buttons_come_back(tmp_path):
+    handlers, _ = stub_handlers([STARTED, Finished(result())])
+    taken = tmp_path / "file"
+    taken.write_text("not a folder")
+    handlers.synthesis.settings = Settings(takes_folder=taken)
+    updates = list(press_generate(handlers))
+    assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["live"]["done"]
+    assert str(tmp_path) not in updates[-1]["status"], "a server's folders are its own affair"
+    assert handlers.ready()["generate"]["interactive"]
+
+
+def test_a_full_disk_is_said_before_the_take_is_made(tmp_path, monkeypatch):
+    """gradio's copy of the finished take failed, with the message "null"."""
+    handlers, seen = stub_handlers([STARTED, Finished(result())])
+    handlers.synthesis.settings = Settings(takes_folder=tmp_path)
+    usage = SimpleNamespace(free=1_000_000)
+    monkeypatch.setattr("dia_demo.ui.generate.handlers.shutil.disk_usage", lambda _: usage)
+    updates = list(press_generate(handlers))
+    assert "1 MB are free" in updates[-1]["status"] and "DIA_TAKES" in updates[-1]["status"]
+    assert "take" not in updates[-1] and updates[-1]["live"]["done"]
+
+
+def test_a_run_without_a_sound_is_no_take():
+    silent = replace(result(), samples=np.zeros(0, np.float32))
+    for event, words in (
+        (Finished(silent), "before it made a sound"),
+        (Cancelled(silent), "Nothing"),
+    ):
+        handlers, _ = stub_handlers([STARTED, event])
+        updates = list(press_generate(handlers))
+        assert all("take" not in update for update in updates)
+        assert any(words in update.get("status", "") for update in updates)
+
+
+def test_what_is_wrong_with_the_sound_is_said():
+    quiet = replace(result(samples=16000), samples=np.zeros(16000, np.float32))
+    handlers, _ = stub_handlers([STARTED, Finished(quiet)])
+    assert any("Note: It is silent." in one.get("status", "") for one in press_generate(handlers))
+
+
+def test_a_finished_run_hands_over_sixteen_bits_and_says_what_they_are():
+    handlers, _ = stub_handlers([STARTED, Finished(result(samples=1600))])
+    for update in press_generate(handlers):
+        if "take" in update:
+            assert soundfile.info(update["take"]).subtype == "PCM_16"
+            assert soundfile.info(update["flac"]["value"]).format == "FLAC"
+    # In the last update: one behind it could take the player's file away before it is read.
+    assert "take" in update and update["live"]["done"]
+    assert not update["stop"]["interactive"] and 'data-state="done"' in update["status"]
+    assert update["take_seed"] == FIGURES.seed and "421337" in update["figures"]
+    assert "data:image/png;base64," in update["spectrogram"]
+
+
+def test_the_pieces_a_page_fetches_are_the_whole_take():
+    live, run = LiveAudio(), LiveRun()
+    live.admit(run)
+    wave = np.linspace(-0.5, 0.5, 1000).astype(np.float32)
+    got = np.zeros(0, "<i2")
+    for start in range(0, 1000, 130):
+        run.add(wave[start : start + 130], 16000)
+        part = live.after(run.token, len(got))
+        got = np.concatenate([got, np.frombuffer(base64.b64decode(part["pcm"]), "<i2")])
+        assert part["rate"] == 16000 and not part["done"]
+    run.done = True
+    assert live.after(run.token, len(got)) == {"pcm": "", "rate": 16000, "done": True}
+    assert np.abs(got / 32767 - wave).max() < 1e-4
+
+
+def test_runs_that_are_not_there_are_silent_and_ended_ones_go():
+    live, runs = LiveAudio(), [LiveRun() for _ in range(KEPT_RUNS + 2)]
+    for run in runs:
+        run.add(np.ones(9, np.float32), 16000)
+    runs[1].done = True
+    for run in runs:
+        live.admit(run)
+    for token in ("nonsense", runs[1].token):
+        assert live.after(token, 0) == {"pcm": "", "rate": 0, "done": True}
+    kept = [run for run in runs if run is not runs[1]]
+    assert all(live.after(run.token, 0)["pcm"] for run in kept), "none of them has ended"
+
+
+def test_presses_that_are_refused_leave_a_running_take_to_be_heard():
+    handlers, _ = stub_handlers([STARTED, AudioChunk(np.ones(9, np.float32), 16000, 0.1), RUNNING])
+    running = press_generate(handlers)
+    token = [next(running) for _ in range(3)][-1]["live"]["run"]
+    refused, _ = stub_handlers([InputError("The queue is full.")])
+    refused.live = handlers.live
+    for _ in range(2 * KEPT_RUNS):
+        list(press_generate(refused))
+    heard = handlers.live.after(token, 0)
+    assert heard["pcm"] and not heard["done"]
+    running.close()
+    for _ in range(2 * KEPT_RUNS):
+        list(press_generate(refused))
+    assert handlers.live.after(token, 0)["pcm"], "nor one that has ended since"
+
+
+def test_stop_reaches_the_page_that_asked_and_no_other():
+    sessions = Sessions()
+    ann, ben = (SimpleNamespace(session_hash=name) for name in "ab")
+    with sessions.run(ann) as first, sessions.run(ben) as second:
+        sessions.stop("a")
+        sessions.stop("nobody")
+        assert first.is_set() and not second.is_set()
+    assert second.is_set(), "a run that is over must not keep the engine"
+
+
+def test_a_call_that_is_given_up_before_it_begins_does_not_begin():
+    sessions, call = Sessions(), "0123456789abcdef" * 2
+    sessions.hung_up(call)
+    with sessions.run(SimpleNamespace(session_hash=call)) as flag:
+        assert flag.is_set()
+    # A page that lost its connection may press again.
+    sessions.hung_up("abc4defgh7i")
+    with sessions.run(SimpleNamespace(session_hash="abc4defgh7i")) as flag:
+        assert not flag.is_set()
+
+
+def request_from(host: str, path: str = "/gradio_api/queue/join", session: str = "s"):
+    url = SimpleNamespace(path=path)
+    return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=host), url=url)
+
+
+def test_a_visitor_is_an_address_and_a_session():
+    assert visitor_of(request_from("10.0.0.7")) == Visitor("10.0.0.7", "s")
+    assert visitor_of(request_from("10.0.0.7", session=None)) == Visitor("10.0.0.7", "")
+    # Each call of a program is a session of its own: together they are one visitor.
+    calls = [request_from("10.0.0.7", "/x/gradio_api/call/generate", one) for one in "ab"]
+    assert {visitor_of(one) for one in calls} == {Visitor("10.0.0.7", "")}
+    # One person has 2^64 addresses of version 6.
+    near = [request_from(f"2001:db8:0:1::{last}") for last in ("7", "ffff")]
+    assert {visitor_of(one).address for one in near} == {"2001:db8:0:1::/64"}
+    assert visitor_of(request_from("2001:db8:0:2::7")).address != "2001:db8:0:1::/64"
+    assert visitor_of(SimpleNamespace(session_hash="s")) == Visitor("", "s")

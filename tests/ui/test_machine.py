@@ -1,0 +1,125 @@
+"""The Machine tab without a browser: what is planned, what is drawn, what is said."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from dia_demo import system
+from dia_demo.engine.events import Waiting
+from dia_demo.services.bench import runner
+from dia_demo.services.bench.plan import MEASURED, Plan
+from dia_demo.services.bench.report import Report, failed_run
+from dia_demo.services.bench.worker import Step
+from dia_demo.services.models import DIA_NAME
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui import machine_html
+from dia_demo.ui.machine import (
+    CHOSEN,
+    FULL_SIZE,
+    MachineHandlers,
+    Panel,
+    bench_status,
+    full_size_info,
+)
+from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child
+
+DIA = Plan(random="dia-1.6b", threads=1)
+REQUEST = SimpleNamespace(session_hash="one")
+
+
+@pytest.fixture
+def handlers():
+    panel = Panel(*("what", "measure", "stop", "status", "report"))
+    return MachineHandlers(Synthesis(Settings()), panel)
+
+
+def report(*runs: dict) -> Report:
+    return Report(DIA, 1, hardware=HARDWARE, codec=CODEC, runs=runs)
+
+
+def test_what_is_chosen_is_planned(handlers):
+    assert handlers.plan(CHOSEN, "nano") == Plan(model="nano", threads=None)
+    assert handlers.plan(FULL_SIZE, "nano").random == "dia-1.6b"
+    assert handlers.plan(CHOSEN, "nano").precisions == MEASURED
+
+
+def test_dia_that_was_never_fetched_is_measured_with_random_weights(handlers, monkeypatch):
+    monkeypatch.setattr(Plan, "folder", None)
+    assert handlers.plan(CHOSEN, DIA_NAME).random == "dia-1.6b"
+    assert handlers.plan(CHOSEN, "somebody/else").random is None
+
+
+def test_bars_are_on_one_scale_with_the_limit_behind():
+    one = RAW | {"rows": 1}
+    html = machine_html.report_html(report(one, RAW | {"precision": "int8"}), finished=True)
+    # A fiftieth of a second in a tenth: 0.2x of the 0.25x that 50 GB/s allow; 1x is the scale.
+    assert 'aria-label="float32: 0.20x realtime of 0.25x possible, 80%"' in html
+    assert 'class="possible" style="width: 25.00%"' in html
+    assert 'class="reached" style="width: 20.00%"' in html
+    assert 'aria-label="int8, 2 together: 0.40x realtime of 0.50x possible, 80%"' in html
+    assert "54 s" in html and "50 GB/s" in html
+
+
+def test_a_model_in_the_cache_has_no_limit_drawn():
+    html = machine_html.report_html(report(RAW | {"step_bytes": 10**6}), finished=False)
+    assert "possible" not in html and "memory sets no limit" in html
+
+
+def test_what_was_not_measured_says_why_and_stays_text():
+    evil = '<img src=x onerror="alert(1)">'
+    html = machine_html.report_html(report(RAW, failed_run("int8", 1, evil)), finished=True)
+    assert "Not measured" in html and "<img" not in html
+    assert machine_html.NOTHING_YET in machine_html.report_html(Report(DIA, 1), False)
+
+
+def test_the_full_size_says_why_not(monkeypatch):
+    assert "several minutes" in full_size_info()
+    monkeypatch.setattr("dia_demo.ui.machine.memory_bytes", lambda: 10**9)
+    assert "there are 1.0 GB" in full_size_info()
+
+
+def test_a_place_in_the_queue_is_told():
+    assert "Place 1 in the queue" in bench_status(Waiting(1)).detail
+
+
+def measured(handlers, monkeypatch, child) -> list[dict]:
+    def run(synthesis, plan, cancel):
+        return runner.measure(plan, cancel, child)
+
+    monkeypatch.setattr("dia_demo.ui.machine.bench", run)
+    return list(handlers.measure(REQUEST, CHOSEN, "nano"))
+
+
+def test_a_measurement_grows_and_ends_with_its_meaning(handlers, monkeypatch):
+    updates = measured(
+        handlers, monkeypatch, fake_child(hardware=HARDWARE, codec=CODEC, run=RAW | {"rows": 1})
+    )
+    assert updates[0]["measure"]["interactive"] is False
+    pictures = [update["report"] for update in updates if "report" in update]
+    assert pictures[-1].count("run-bar") == len(MEASURED)
+    assert "takes about" in pictures[-1] and "takes about" not in pictures[-2]
+    assert 'data-state="done"' in updates[-1]["status"]
+    assert handlers.ready()["measure"]["interactive"] is True
+
+
+def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
+    monkeypatch.setattr(system, "memory_bytes", lambda: 10**6)
+    updates = measured(handlers, monkeypatch, fake_child())
+    assert 'data-state="failed"' in updates[-1]["status"]
+    assert "Not enough memory" in updates[-1]["status"]
+
+
+def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
+    def child(job, cancel):
+        yield Step("working", 0.5)
+        handlers.stop(REQUEST)
+        if cancel.is_set():
+            raise runner.Stopped
+        return HARDWARE
+
+    updates = measured(handlers, monkeypatch, child)
+    assert 'data-state="stopped"' in updates[-1]["status"]
+    assert handlers.ready()["stop"]["interactive"] is False

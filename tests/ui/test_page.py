@@ -1,0 +1,124 @@
+"""The page as it is built: its labels, its endpoint, its defaults, and what ships with it."""
+
+from __future__ import annotations
+
+import re
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from dia_demo.files import PAGE_FILES
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
+from dia_demo.text.script_check import check_script
+from dia_demo.ui import theme
+from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS
+from dia_demo.ui.generate import form, layout
+from dia_demo.ui.page import build_ui, launch_options
+
+
+@pytest.fixture(scope="module")
+def page() -> gr.Blocks:
+    return build_ui(Synthesis(Settings()))
+
+
+def test_the_labels_that_people_and_programs_rely_on(page):
+    labels = {getattr(block, "label", None) for block in page.blocks.values()}
+    texts = {block.value for block in page.blocks.values() if isinstance(block, gr.Button)}
+    assert labels >= {
+        "Script",
+        "Temperature",
+        "CFG scale",
+        "Max tokens",
+        "Top-p",
+        "Top-k",
+        "Seed",
+        "Speed",
+        "Model",
+        "Precision",
+        "Intel XPU (experimental)",
+        "Take",
+    }
+    assert texts >= {"Generate", "Stop"}
+
+
+def test_the_text_boxes_take_no_more_than_is_checked(page):
+    boxes = {b.elem_id: b.max_length for b in page.blocks.values() if isinstance(b, gr.Textbox)}
+    assert boxes["script"] == boxes["transcript"] == MAX_SCRIPT_CHARACTERS
+    assert boxes["lab-scripts"] == MAX_SCRIPTS_CHARACTERS
+    assert None not in boxes.values()
+
+
+def test_one_endpoint_is_offered_and_its_arguments_have_names(page):
+    page.config = page.get_config_file()
+    offered = page.get_api_info()["named_endpoints"]
+    assert list(offered) == ["/generate"]
+    names = [one["parameter_name"] for one in offered["/generate"]["parameters"]]
+    assert names == list(form.FIELDS)
+    assert all(one["parameter_has_default"] for one in offered["/generate"]["parameters"])
+
+
+@pytest.mark.parametrize(
+    "name", ["generate", "lab-make", "lab-resume", "machine-measure", "xpu-check"]
+)
+def test_a_button_that_begins_a_run_comes_back_after_it_however_it_ended(page, name):
+    """gradio's page runs what comes `then` after an end, and after an error `failure` alone."""
+    (button,) = (b for b in page.blocks.values() if getattr(b, "elem_id", None) == name)
+    (run,) = (fn for fn in page.fns.values() if (button._id, "click") in fn.targets)
+    after = [fn for fn in page.fns.values() if fn.trigger_after == run._id]
+    assert {fn.trigger_only_on_failure for fn in after} == {False, True}
+    assert all(button in fn.outputs and not fn.queue for fn in after)
+
+
+def test_defaults_are_the_checkpoints_own(page):
+    synthesis = Synthesis(Settings())
+    info = synthesis.info("nano")
+    sliders = {b.label: b.value for b in page.blocks.values() if isinstance(b, gr.Slider)}
+    asked = info.config.defaults
+    assert sliders["Temperature"] == asked.temperature and sliders["CFG scale"] == asked.cfg_scale
+    assert sliders["Max tokens"] == asked.max_tokens
+    for model in synthesis.models():
+        for name, (low, high) in form.slider_ends(model).items():
+            assert low <= form.defaults_of(model)[name] <= high, (model.name, name)
+
+
+def test_the_examples_are_scripts_nobody_would_remark_on():
+    examples = layout.load_examples()
+    assert 3 <= len(examples) <= 5
+    for one in examples:
+        found = {f.code for f in check_script(one["script"]).findings} - {"too_short", "too_long"}
+        assert found == set(), (one["label"], found)
+        assert all(match[1] in NONVERBALS for match in SOUND.finditer(one["script"]))
+
+
+def test_nothing_on_the_page_comes_from_elsewhere():
+    options = launch_options(Settings())
+    sources = [options["js"], *(path.read_text() for path in options["css_paths"])]
+    sources += [path.read_text() for path in PAGE_FILES.rglob("*.js")]
+    sources.append(options["theme"]._get_theme_css())
+    for source in sources:
+        source = source.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
+        assert not re.search(r"https?://|//[a-z0-9.-]+\.[a-z]{2,}/|@import|@font-face", source)
+    assert options["theme"]._stylesheets == []
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_the_themes_colours_stand_apart(scheme):
+    for ink in (theme.INK, theme.QUIET, theme.ACCENT):
+        for paper in (theme.PAPER, theme.CARD, theme.FIELD, theme.ACCENT_SOFT):
+            assert contrast(ink[scheme], paper[scheme]) >= 4.5, (ink, paper)
+    assert contrast(theme.ON_ACCENT[scheme], theme.ACCENT[scheme]) >= 4.5
+    assert contrast(theme.ON_ACCENT[scheme], theme.ACCENT_HOVER[scheme]) >= 4.5
+    assert contrast(theme.FIELD_LINE[scheme], theme.CARD[scheme]) >= 3
+
+
+def contrast(one: str, two: str) -> float:
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    dark, bright = sorted((light(one), light(two)))
+    return (bright + 0.05) / (dark + 0.05)

@@ -1,0 +1,131 @@
+"""The server below the page: sessions cost little, and files come in only where there is room."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+from gradio.blocks import BlocksConfig
+from gradio.routes import App
+from starlette.testclient import TestClient
+
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui import serving
+from dia_demo.ui.page import build_ui
+from dia_demo.ui.serving import Sessions, server_options
+from tests.helpers.asynchronous import run_async
+
+
+@pytest.fixture(scope="module")
+def page() -> gr.Blocks:
+    return build_ui(Synthesis(Settings()))
+
+
+@pytest.fixture
+def sessions(page) -> Sessions:
+    page.state_session_capacity = 20
+    return Sessions(page)
+
+
+def test_a_session_makes_no_configuration_of_the_page(page, sessions, monkeypatch):
+    made = []
+    monkeypatch.setattr(BlocksConfig, "config_for_block", lambda *given: made.append(given))
+    session = sessions["a"]
+    for key, block in page.blocks.items():
+        if not block.stateful:
+            assert session[key] is block
+            session._update_value_in_config(key, "a value")
+    assert made == [] and session.config_values == {}
+
+
+def test_what_one_session_changes_no_other_sees(page, sessions):
+    key, block = next((k, b) for k, b in page.blocks.items() if isinstance(b, gr.Slider))
+    sessions["a"][key] = gr.Slider(0, 9, render=False)
+    assert sessions["a"][key].maximum == 9
+    assert sessions["b"][key] is block and page.blocks[key] is block
+    assert key in sessions["b"] and len(sessions["b"].blocks_config.blocks) == len(page.blocks)
+
+
+def test_a_programs_calls_do_not_push_out_an_open_page(page, sessions):
+    key = next(k for k, b in page.blocks.items() if isinstance(b, gr.Dropdown))
+    sessions["page"][key] = gr.Dropdown(["mine"], render=False)
+    sessions["closed"][key] = gr.Dropdown(["theirs"], render=False)
+    sessions["closed"].is_closed = True
+    for number in range(200):
+        sessions[f"call {number}"]
+    assert len(sessions.session_data) == 20 and "closed" not in sessions
+    assert len(sessions["page"][key].choices) == 1
+    for number in range(200):
+        sessions[f"page {number}"][key] = gr.Dropdown(["yours"], render=False)
+    assert len(sessions.session_data) == 20, "the bound holds for pages too"
+
+
+@pytest.fixture
+def client(page, tmp_path, monkeypatch):
+    """The page's server, with room for 1 MB of temporary files."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "gradio"))
+    settings = Settings(takes_folder=tmp_path, temp_bytes=1_000_000)
+    options = server_options(settings)
+    page.max_file_size = page.allowed_paths = page.blocked_paths = None
+    app = App.create_app(page, app_kwargs=options["app_kwargs"])
+    with TestClient(app) as client:
+        yield client
+
+
+def upload(client, size: int, path="/gradio_api/upload", **headers):
+    files = {"files": ("x.wav", bytes(size))}
+    return client.post(path, files=files, headers=headers)
+
+
+def test_the_server_has_our_sessions(client):
+    assert isinstance(client.app.state_holder, Sessions)
+
+
+def test_uploads_fit_into_the_bound_or_are_refused_before_they_are_written(client, tmp_path):
+    assert upload(client, 600_000).status_code == 200
+    refused = upload(client, 600_001)
+    assert refused.status_code == 507 and "DIA_TEMP_GB" in refused.text
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) == 600_000
+    assert upload(client, 200_000).status_code == 200, "a refusal reserves nothing"
+
+
+def test_an_upload_names_its_length_and_has_a_bound(client, tmp_path):
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    chunked = client.post("/gradio_api/upload", content=iter([b"x"]), headers=kind)
+    assert chunked.status_code == 411
+    too_long = {"Content-Length": str(101 * 2**20)} | kind
+    assert client.post("/gradio_api/upload", content=b"x", headers=too_long).status_code == 413
+    assert not (tmp_path / "gradio").exists() or not any((tmp_path / "gradio").rglob("*.*"))
+
+
+@pytest.mark.parametrize("path", ["component_server", "process_recording", "component_server/"])
+def test_files_come_in_at_one_place_only(client, path):
+    assert upload(client, 10, f"/gradio_api/{path}").status_code == 415
+
+
+def test_no_session_is_saved_for_a_deep_link(client, tmp_path):
+    client.app.state_holder["mine"]
+    answer = client.get("/gradio_api/deep_link", params={"session_hash": "mine"})
+    assert answer.status_code == 404 and not (tmp_path / "gradio" / "deep_links").exists()
+
+
+def test_temporary_files_and_memory_are_tidied_while_the_server_runs(page, tmp_path, monkeypatch):
+    tidied = []
+    monkeypatch.setattr(serving.Scratch, "trim", lambda self: tidied.append(self.folder))
+    monkeypatch.setattr(serving, "release_free_memory", lambda: tidied.append("memory"))
+    monkeypatch.setattr(serving, "TIDY_SECONDS", 0.01)
+    options = server_options(Settings(takes_folder=tmp_path))
+
+    async def run() -> None:
+        app = SimpleNamespace(get_blocks=lambda: page)
+        async with options["app_kwargs"]["lifespan"](app):
+            for _ in range(500):
+                if len(tidied) > 2:
+                    break
+                await asyncio.sleep(0.01)
+
+    run_async(run())
+    assert tidied[:3] == [tmp_path, "memory", tmp_path]

@@ -1,0 +1,109 @@
+"""What the page says of a run: states, durations, figures, and text from outside as text."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dia_demo.engine.events import AudioChunk, Cancelled, Failed, Finished, Loading, Waiting
+from dia_demo.errors import InputError
+from dia_demo.text.script_check import Finding, check_script
+from dia_demo.ui.html import figures_table, script_report, status_card
+from dia_demo.ui.status import (
+    PREPARING,
+    UNEXPECTED,
+    duration,
+    explain,
+    failed,
+    figure_rows,
+    status_of,
+    tokens_hint,
+)
+from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
+
+
+@pytest.mark.parametrize(
+    ("event", "state", "words"),
+    [
+        (Waiting(2, 40.0), "waiting", "Place 2 in the queue, about 40 s"),
+        (Waiting(1), "waiting", "Place 1 in the queue."),
+        (Loading("Reading the weights", 0.4), "loading", "Reading the weights, 40%"),
+        (STARTED, "running", "seed 7"),
+        (RUNNING, "running", "12.4 s of audio, 0.31x realtime, about 20 s left"),
+        (Finished(result()), "done", "14.2 s of audio in 45.8 s, 0.31x realtime"),
+        (Finished(result("max_tokens")), "cut", "raise Max tokens or shorten"),
+        (Cancelled(result("cancelled")), "stopped", "14.2 s of audio kept"),
+        (Cancelled(None), "stopped", "Nothing was made yet"),
+        (Failed("The disk is full."), "failed", "The disk is full."),
+    ],
+)
+def test_every_event_is_said_in_plain_words(event, state, words):
+    status = status_of(event, PREPARING)
+    assert status.state == state and words in status.detail
+    assert f'data-state="{state}"' in status_card(status)
+
+
+def test_sound_changes_no_words_and_notes_stay_for_the_run():
+    running = status_of(STARTED, PREPARING)
+    assert status_of(AudioChunk(np.zeros(4, np.float32), 16000, 0.0), running) == running
+    later = status_of(RUNNING, running)
+    assert later.notes == STARTED.notes
+    assert STARTED.notes[0] in status_card(later)
+
+
+def test_only_the_end_fills_the_bar():
+    over = replace(RUNNING, audio_seconds=30.0)
+    status = status_of(over, PREPARING)
+    assert status.fraction < 1 and "longer than estimated" in status.detail
+    assert status_of(Finished(result()), status).fraction == 1
+
+
+def test_a_screen_reader_hears_states_not_every_figure():
+    one = status_of(RUNNING, PREPARING)
+    two = status_of(replace(RUNNING, audio_seconds=13.0), one)
+    assert one.detail != two.detail and one.announcement == two.announcement
+
+
+def test_ours_are_explained_and_the_unexpected_is_logged_not_shown(caplog):
+    assert explain(InputError("seed must be whole.")) == "seed must be whole."
+    with caplog.at_level(logging.ERROR):
+        assert explain(KeyError("secret path")) == UNEXPECTED
+    assert "secret path" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "0 s"),
+        (20.4, "20 s"),
+        (-3, "0 s"),
+        (130, "2 min 10 s"),
+        (180, "3 min"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_durations_read_like_words(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_max_tokens_are_said_in_seconds_and_names_go_with_values():
+    assert tokens_hint(1720, 19.97) == "1,720 tokens ≈ 20 s"
+    rows = dict(figure_rows(FIGURES))
+    assert rows["Seed"] == "421337" and rows["Realtime factor"] == "0.31x"
+    assert rows["Tokens alone"] == "0.34x" and rows["Model"] == "Dia-1.6B-0626"
+    assert "CUT" in dict(figure_rows(replace(FIGURES, finish_reason="max_tokens")))["Ended"]
+
+
+def test_text_from_outside_stays_text():
+    evil = '<img src=x onerror="alert(1)">'
+    finding = Finding("x", "warning", evil, 1, evil, evil)
+    report = replace(check_script(""), findings=(finding,))
+    for html in (
+        script_report(report, 10),
+        status_card(failed(evil)),
+        figures_table([(evil, evil)]),
+    ):
+        assert "<img" not in html and 'onerror="' not in html
