@@ -11,6 +11,7 @@ import numpy as np
 from dia_demo.engine.events import Figures, Progress, Result, Started
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui.compare.form import FIELDS, HEAD
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.generate.handlers import Handlers
 from dia_demo.ui.generate.live_audio import LiveAudio
@@ -32,6 +33,7 @@ FIGURES = Figures(
     peak_rss_bytes=1,
 )
 STARTED = Started(7, "nano", "float32", "cpu", 16000, 30.0, ("The prompt was cut to 20 s.",))
+COMPARE_SCRIPT = "[S1] Hello there. <b>[S2] Yes."
 RUNNING = Progress(500, 12.4, 40.0, 0.31, 18.6, 20.0)
 
 
@@ -64,3 +66,14 @@ def stub_handlers(events) -> tuple[Handlers, dict]:
     names = [name for name in layout.Parts.__annotations__]
     parts = SimpleNamespace(**{name: name for name in names})
     return Handlers(synthesis, parts, LiveAudio()), seen
+
+
+def compare_values(first: dict, second: dict | None = None, **head) -> list:
+    """The values of the Compare tab's fields, in the order of the page. `second` is what differs
+    on side B."""
+    defaults = ("preference", COMPARE_SCRIPT, 2, "7", "top_k", "", False)
+    values = dict(zip(HEAD, defaults, strict=True)) | head
+    changes = {"temperature": 1.9} if second is None else second
+    for side, fields in (("a", first), ("b", first | changes)):
+        values |= {f"{side}_{name}": value for name, value in fields.items()}
+    return [values[name] for name in FIELDS]
