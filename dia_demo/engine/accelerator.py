@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.backend import Backend
@@ -98,7 +99,7 @@ class Accelerator:
         Raises InputError where there is no such device.
         """
         status = self.status()
-        placement = place(runtime, ModelConfig.from_folder(folder), status)
+        placement = place(runtime, read_model_config(folder), status)
         spec = CheckSpec(
             open=self.open,
             folder=folder,

@@ -10,6 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.codec.codec import Codec, open_codec
 from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
@@ -79,7 +80,7 @@ class Engine:
         if folder is None:
             fetching = fetch_checkpoint(runtime.model)
             folder = yield from _as_loading(f"Fetching {runtime.model}", fetching)
-        config = ModelConfig.from_folder(folder)
+        config = read_model_config(folder)
         if runtime.device != "cpu":
             accelerator = accelerator or Accelerator.named(
                 runtime.device, VerdictStore(default_verdicts())

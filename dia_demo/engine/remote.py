@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig
 from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.engine.hybrid import Hybrid
@@ -99,7 +100,7 @@ class RemoteDia:
     @classmethod
     def load(cls, spec: RunSpec) -> Generator[float, None, RemoteDia]:
         """Start the process and load the model there; yields the fraction done."""
-        config = ModelConfig.from_folder(spec.folder)
+        config = read_model_config(spec.folder)
         process = DeviceProcess(serve, spec)
         try:
             while not isinstance(

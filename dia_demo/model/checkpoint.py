@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
@@ -66,7 +67,7 @@ def load(
     exactly the tensors that the config asks for, listing what is missing, surplus or misshapen,
     and where a tensor holds NaN, infinity or zeros alone.
     """
-    config = ModelConfig.from_folder(folder)
+    config = read_model_config(folder)
     files = weight_files(folder)
     shapes = tensor_shapes(files)
     places = targets(config, set(shapes))

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
@@ -34,7 +35,7 @@ def load_model(folder: Path, precision: str, threads: int) -> Stages:
 
     Raises InputError as `checkpoint.load` does.
     """
-    config = ModelConfig.from_folder(folder)
+    config = read_model_config(folder)
     weight_files(folder)  # Said before kernels are tried, which takes seconds the first time.
     choice = yield from _choose(config, precision, threads)
     # A prepared file as large as float32 would be read no faster than the checkpoint.

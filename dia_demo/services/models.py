@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.codec.config import CodecFormat, check_codec_fits, codec_format
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.memory import gb, model_bytes
@@ -76,7 +77,7 @@ def fetch_description(name: str) -> Generator[float, None, ModelInfo]:
 
 
 def _of_folder(name: str, folder: Path) -> ModelInfo:
-    config, codec = ModelConfig.from_folder(folder), codec_format(folder)
+    config, codec = read_model_config(folder), codec_format(folder)
     if (folder / "codec").is_dir():
         check_codec_fits(config, codec, str(folder))
     return _info(name, config, codec)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo.config import ModelConfig
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.events import Started
 from dia_demo.model import checkpoint, linear, loading, packed_cache
 from dia_demo.model.linear import KERNELS
@@ -121,7 +121,7 @@ def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
     load(folder)
     file = packed_cache.prepared_file(folder, "int8")
     monkeypatch.setattr(packed_cache, "LAYOUT", 99)
-    assert result_of(packed_cache.read(file, ModelConfig.from_folder(folder), "int8")) is None
+    assert result_of(packed_cache.read(file, read_model_config(folder), "int8")) is None
 
 
 def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, monkeypatch):

@@ -1,0 +1,194 @@
+"""Reads a checkpoint's `config.json` and `generation_config.json` into a `ModelConfig`.
+
+Two layouts of `config.json` are supported: that of transformers and that of nari-labs/dia.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dia_demo.config import DecoderConfig, EncoderConfig, GenerationParams, ModelConfig, Range
+from dia_demo.errors import InputError
+from dia_demo.untrusted import read_json
+
+T = TypeVar("T", EncoderConfig, DecoderConfig)
+
+# Far above any Dia. Larger sizes are a mistake or an attack, and are refused before allocation.
+LARGEST_SIZE = 2**20
+LARGEST_SIZES = {"num_hidden_layers": 1000, "num_channels": 100}
+
+_ABOVE_ZERO = Range(1e-30, 1e30)
+
+_ENCODER_KEYS = {
+    "num_hidden_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_heads",
+    "num_key_value_heads": "num_kv_heads",
+    "head_dim": "head_dim",
+    "intermediate_size": "intermediate_size",
+    "vocab_size": "vocab_size",
+    "max_position_embeddings": "max_positions",
+}
+_SPECIAL_KEYS = {"eos_token_id": "eos", "pad_token_id": "pad", "bos_token_id": "bos"}
+_DECODER_KEYS = (
+    _ENCODER_KEYS
+    | _SPECIAL_KEYS
+    | {
+        "cross_num_attention_heads": "cross_num_heads",
+        "cross_num_key_value_heads": "cross_num_kv_heads",
+        "cross_head_dim": "cross_head_dim",
+        "num_channels": "num_channels",
+    }
+)
+
+
+def read_model_config(folder: Path) -> ModelConfig:
+    """Read `config.json` and, where there is one, `generation_config.json`.
+
+    Raises InputError when a file is missing, is not JSON, or describes another model.
+    """
+    config = parse_model_config(read_json(folder / "config.json"), str(folder / "config.json"))
+    generation = folder / "generation_config.json"
+    if not generation.is_file():
+        return config
+    return replace(config, defaults=_defaults(read_json(generation), config, str(generation)))
+
+
+def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
+    """Convert the parsed `config.json` of transformers or of nari-labs/dia (2025-06 and later).
+
+    Raises InputError for the April 2025 layout (its decoder and sampler differ), for any
+    other model, and for sizes that contradict one another.
+    """
+    _refuse_other_generations(raw, source)
+    encoder = _section(raw, "encoder_config", EncoderConfig, _ENCODER_KEYS, source)
+    decoder = _section(raw, "decoder_config", DecoderConfig, _DECODER_KEYS, source)
+    # Checkpoints of mid-2025 keep the special codes at the top level.
+    decoder = replace(decoder, **_sizes(raw, _SPECIAL_KEYS, source))
+    delays = _delays(raw.get("delay_pattern"), source) or ModelConfig.delay_pattern
+    config = ModelConfig(encoder=encoder, decoder=decoder, delay_pattern=delays)
+    cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
+    _check_sizes(config, cross_width, source)
+    limit = config.decoder.max_positions
+    defaults = replace(ModelConfig.defaults, max_tokens=limit, top_k=min(45, decoder.vocab_size))
+    return replace(config, defaults=defaults)
+
+
+def _refuse_other_generations(raw: dict, source: str) -> None:
+    if isinstance(raw.get("model"), dict) and isinstance(raw.get("data"), dict):
+        raise InputError(
+            f"{source} is the layout of Dia-1.6B of April 2025. That generation rotates its "
+            "cross-attention and samples differently, so its weights give noise here; use "
+            "nari-labs/Dia-1.6B-0626 instead."
+        )
+    if raw.get("model_type", "dia") != "dia" or "decoder_config" not in raw:
+        kind = raw.get("model_type", "unknown")
+        raise InputError(f"{source} describes a model of type {kind!r}, not a Dia checkpoint.")
+
+
+def _section(raw: dict, name: str, cls: type[T], keys: dict[str, str], source: str) -> T:
+    """The encoder's or decoder's config. Keys that do not affect the computation are ignored."""
+    section = _table(raw, name, source)
+    where = f"{source}, {name}"
+    values: dict[str, Any] = dict(_sizes(section, keys, where))
+    if "num_heads" in values and "num_kv_heads" not in values:
+        values["num_kv_heads"] = values["num_heads"]
+    # transformers wrote rope_scaling (null for plain rotary positions) before rope_parameters.
+    rope = _table(section, "rope_parameters", where) or _table(section, "rope_scaling", where)
+    kinds = {
+        "hidden_act": (section.get("hidden_act", "silu"), "silu"),
+        "rope_type": (rope.get("rope_type", rope.get("type", "default")), "default"),
+    }
+    for key, (value, supported) in kinds.items():
+        if value != supported:
+            raise InputError(f"{where}: {key} {value!r} is not Dia's {supported!r}.")
+    numbers = {
+        "norm_eps": (section.get("norm_eps"), raw.get("norm_eps"), cls.norm_eps),
+        "rope_theta": (rope.get("rope_theta"), section.get("rope_theta"), cls.rope_theta),
+    }
+    for key, candidates in numbers.items():
+        values[key] = next(value for value in candidates if value is not None)
+        _ABOVE_ZERO.check(f"{where}: {key}", values[key])
+    return cls(**values)
+
+
+def _table(raw: dict, name: str, source: str) -> dict:
+    """A section of a config, empty where it is missing or null."""
+    section = raw.get(name)
+    if section is not None and not isinstance(section, dict):
+        raise InputError(f"{source}: {name} must be a JSON object, not {section!r}.")
+    return section or {}
+
+
+def _sizes(raw: dict, keys: dict[str, str], source: str) -> dict[str, int]:
+    """The sizes in `raw` that `keys` lists, under our names."""
+    sizes = {theirs: raw[theirs] for theirs in keys if raw.get(theirs) is not None}
+    wrong = {
+        key: value
+        for key, value in sizes.items()
+        if type(value) is not int or not 1 <= value <= LARGEST_SIZES.get(key, LARGEST_SIZE)
+    }
+    if wrong:
+        problems = ", ".join(
+            f"{key} is {value!r} (allowed: 1 to {LARGEST_SIZES.get(key, LARGEST_SIZE):,})"
+            for key, value in wrong.items()
+        )
+        raise InputError(f"{source}: sizes must be positive whole numbers, but {problems}.")
+    return {keys[theirs]: value for theirs, value in sizes.items()}
+
+
+def _delays(value: object, source: str) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(type(lag) is int and lag >= 0 for lag in value):
+        raise InputError(f"{source}: delay_pattern must list whole numbers from 0, not {value!r}.")
+    if not value or value[0] != 0:
+        raise InputError(f"{source}: delay_pattern must start with 0, not {value!r}.")
+    return tuple(value)
+
+
+def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> None:
+    encoder, decoder = config.encoder, config.decoder
+    specials = (decoder.eos, decoder.pad, decoder.bos)
+    text_width = encoder.hidden_size if cross_width is None else cross_width
+    checks = {
+        "cross_hidden_size is not the encoder's hidden_size": text_width != encoder.hidden_size,
+        "delay_pattern and num_channels differ in length": (
+            len(config.delay_pattern) != decoder.num_channels
+        ),
+        "heads must be a multiple of key/value heads": (
+            encoder.num_heads % encoder.num_kv_heads
+            or decoder.num_heads % decoder.num_kv_heads
+            or decoder.cross_num_heads % decoder.cross_num_kv_heads
+        ),
+        "head_dim must be even": encoder.head_dim % 2 or decoder.head_dim % 2,
+        "eos, pad and bos must differ, follow the codes and lie inside the vocabulary": (
+            len(set(specials)) < 3
+            or max(specials) >= decoder.vocab_size
+            or decoder.eos != min(specials)
+        ),
+        "text needs a vocabulary of 256 bytes": encoder.vocab_size < 256,
+        "max_position_embeddings leaves no room for a frame": (
+            decoder.max_positions < config.shortest_max_tokens
+        ),
+    }
+    problems = [problem for problem, failed in checks.items() if failed]
+    if problems:
+        raise InputError(f"{source} is inconsistent: {'; '.join(problems)}.")
+
+
+def _defaults(raw: dict, config: ModelConfig, source: str) -> GenerationParams:
+    """The sampling defaults that `generation_config.json` sets."""
+    names = {"guidance_scale": "cfg_scale", "max_length": "max_tokens"}
+    known = {field.name for field in fields(GenerationParams)} - {"seed"}
+    renamed = {names.get(key, key): value for key, value in raw.items() if value is not None}
+    values = {key: value for key, value in renamed.items() if key in known}
+    limit = config.decoder.max_positions
+    if isinstance(values.get("max_tokens"), int | float):
+        values["max_tokens"] = min(values["max_tokens"], limit)
+    try:
+        return replace(config.defaults, **values).checked(config)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
