@@ -67,8 +67,8 @@ def measure(
                 if step.figures:
                     figures |= step.figures
                     report = _with_figures(before, part, figures)
-                said = f"{part.name}: {step.doing}"
-                yield Measuring(said, (done + step.fraction * part.weight) / whole, report)
+                fraction = (done + step.fraction * part.weight) / whole
+                yield Measuring(f"{part.name}: {_activity(step)}", fraction, report)
             report = _with_result(before, part, work.result)
         except RunError as error:
             if cancel.is_set():  # Ctrl-C reaches the child first.
@@ -79,6 +79,11 @@ def measure(
         done += part.weight
         yield Measuring(part.name, done / whole, report)
     return report
+
+
+def _activity(step: Step) -> str:
+    """What a part does, and for how long, so that a long silence is seen to be work."""
+    return f"{step.doing}, {step.seconds} s" if step.seconds else step.doing
 
 
 def prepare(plan: Plan) -> tuple[Report, list[Part]]:

@@ -17,7 +17,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import NamedTuple, Protocol
 
 from dia_demo.errors import DiaDemoError, RunError
@@ -36,11 +36,12 @@ class Say(Protocol):
 
 
 class Step(NamedTuple):
-    """One report of a job, as the parent has it."""
+    """One report of a job, as the parent has it. seconds: how long it has been doing this."""
 
     doing: str
     fraction: float
     figures: dict = {}
+    seconds: int = 0
 
 
 class Stopped(Exception):
@@ -87,16 +88,13 @@ def _start(errors) -> subprocess.Popen:
 def _listen(
     child: subprocess.Popen, cancel: threading.Event, silence_limit: float
 ) -> Generator[Step, None, dict]:
-    """The child's lines until its result. EOFError where it ends without one."""
-    lines: queue.Queue[str] = queue.Queue()
+    """The child's reports until its result, and one for each second it is silent.
 
-    def read() -> None:
-        for line in child.stdout:
-            lines.put(line)
-        lines.put("")
-
-    threading.Thread(target=read, name="benchmark", daemon=True).start()
-    silent = 0.0
+    EOFError where it ends without a result.
+    """
+    lines = _lines_of(child)
+    silent, since, step = 0.0, monotonic(), Step("Starting", 0.0)
+    yield step
     while True:
         if cancel.is_set():
             raise Stopped
@@ -106,6 +104,10 @@ def _listen(
             silent += POLL_SECONDS
             if silent >= silence_limit:
                 raise RunError(f"it said nothing for {silence_limit:.0f} s and was ended") from None
+            seconds = int(monotonic() - since)
+            if seconds > step.seconds:
+                step = step._replace(figures={}, seconds=seconds)
+                yield step
             continue
         silent = 0.0
         if not line:
@@ -115,7 +117,23 @@ def _listen(
             raise RunError(message["error"])
         if "result" in message:
             return message["result"]
-        yield Step(**message)
+        if message["doing"] != step.doing:
+            since = monotonic()
+        step = Step(**message, seconds=int(monotonic() - since))
+        yield step
+
+
+def _lines_of(child: subprocess.Popen) -> queue.Queue[str]:
+    """The lines of the child's output as a thread reads them, "" at its end."""
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in child.stdout:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, name="benchmark", daemon=True).start()
+    return lines
 
 
 def _how(code: int, errors) -> str:

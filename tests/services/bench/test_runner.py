@@ -13,7 +13,7 @@ from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import runner, worker
 from dia_demo.services.bench.plan import MEASURED, Plan
 from dia_demo.services.bench.report import Report
-from dia_demo.services.bench.worker import Stopped, run_child
+from dia_demo.services.bench.worker import Step, Stopped, run_child
 from dia_demo.task import Task
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
@@ -130,3 +130,35 @@ def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
     assert time.monotonic() - began < 60
     with pytest.raises(RunError, match="said nothing"):
         drain(run_child({}, threading.Event(), silence_limit=0.3))
+
+
+def test_a_silent_child_is_reported_every_second(monkeypatch, tmp_path):
+    """It imports and compiles for a long time before it has anything to report."""
+    code = """
+import json, sys, time
+sys.stdin.readline()
+for message in ({"doing": "Loading", "fraction": 0.5, "figures": {"a": 1}}, {"result": {}}):
+    time.sleep(2.5)
+    print(json.dumps(message), flush=True)
+"""
+    (tmp_path / "silent.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(worker, "__name__", "silent")
+    steps, _ = drain(run_child({}, threading.Event()))
+    assert steps[0] == Step("Starting", 0.0)
+    for doing in ("Starting", "Loading"):
+        seconds = [step.seconds for step in steps if step.doing == doing]
+        assert seconds == sorted(set(seconds)) and seconds[0] == 0 and seconds[-1] >= 2
+    assert [step.figures for step in steps if step.figures] == [{"a": 1}], "figures come once"
+
+
+def test_a_long_activity_is_measured_in_seconds():
+    def child(job, cancel):
+        yield Step("Starting", 0.0)
+        yield Step("Starting", 0.0, seconds=3)
+        answers = {"hardware": HARDWARE, "codec": CODEC, "run": RAW}
+        return answers[job["kind"]]
+
+    events, _ = drain(runner.measure(TINY, threading.Event(), child))
+    doing = [event.doing for event in events]
+    assert doing[:3] == ["The machine", "The machine: Starting", "The machine: Starting, 3 s"]
