@@ -18,6 +18,7 @@ import numpy as np
 
 from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import write_atomic
 
 FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 SPEEDS = Range(0.5, 2.0)
@@ -55,21 +56,14 @@ def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadat
     if kind is None:
         raise InputError(f"Audio is written as {' or '.join(FORMATS)}, not {path.name!r}.")
     data = _encode_file(to_int16(samples), sample_rate, kind, metadata)
-    # Not with the file's own name in it, which may be as long as a name can be.
-    part = path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
-        with open(part, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        with write_atomic(path, sync=True) as part:
+            part.write_bytes(data)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "Free some space" if full else "Choose a folder that exists and can be written to"
         reason = error.strerror or str(error)
         raise RunError(f"{path.name} could not be written: {reason}. {remedy}.") from error
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

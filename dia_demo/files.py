@@ -1,9 +1,65 @@
-"""Where the files of this repository are."""
+"""Where files are, and writing them so that a crash never leaves half of one."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ASSETS = ROOT / "assets"
 PAGE_FILES = ASSETS / "page"
+# The suffix of a file that is still being written.
+PART = ".part"
+
+
+def cache_folder() -> Path:
+    """The folder for files that can be generated again: DIA_CACHE, else the user's cache folder."""
+    if os.environ.get("DIA_CACHE"):
+        return Path(os.environ["DIA_CACHE"]).expanduser()
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        home = str(Path.home() / "Library" / "Caches")
+    else:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "dia-demo"
+
+
+@contextmanager
+def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
+    """Write the file `path` whole or not at all.
+
+        with write_atomic(path) as part:
+            part.write_bytes(data)
+
+    Yields a new path beside `path`, which replaces it at the end of the block. If the block raises,
+    the new file is removed and `path` stays as it was. sync: wait until the data is on the disk
+    before replacing (`sync_folder` does the same for the name). Raises OSError.
+    """
+    # Not with the file's own name in it, which may be as long as a name can be.
+    part = path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}{PART}")
+    try:
+        yield part
+        if sync:
+            _sync(part, os.O_RDWR)
+        os.replace(part, path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until new names in `folder` are on the disk, where the system supports it."""
+    if hasattr(os, "O_DIRECTORY"):
+        _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -82,19 +82,6 @@ def raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def cache_folder() -> Path:
-    """Where this app keeps what it can make again: DIA_CACHE, else the user's cache folder."""
-    if os.environ.get("DIA_CACHE"):
-        return Path(os.environ["DIA_CACHE"]).expanduser()
-    if sys.platform == "win32":
-        home = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = str(Path.home() / "Library" / "Caches")
-    else:
-        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "dia-demo"
-
-
 def available_bytes() -> int | None:
     """Memory that could be had now without driving others out; None where it is not told."""
     found = []

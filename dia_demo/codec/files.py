@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import write_atomic
 from dia_demo.hub import ask_hub, fetch_file
 from dia_demo.task import result_of
 
@@ -172,9 +173,8 @@ def _hub() -> Generator[float, None, CodecSource]:
 
 def _descript_release() -> Generator[float, None, CodecSource]:
     path = _descript_path()
-    part = path.with_suffix(".part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with write_atomic(path) as part:
         with urllib.request.urlopen(DESCRIPT_URL, timeout=_SECONDS_TO_ANSWER) as answer:
             size = int(answer.headers["Content-Length"] or 0)
             with open(part, "wb") as file:
@@ -182,8 +182,5 @@ def _descript_release() -> Generator[float, None, CodecSource]:
                     file.write(piece)
                     yield file.tell() / size if size else 0.0
         if size and part.stat().st_size != size:
-            raise OSError("the download broke off")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            raise OSError("the download was interrupted")
     return _descript_cache()

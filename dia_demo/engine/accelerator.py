@@ -22,7 +22,7 @@ from dia_demo.engine.selfcheck.subject import Plan
 from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.engine.watch import Limits, Usual, explain_failure
 from dia_demo.errors import InputError
-from dia_demo.system import cache_folder
+from dia_demo.files import cache_folder
 
 
 @dataclass(frozen=True)

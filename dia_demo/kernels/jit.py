@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from dia_demo import processor
-from dia_demo.system import cache_folder
+from dia_demo.files import cache_folder
 
 FOLDER = Path(__file__).parent
 # For sums that may be taken in any order. Not "fast": that would let NaN and infinity vanish, and

@@ -16,7 +16,6 @@ import importlib.metadata
 import importlib.util
 import json
 import logging
-import os
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -31,10 +30,10 @@ from torch import Tensor, nn
 from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.files import cache_folder, write_atomic
 from dia_demo.kernels.jit import digest
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.system import cache_folder
 
 # Rows with guidance, a conditional and an unconditional half: of 1, 2, 4 and 8 utterances.
 TRIAL_ROWS = (2, 4, 8, 16)
@@ -338,6 +337,5 @@ def _remember(key: str, result: dict) -> None:
     text = json.dumps(_remembered() | {key: result}, indent=1)
     with suppress(OSError):
         _trials().parent.mkdir(parents=True, exist_ok=True)
-        beside = _trials().with_suffix(f".{os.getpid()}")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(_trials())
+        with write_atomic(_trials()) as part:
+            part.write_text(text, encoding="utf-8")

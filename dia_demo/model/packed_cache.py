@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Generator
 from contextlib import suppress
@@ -24,9 +23,9 @@ from torch import Tensor
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.files import PART, cache_folder, write_atomic
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.system import cache_folder
 
 # Raise it when the bytes of any precision change their meaning.
 LAYOUT = 2
@@ -98,16 +97,13 @@ def keep(model: Dia, file: Path, folder: Path, precision: str) -> str:
         "linears": json.dumps(linears),
         "sums": json.dumps({name: _sum(tensor) for name, tensor in state.items()}),
     }
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
     _remove_stale(file.parent, told["checkpoint"])
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        save_file(state, part, told)
-        part.replace(file)
+        with write_atomic(file) as part:
+            save_file(state, part, told)
         return ""
     except (OSError, SafetensorError) as error:
-        with suppress(OSError):
-            part.unlink()
         reason = getattr(error, "strerror", None) or str(error)
         return (
             f"The prepared weights could not be kept in {file.parent} ({reason}): the next start "
@@ -129,7 +125,7 @@ def _remove_stale(home: Path, checkpoint: str) -> None:
 
 def _is_stale(file: Path, home: Path, checkpoint: str) -> bool:
     """Of another layout, of a checkpoint that is gone or has changed, or half written."""
-    if file.suffix == ".part":
+    if file.suffix == PART:
         return time.time() - file.stat().st_mtime > ABANDONED_SECONDS
     with safe_open(file, framework="pt") as opened:
         told = opened.metadata() or {}

@@ -17,11 +17,11 @@ from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
 from dia_demo.engine.devices import Placement, place, xpu_status
 from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
 from dia_demo.errors import DiaDemoError
+from dia_demo.files import cache_folder
 from dia_demo.hub import cached_config
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.services.models import DIA_DOWNLOAD, describe
 from dia_demo.services.system_info import Machine, describe_machine
-from dia_demo.system import cache_folder
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from dia_demo.errors import InputError
-from dia_demo.services.history import PART
+from dia_demo.files import PART
 from dia_demo.services.listening.archive import IMPORTING
 from dia_demo.services.listening.plan_file import NAME as PLAN
 from dia_demo.services.listening.votes import NAME as VOTES
@@ -44,8 +44,8 @@ def held(settings: Settings) -> Iterator[Settings]:
 
 
 def remove_unfinished(kept: Path) -> None:
-    """Remove zips half unpacked, takes half copied, and comparisons that never got their plan."""
-    for path in (*kept.glob(f"*/comparisons/{IMPORTING}*"), *kept.glob(f"*/takes/*{PART}")):
+    """Remove zips half unpacked, files half written, and comparisons that never got their plan."""
+    for path in (*kept.glob(f"*/comparisons/{IMPORTING}*"), *kept.rglob(f"*{PART}")):
         _remove(path)
     for folder in kept.glob("*/comparisons/*"):
         if not (folder / PLAN).exists() and not (folder / VOTES).exists():

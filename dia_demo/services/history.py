@@ -19,6 +19,7 @@ from typing import Any
 from dia_demo import audio
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import write_atomic
 from dia_demo.services.listening.store import folder_of
 from dia_demo.services.quota import size_of
 from dia_demo.services.synthesis import Take
@@ -29,7 +30,6 @@ MAX_TAKES = 30
 MAX_BYTES = 10**9
 MAX_TAKE_BYTES = 32 * 10**6
 # The end of a name while a take is being copied.
-PART = ".part"
 _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
 
 
@@ -116,12 +116,10 @@ class History:
             if latest and _digest(latest[0]) == _digest(wav):
                 return latest[0].stem
             path = self._new_path(key)
-            part = path.with_suffix(PART)
             try:
-                shutil.copyfile(wav, part)
-                os.replace(part, path)
+                with write_atomic(path) as part:
+                    shutil.copyfile(wav, part)
             except OSError as error:
-                part.unlink(missing_ok=True)
                 said = f"The take could not be kept: {error.strerror or error}. Free some space."
                 raise RunError(said) from error
             self._drop_oldest(path)
@@ -233,9 +231,8 @@ def _link(path: Path, other: Path) -> None:
     with suppress(OSError):
         os.link(path, other)
         return
-    part = other.with_suffix(PART)
-    shutil.copyfile(path, part)
-    os.replace(part, other)
+    with write_atomic(other) as part:
+        shutil.copyfile(path, part)
 
 
 def read_take(path: Path) -> dict | None:

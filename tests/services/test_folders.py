@@ -73,6 +73,7 @@ def test_what_a_killed_app_left_goes_at_the_next_start(tmp_path, other_app):
     take, part = (person / "takes" / f"{'1' * 16}-{'d' * 12}.{end}" for end in ("wav", "part"))
     take.write_bytes(b"x")
     part.write_bytes(b"x")
+    (voted / ".dia-1-2.part").write_bytes(b"x")
     with held(settings_in(tmp_path)):
         assert not folder.exists()
         left = {path for path in person.rglob("*") if path.is_file()}

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dia_demo.files import write_atomic
 from tools.voice import codec_net, corpus, parallel
 from tools.voice.teacher import HOP
 
@@ -123,8 +124,8 @@ def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
         "step": step,
         "elapsed": elapsed,
     }
-    torch.save(state, path.with_suffix(".tmp"))
-    path.with_suffix(".tmp").rename(path)
+    with write_atomic(path) as part:
+        torch.save(state, part)
 
 
 def prepare(plan: Plan):

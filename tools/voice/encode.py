@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from dia_demo.files import write_atomic
 from tools.voice import codec_net
 from tools.voice.teacher import HOP
 
@@ -55,9 +56,8 @@ def encode_shard(record_path: Path, source: Path, out: Path, device: str) -> flo
         for row, k in enumerate(group):
             start, count = offsets[k] // HOP, lengths[k] // HOP
             codes[start : start + count] = found[row, :, :count].T
-    part = out / (record_path.stem + ".part.npy")
-    np.save(part, codes)
-    part.rename(out / (record_path.stem + ".npy"))
+    with write_atomic(out / (record_path.stem + ".npy")) as part, open(part, "wb") as file:
+        np.save(file, codes)
     return offsets[-1] / codec_net.CODEC["sample_rate"]
 
 

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dia_demo.files import write_atomic
 from tools.voice.codec_net import CODEC
 from tools.voice.teacher import PHONES
 
@@ -231,8 +232,8 @@ class Nano(nn.Module):
 
 def save_nano(path, model: Nano, **extra) -> None:
     state = {"shape": asdict(model.shape), "model": model.state_dict(), **extra}
-    torch.save(state, path.with_suffix(".tmp"))
-    path.with_suffix(".tmp").rename(path)
+    with write_atomic(path) as part:
+        torch.save(state, part)
 
 
 def load_nano(path) -> tuple[Nano, dict]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from dia_demo.engine.selfcheck.report import Report, VerdictKey
+from dia_demo.files import write_atomic
 
 KEPT = 32
 
@@ -72,15 +71,12 @@ class VerdictStore:
     def _write(self) -> None:
         if self.path is None:
             return
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"reports": [one.to_dict() for one in self._reports]}, indent=1)
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, self.path)
+            with write_atomic(self.path) as part:
+                part.write_text(text, encoding="utf-8")
         except OSError as error:
             # The verdict still holds for as long as this program runs.
             self.note = f"The verdict could not be kept in {self.path}: {error.strerror}."
             log.warning("%s", self.note)
-            with suppress(OSError):
-                part.unlink()

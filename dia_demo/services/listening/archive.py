@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import write_atomic
 from dia_demo.services.listening import plan_file, votes
 from dia_demo.services.listening.plan import Plan
 from dia_demo.services.listening.render import CLIPS, TAKES
@@ -38,12 +39,14 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
 
     listener: the folder of the one whose votes go along, where there are many.
     """
-    part = path.with_name(f".{path.name}.part")
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     if listener is not None:
         files = [file for file in files if file.name != votes.NAME]
     try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        with (
+            write_atomic(path) as part,
+            zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
@@ -52,9 +55,7 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
                     archive.write(file, name, compress_type=stored)
             if listener is not None and (listener / votes.NAME).is_file():
                 archive.write(listener / votes.NAME, votes.NAME)
-        os.replace(part, path)
     except OSError as error:
-        part.unlink(missing_ok=True)
         reason = error.strerror or error
         raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
     return path

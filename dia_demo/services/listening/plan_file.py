@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import sync_folder, write_atomic
 from dia_demo.services.listening.plan import KINDS, MAX_TRIALS, Plan, Secret, Setting, Slot, Trial
 
 NAME = "plan.json"
@@ -37,30 +37,14 @@ def write_plan(folder: Path, plan: Plan) -> None:
 
 def write_whole(path: Path, data: bytes) -> None:
     """A file that is there whole, and on the disk, or not at all."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        with open(part, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
+        with write_atomic(path, sync=True) as part:
+            part.write_bytes(data)
         sync_folder(path.parent)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise RunError(
             f"{path.name} could not be written: {error.strerror}. Free some space."
         ) from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the disk knows of a new name in a folder, where the system can be asked for it."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def read_plan(path: Path) -> Plan:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import sync_folder
 from dia_demo.services.listening.plan import NAMES, Plan, Trial
-from dia_demo.services.listening.plan_file import sync_folder
 
 NAME = "votes.csv"
 VOTES = ("A", "B", "none")
