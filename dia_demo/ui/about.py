@@ -98,7 +98,7 @@ itself on the very device.
 """
 
 
-def lay_out(models: list[ModelInfo]) -> None:
+def build_layout(models: list[ModelInfo]) -> None:
     """The text, then one line about each model that can be chosen."""
     with gr.Column(elem_id="about", elem_classes="card"):
         listed = "\n".join(f"- **{one.title}** (`{one.name}`): {one.note}" for one in models)

@@ -28,12 +28,12 @@ WATCH_SECONDS = 0.5
 SPARE_DESCRIPTORS = 256
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-_hang_ups: WeakKeyDictionary[gr.Blocks, Callable[[str], None]] = WeakKeyDictionary()
+_on_disconnect: WeakKeyDictionary[gr.Blocks, Callable[[str], None]] = WeakKeyDictionary()
 
 
-def on_hang_up(page: gr.Blocks, stop: Callable[[str], None]) -> None:
+def on_disconnect(page: gr.Blocks, stop: Callable[[str], None]) -> None:
     """Call `stop` with the session of whoever leaves while a take's events are still told."""
-    _hang_ups[page] = stop
+    _on_disconnect[page] = stop
 
 
 class Gate:
@@ -95,7 +95,7 @@ async def _told_until_gone(
             messages.put_nowait(message)
             message = await receive()
         messages.put_nowait(message)
-        if stop := _hang_ups.get(scope["app"].get_blocks()):
+        if stop := _on_disconnect.get(scope["app"].get_blocks()):
             stop(session)
 
     listening = asyncio.create_task(listen())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,20 +21,18 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import memory_bytes
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
-from dia_demo.ui.runs import when_over
-from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Trigger, Updates, connect_run
 from dia_demo.ui.status import Status, duration, explain, status_of
 
 CHOSEN, FULL_SIZE = "chosen", "dia-1.6b"
 # A large model takes a fifth of a second a step: fewer of them tell as much.
 FULL_SIZE_STEPS = 24
-SECONDS_BETWEEN_UPDATES = 0.25
 IDLE = Status("idle", "Ready", "Nothing else runs meanwhile, so takes wait until it is over.", 0.0)
 BEGUN = Status("loading", "Measuring", "Getting ready.", 0.0, "Measuring")
 
 
 @dataclass(frozen=True)
-class Panel:
+class MachinePanel:
     """The components that take part in events."""
 
     what: gr.Radio
@@ -43,7 +42,7 @@ class Panel:
     report: gr.HTML
 
 
-def lay_out() -> Panel:
+def build_layout() -> MachinePanel:
     """The tab's components."""
     with gr.Column(elem_id="machine", elem_classes="card"):
         gr.HTML(machine_html.intro(), js_on_load=None)
@@ -64,7 +63,7 @@ def lay_out() -> Panel:
                 "Stop measuring", elem_id="machine-stop", interactive=False, min_width=180, scale=0
             )
         report = gr.HTML(machine_html.nothing_yet(), elem_id="machine-report-area", js_on_load=None)
-    return Panel(what, measure, stop, status, report)
+    return MachinePanel(what, measure, stop, status, report)
 
 
 def full_size_info() -> str:
@@ -80,38 +79,26 @@ def full_size_info() -> str:
 class MachineHandlers:
     """What happens when a benchmark is run or stopped."""
 
-    def __init__(self, synthesis: Synthesis, panel: Panel) -> None:
+    def __init__(self, synthesis: Synthesis, panel: MachinePanel) -> None:
         self.synthesis, self.panel = synthesis, panel
-        self.sessions = Sessions()
+        self.run = LongRun([panel.measure], panel.stop)
 
-    def measure(self, request: gr.Request, what: str, model: str) -> Iterator[dict]:
-        """Run the benchmark; picture and figures grow as it goes.
+    def measure(self, request: gr.Request, what: str, model: str) -> Iterator[Updates]:
+        """Run the benchmark; the chart and the figures grow as it goes."""
 
-        A page that goes away closes this generator, which stops the benchmark.
-        """
-        panel = self.panel
-        yield {
-            panel.measure: gr.update(interactive=False),
-            panel.stop: gr.update(interactive=True),
-            panel.status: html.status_card(BEGUN),
-        }
-        with self.sessions.run(request) as cancel:
-            try:
-                yield from self._measured(self.plan(what, model), cancel)
-            except Stopped:
-                stopped = Status("stopped", "Stopped", "What was measured so far stays.", 0.0)
-                yield {panel.status: html.status_card(stopped)}
-            except Exception as error:
-                said = explain(error)
-                failed = Status("failed", "Not measured", said, 0.0, f"Failed: {said}")
-                yield {panel.status: html.status_card(failed)}
+        def work(cancel: threading.Event) -> Iterator[Updates]:
+            yield from self._measured(self.plan(what, model), cancel)
 
-    def ready(self) -> dict:
-        """The next benchmark may be run."""
-        return {
-            self.panel.measure: gr.update(interactive=True),
-            self.panel.stop: gr.update(interactive=False),
-        }
+        first = {self.panel.status: html.status_card(BEGUN)}
+        yield from self.run.updates(request, first, work, self._not_finished)
+
+    def _not_finished(self, error: Exception) -> Updates:
+        if isinstance(error, Stopped):
+            status = Status("stopped", "Stopped", "The results so far are kept.", 0.0)
+        else:
+            message = explain(error)
+            status = Status("failed", "Benchmark failed", message, 0.0, f"Failed: {message}")
+        return {self.panel.status: html.status_card(status)}
 
     def plan(self, what: str, model: str) -> Plan:
         """What the page asks for. Dia that was never fetched is measured with random weights."""
@@ -122,7 +109,7 @@ class MachineHandlers:
         asked = Plan(model=model, threads=threads)
         return full if model == DIA_NAME and asked.folder is None else asked
 
-    def _measured(self, plan: Plan, cancel) -> Iterator[dict]:
+    def _measured(self, plan: Plan, cancel: threading.Event) -> Iterator[Updates]:
         panel, shown, shown_at = self.panel, None, 0.0
         began = time.monotonic()
         with closing(Task(bench(self.synthesis, plan, cancel))) as measuring:
@@ -138,22 +125,13 @@ class MachineHandlers:
                 yield update
             yield self._done(measuring.result, time.monotonic() - began)
 
-    def _done(self, report: Report, seconds: float) -> dict:
+    def _done(self, report: Report, seconds: float) -> Updates:
         detail = f"{report.plan.title}, measured in {duration(seconds)}."
         done = Status("done", "Done", detail, 1.0, f"Done, {detail}")
         return {
             self.panel.status: html.status_card(done),
             self.panel.report: machine_html.report_html(report, finished=True),
         }
-
-    def stop(self, request: gr.Request):
-        """Ask this page's benchmark to stop."""
-        self.sessions.stop(request.session_hash)
-        return gr.update(interactive=False)
-
-    def closed(self, request: gr.Request) -> None:
-        """The page was closed or reloaded: nobody waits for its benchmark any more."""
-        self.sessions.stop(request.session_hash)
 
 
 def bench_status(event) -> Status:
@@ -165,10 +143,10 @@ def bench_status(event) -> Status:
     return BEGUN
 
 
-def wire(panel: Panel, model: gr.Dropdown, handlers: MachineHandlers) -> None:
-    """Measure and Stop. model: the one chosen under Generate."""
+def connect(
+    page: gr.Blocks, panel: MachinePanel, model: gr.Dropdown, handlers: MachineHandlers
+) -> None:
+    """Connect the buttons. model: the field of the Generate tab."""
     outputs = [panel.measure, panel.stop, panel.status, panel.report]
-    private = {"api_visibility": "private", "show_progress": "hidden"}
-    run = panel.measure.click(handlers.measure, [panel.what, model], outputs, **private)
-    when_over(run, handlers.ready, None, [panel.measure, panel.stop])
-    panel.stop.click(handlers.stop, None, panel.stop, queue=False, **private)
+    triggers = [Trigger(panel.measure, handlers.measure, [panel.what, model])]
+    connect_run(page, handlers.run, triggers, outputs)

@@ -7,85 +7,106 @@ from functools import partial
 import gradio as gr
 
 from dia_demo.files import PAGE_FILES
+from dia_demo.services.history import History
+from dia_demo.services.listening.store import Comparisons
+from dia_demo.services.models import ModelInfo
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis, random_seed
+from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
 from dia_demo.ui import about, html, problems, xpu
-from dia_demo.ui.compare.layout import STYLES as COMPARE_STYLES
-from dia_demo.ui.gate import on_hang_up
-from dia_demo.ui.generate import api, form, layout
-from dia_demo.ui.generate.handlers import Handlers
-from dia_demo.ui.generate.layout import Parts
+from dia_demo.ui import machine as machine_tab
+from dia_demo.ui.compare import events as compare_events
+from dia_demo.ui.compare import layout as compare_layout
+from dia_demo.ui.compare.handlers import CompareHandlers
+from dia_demo.ui.compare.room_api import RoomApi
+from dia_demo.ui.gate import on_disconnect
+from dia_demo.ui.generate import api
+from dia_demo.ui.generate import events as generate_events
+from dia_demo.ui.generate import history as history_tab
+from dia_demo.ui.generate import layout as generate_layout
+from dia_demo.ui.generate.handlers import GenerateHandlers
+from dia_demo.ui.generate.history import HistoryHandlers
+from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio
-from dia_demo.ui.listening import Listening
-from dia_demo.ui.machine import MachineHandlers, lay_out, wire
-from dia_demo.ui.runs import when_over
+from dia_demo.ui.machine import MachineHandlers, MachinePanel
 from dia_demo.ui.serving import server_options, threads
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
 
 STYLES = [PAGE_FILES / f"{name}.css" for name in ("style", "status", "earlier", "machine")]
+# Only has to be the same after a restart; the page contains it, so it protects nothing.
+STORAGE_SECRET = "dia-on-your-cpu"
 
 
 def build_ui(synthesis: Synthesis) -> gr.Blocks:
     """The whole page over one `Synthesis`, ready to be launched with `launch_options(settings)`."""
-    models = synthesis.models()
-    info = synthesis.info(synthesis.settings.runtime.model)
+    models, settings = synthesis.models(), synthesis.settings
+    info = synthesis.info(settings.runtime.model)
     live = LiveAudio()
-
-    def hear(wanted: object) -> dict:
-        asked = wanted if isinstance(wanted, dict) else {}
-        start = asked.get("from")
-        return live.after(str(asked.get("run")), start if type(start) is int else 0)
+    history, comparisons = _stores(synthesis)
+    machine: MachinePanel | None = None
 
     with gr.Blocks(title="Dia on your CPU", analytics_enabled=False) as page:
-        gr.HTML(html.header(_machine_parts()), js_on_load=None)
-        # The secret only has to be the same after a restart: it lies in the page for all to see.
-        memory = gr.BrowserState(None, storage_key="dia-form-1", secret="dia-on-your-cpu")
-        listening = Listening(synthesis)
+        gr.HTML(html.header(_machine_facts()), js_on_load=None)
+        saved = gr.BrowserState(None, storage_key="dia-form-1", secret=STORAGE_SECRET)
+        # The key that opens a person's takes and comparisons; the server creates it.
+        person = gr.BrowserState(None, storage_key="dia-person-1", secret=STORAGE_SECRET)
         with gr.Tabs(elem_id="tabs") as tabs:
             with gr.Tab("Generate", id="generate"):
-                lay_out_xpu = partial(xpu.lay_out, synthesis)
-                runtime = synthesis.settings.runtime
-                parts = layout.lay_out(models, info, runtime, hear, lay_out_xpu)
-                listening.lay_out_history()
+                parts = generate_layout.build_layout(
+                    models, info, settings.runtime, live, partial(xpu.build_layout, synthesis)
+                )
+                earlier = history_tab.build_layout(history, settings.served_folder)
             with gr.Tab("Compare", id="compare"):
-                listening.lay_out_compare()
-            machine = None
-            if synthesis.settings.measure:
+                room = RoomApi(comparisons)
+                compare = compare_layout.build_layout(synthesis, models, settings.runtime, room)
+            if settings.measure:
                 with gr.Tab("Machine", id="machine-tab"):
-                    machine = lay_out()
+                    machine = machine_tab.build_layout()
             with gr.Tab("About", id="about"):
-                about.lay_out(models)
-        handlers = Handlers(synthesis, parts, live)
+                about.build_layout(models)
+        handlers = GenerateHandlers(synthesis, parts, live)
+        compare_handlers = CompareHandlers(synthesis, comparisons, compare)
+        names = [model.name for model in models]
+        history_handlers = HistoryHandlers(history, handlers, compare_handlers, names)
         _show_first_report(handlers, parts, info)
-        wire_run(parts, handlers)
-        wire_form(parts, handlers)
-        chosen = [parts.fields["model"], parts.fields["precision"]]
-        xpu.wire(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), chosen)
+        generate_events.connect(page, parts, handlers, saved)
+        model_fields = [parts.fields["model"], parts.fields["precision"]]
+        xpu.connect(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), model_fields)
         if machine is not None:
             bench = MachineHandlers(synthesis, machine)
-            wire(machine, parts.fields["model"], bench)
-            page.unload(bench.closed)
-        api.offer(parts, handlers)
-        wire_memory(page, parts, handlers, memory)
-        listening.wire(page, tabs, parts, handlers)
-        page.unload(handlers.closed)
-        # Last: it covers the events that are registered by then.
+            machine_tab.connect(page, machine, parts.fields["model"], bench)
+        api.add_endpoint(parts, handlers)
+        compare_events.connect(page, compare, parts, compare_handlers, person)
+        history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
+        # Last, because it covers only the events registered before it.
         problems.explain_errors(page)
-    # Runs wait in the services' own queue, which knows their place; gradio only lets them in.
-    on_hang_up(page, handlers.sessions.hung_up)
-    return page.queue(max_size=threads(synthesis.settings), default_concurrency_limit=None)
+    on_disconnect(page, handlers.run.sessions.disconnected)
+    # Runs wait in the services' own queue, which shows their position; gradio's lets them through.
+    return page.queue(max_size=threads(settings), default_concurrency_limit=None)
+
+
+def _stores(synthesis: Synthesis) -> tuple[History, Comparisons]:
+    """What is kept on this machine: a quarter of the space for takes, the rest for comparisons."""
+    settings = synthesis.settings
+    take_bytes = settings.kept_bytes // 4
+    comparisons = Comparisons(
+        settings.kept_folder,
+        synthesis,
+        settings.kept_bytes - take_bytes,
+        settings.shared_comparison,
+    )
+    return History(settings.kept_folder, take_bytes), comparisons
 
 
 def launch_options(settings: Settings) -> dict:
-    """How the page is served, the same at home and on a Space: nothing from outside, lean footer.
+    """How the page is served, locally and on a Space: no external resources, no footer links.
 
-    Server name and port are left to gradio, which takes them from the environment.
+    gradio takes the server's name and port from the environment.
     """
     return {
         "theme": make_theme(),
-        "css_paths": [*STYLES, *COMPARE_STYLES, problems.STYLE],
+        "css_paths": [*STYLES, *compare_layout.STYLES, problems.STYLE],
         "head": f"<script>{problems.SCRIPT.read_text(encoding='utf-8')}</script>",
         "js": (PAGE_FILES / "page.js").read_text(encoding="utf-8"),
         "footer_links": [],
@@ -96,95 +117,12 @@ def launch_options(settings: Settings) -> dict:
     }
 
 
-def _show_first_report(handlers: Handlers, parts: Parts, info) -> None:
+def _show_first_report(handlers: GenerateHandlers, parts: GenerateParts, info: ModelInfo) -> None:
     script = parts.fields["script"].value
     parts.report.value, _ = handlers.check(script, info.name, info.config.defaults.max_tokens, "")
 
 
-def wire_run(parts: Parts, handlers: Handlers) -> None:
-    """Generate and Stop."""
-    outputs = [
-        parts.generate,
-        parts.stop,
-        parts.status,
-        parts.live,
-        parts.take,
-        parts.wav,
-        parts.flac,
-        parts.keep_seed,
-        parts.take_seed,
-        parts.figures,
-        parts.spectrogram,
-        parts.on_cpu,
-        parts.fields["xpu"],
-        parts.xpu.report,
-        parts.fields["seed"],
-    ]
-    # Named, so that "generate" stays free for the endpoint that programs use.
-    run = parts.generate.click(
-        handlers.generate,
-        parts.inputs,
-        outputs,
-        show_progress="hidden",
-        api_name="press_generate",
-        api_visibility="private",
-    )
-    when_over(run, handlers.ready, None, [parts.generate, parts.stop])
-    parts.stop.click(handlers.stop, None, parts.stop, queue=False, api_visibility="private")
-
-
-def wire_form(parts: Parts, handlers: Handlers) -> None:
-    """Live remarks, repairs, seeds, and a model's own defaults."""
-    fields = parts.fields
-    quiet = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-    checked = [fields[name] for name in ("script", "model", "max_tokens", "voice_transcript")]
-    gr.on(
-        [field.change for field in checked],
-        handlers.check,
-        checked,
-        [parts.report, fields["max_tokens"]],
-        trigger_mode="always_last",
-        # As typed: gradio would answer a number on its way ("", then "3", then "30") with errors.
-        preprocess=False,
-        **quiet,
-    )
-    parts.report.click(handlers.repair, checked, fields["script"], preprocess=False, **quiet)
-    # `input`, not `change`: a reload that brings a model back must not reset its settings.
-    gr.on(
-        [fields["model"].input, parts.defaults.click],
-        handlers.change_model,
-        fields["model"],
-        [*(fields[name] for name in form.SAMPLING), parts.model_note],
-        **quiet,
-    )
-    parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **quiet)
-    parts.keep_seed.click(str, parts.take_seed, fields["seed"], **quiet)
-
-
-def wire_memory(page: gr.Blocks, parts: Parts, handlers: Handlers, memory: gr.BrowserState) -> None:
-    """Script and settings outlive a reload, in the browser's own storage."""
-    remembered = [parts.fields[name] for name in form.REMEMBERED]
-    page.load(
-        handlers.restore,
-        memory,
-        [*remembered, parts.model_note],
-        queue=False,
-        show_progress="hidden",
-        api_visibility="private",
-    ).then(None, None, None, js="() => { window.diaRestored = true; }")
-    names = ", ".join(form.REMEMBERED)
-    # In the page alone: nothing is sent. Before the reload is over, defaults must not be saved.
-    gr.on(
-        [field.change for field in remembered],
-        None,
-        [memory, *remembered],
-        memory,
-        js=f"(old, {names}) => window.diaRestored ? {{ {names} }} : old",
-        show_progress="hidden",
-    )
-
-
-def _machine_parts() -> list[str]:
+def _machine_facts() -> list[str]:
     machine = describe_machine()
     parts = [html.plural(machine.cores, "core"), machine.simd]
     if machine.memory_bytes:

@@ -1,24 +1,188 @@
-"""What follows a run that a button began: the button comes back once the run is over."""
+"""A run that one button starts and another stops: its buttons, its cancel flags, its events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+import re
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from gradio.events import Dependency
+import gradio as gr
+
+from dia_demo.services.queue import Caller, Visitor
+
+Updates = dict[Any, Any]
+
+# Arguments of events that are neither shown by gradio's own spinner nor offered to programs.
+PRIVATE: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+# The same for events that are fast enough to bypass gradio's queue.
+IMMEDIATE: dict[str, Any] = {"queue": False, **PRIVATE}
+
+# Seconds between two updates of a run: more of them would take processor time from the model.
+SECONDS_BETWEEN_UPDATES = 0.2
+# The path of calls from programs that hold no session: gradio creates a new one for every call.
+_CALLS = "/gradio_api/call/"
+# The session of such a call is the ID of its event; a page's session is shorter.
+_CALL = re.compile(r"[0-9a-f]{32}")
+MAX_DISCONNECTED_CALLS = 1000
 
 
-def when_over(run: Dependency, ready: Callable, inputs, outputs) -> None:
-    """Let `ready` free the buttons after an event, however it ended.
+class LongRun:
+    """The buttons and sessions of one kind of run. `start`: the buttons that begin it."""
 
-    Not in the event's own last update: the page lets go of a click that comes before the run it
-    follows is over. And not by `then` alone, which gradio's page skips after an error.
+    def __init__(self, start: Sequence[gr.Button], stop: gr.Button) -> None:
+        self.start_buttons = tuple(start)
+        self.stop_button = stop
+        self.sessions = Sessions()
+
+    def updates(
+        self,
+        request: gr.Request,
+        first: Updates,
+        work: Callable[[Caller], Iterator[Updates]],
+        error_update: Callable[[Exception], Updates],
+    ) -> Iterator[Updates]:
+        """All updates of one run: `first` with the buttons of a run in progress, those of `work`,
+        and `error_update` if it raises.
+
+        `work` receives the cancel flag, which is also set when the page goes away: gradio then
+        closes this generator. Its last update must contain everything that has to arrive, since
+        gradio's page changes the objects of a message when the next one comes, read or not.
+        """
+        with self.sessions.run(request) as cancel:
+            yield first | self.busy()
+            try:
+                yield from work(cancel)
+            except Exception as error:
+                yield error_update(error)
+
+    def busy(self) -> Updates:
+        """The buttons while the run is in progress."""
+        start = {button: gr.update(interactive=False) for button in self.start_buttons}
+        return start | {self.stop_button: gr.update(interactive=True)}
+
+    def idle(self) -> Updates:
+        """The buttons when nothing runs."""
+        start = {button: gr.update(interactive=True) for button in self.start_buttons}
+        return start | {self.stop_button: gr.update(interactive=False)}
+
+    def stop(self, request: gr.Request) -> dict[str, Any]:
+        """Ask this page's run to stop; its own updates say how it ended."""
+        self.sessions.stop(request.session_hash)
+        return gr.update(interactive=False)
+
+    def page_closed(self, request: gr.Request) -> None:
+        """The page was closed or reloaded, which counts as Stop."""
+        self.sessions.stop(request.session_hash)
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """A button that starts a run, its handler, and the handler's inputs."""
+
+    button: gr.Button
+    handler: Callable[..., Iterator[Updates]]
+    inputs: list[gr.components.Component]
+
+
+def connect_run(
+    page: gr.Blocks,
+    run: LongRun,
+    triggers: Sequence[Trigger],
+    outputs: list[gr.components.Component],
+    idle: Callable[..., Updates] | None = None,
+    idle_inputs: list[gr.components.Component] | None = None,
+) -> None:
+    """Connect the buttons of a run. `idle` replaces `LongRun.idle` where more depends on the end.
+
+    `idle` is not part of the run's own last update: gradio's page ignores a click that comes before
+    the run it follows is over. It is connected to `then` and to `failure`, because `then` is
+    skipped after an error.
     """
-    for after in (run.then, run.failure):
-        after(
-            ready,
-            inputs,
+    buttons = [*run.start_buttons, run.stop_button]
+    for trigger in triggers:
+        # The prefix keeps the name "generate" free for the endpoint that programs use.
+        event = trigger.button.click(
+            trigger.handler,
+            trigger.inputs,
             outputs,
-            queue=False,
-            show_progress="hidden",
-            api_visibility="private",
+            api_name=f"press_{trigger.handler.__name__}",
+            **PRIVATE,
         )
+        for after in (event.then, event.failure):
+            after(idle or run.idle, idle_inputs, buttons, **IMMEDIATE)
+    run.stop_button.click(run.stop, None, run.stop_button, **IMMEDIATE)
+    page.unload(run.page_closed)
+
+
+class Sessions:
+    """The cancel flags of the runs of every page."""
+
+    def __init__(self) -> None:
+        self._flags: dict[str | None, set[Caller]] = defaultdict(set)
+        self._disconnected: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def run(self, request: gr.Request) -> Iterator[Caller]:
+        """The cancel flag of one run; it is set when the block is left, also by an exception."""
+        flag, session = Caller(visitor_of(request)), request.session_hash
+        with self._lock:
+            self._flags[session].add(flag)
+            if session in self._disconnected:
+                flag.set()
+        try:
+            yield flag
+        finally:
+            flag.set()
+            with self._lock:
+                self._flags[session].discard(flag)
+                if not self._flags[session]:
+                    del self._flags[session]
+
+    def stop(self, session: str | None) -> None:
+        """Ask every run of this page to stop."""
+        with self._lock:
+            flags = list(self._flags.get(session, ()))
+        for flag in flags:
+            flag.set()
+
+    def disconnected(self, session: str) -> None:
+        """Stop the runs of a client that no longer reads its events.
+
+        A program may disconnect before its run begins, so its session is remembered: no other run
+        ever has it. A page keeps its session and may start another run.
+        """
+        if _CALL.fullmatch(session):
+            with self._lock:
+                self._disconnected[session] = None
+                while len(self._disconnected) > MAX_DISCONNECTED_CALLS:
+                    self._disconnected.popitem(last=False)
+        self.stop(session)
+
+
+def visitor_of(request: gr.Request) -> Visitor:
+    """The visitor in whose turn the queue serves a request.
+
+    The address is the client's as the server sees it; behind a proxy on this machine, it is the one
+    the proxy forwards.
+    """
+    client, url = getattr(request, "client", None), getattr(request, "url", None)
+    address = getattr(client, "host", None) or ""
+    program = _CALLS in getattr(url, "path", "")
+    return Visitor(_network(address), "" if program else request.session_hash or "")
+
+
+def _network(address: str) -> str:
+    """An IPv6 address without its last 64 bits, which a client can choose freely."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False))

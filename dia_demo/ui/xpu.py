@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
@@ -19,8 +20,7 @@ from dia_demo.files import PAGE_FILES, ROOT
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task
-from dia_demo.ui.runs import when_over
-from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.runs import IMMEDIATE, LongRun, Trigger, Updates, connect_run
 from dia_demo.ui.status import explain
 
 TITLE = "Intel XPU (experimental)"
@@ -39,7 +39,7 @@ WORDS = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "not ru
 
 
 @dataclass(frozen=True)
-class Panel:
+class XpuPanel:
     """`toggle` is the form's own field; the others are seen where a card is."""
 
     toggle: gr.Checkbox
@@ -49,7 +49,7 @@ class Panel:
     report: gr.HTML
 
 
-def lay_out(synthesis: Synthesis) -> Panel:
+def build_layout(synthesis: Synthesis) -> XpuPanel:
     """The toggle with its reason, and the self-check where there is something to check."""
     accelerator = synthesis.accelerator("xpu")
     status = accelerator.status()
@@ -75,7 +75,7 @@ def lay_out(synthesis: Synthesis) -> Panel:
             )
         shown = "" if report is None else stages_html(report, report.headline())
         html = gr.HTML(shown, visible=status.usable, elem_id="xpu-report", js_on_load=None)
-    return Panel(toggle, check, stop, save, html)
+    return XpuPanel(toggle, check, stop, save, html)
 
 
 def document() -> str:
@@ -139,40 +139,27 @@ def _row(number: int, stage: StageReport | None, doing: str) -> str:
 class XpuHandlers:
     """What happens when the self-check is run or stopped."""
 
-    def __init__(self, synthesis: Synthesis, panel: Panel) -> None:
+    def __init__(self, synthesis: Synthesis, panel: XpuPanel) -> None:
         self.synthesis, self.panel = synthesis, panel
-        self.sessions = Sessions()
+        self.run = LongRun([panel.check], panel.stop)
 
-    def check(self, request: gr.Request, model: str, precision: str) -> Iterator[dict]:
-        """Run the self-check with the model on the page; the report grows as it goes."""
-        panel, status = self.panel, self.synthesis.accelerator("xpu").status()
-        off = gr.update(value=False, interactive=False)
-        yield {
-            panel.check: gr.update(interactive=False),
-            panel.toggle: off,
-            panel.stop: gr.update(interactive=True),
+    def check(self, request: gr.Request, model: str, precision: str) -> Iterator[Updates]:
+        """Run the self-check with the model chosen on the page; the report grows as it goes."""
+        panel = self.panel
+
+        def work(cancel: threading.Event) -> Iterator[Updates]:
+            return self._checked(model, precision, cancel)
+
+        first = {
+            panel.toggle: gr.update(value=False, interactive=False),
             panel.save: gr.update(value=None, interactive=False),
         }
-        update: dict = {}
-        with self.sessions.run(request) as cancel:
-            try:
-                report = yield from self._checked(model, precision, cancel)
-                update = self._saved(report)
-                able, info = toggle_state(status, report)
-                update[panel.report] = stages_html(report, report.headline())
-                update[panel.toggle] = gr.update(interactive=able, info=info)
-            except Stopped:
-                update[panel.report] = _sentence("The self-check was stopped: nothing is known.")
-            except Exception as error:
-                update[panel.report] = _sentence(explain(error))
-        yield update
+        yield from self.run.updates(request, first, work, self._not_finished)
 
-    def ready(self) -> dict:
-        """The check may be run again."""
-        return {
-            self.panel.check: gr.update(interactive=True),
-            self.panel.stop: gr.update(interactive=False),
-        }
+    def _not_finished(self, error: Exception) -> Updates:
+        stopped = "The self-check was stopped and has no result."
+        text = stopped if isinstance(error, Stopped) else explain(error)
+        return {self.panel.report: _sentence(text)}
 
     def _saved(self, report: Report) -> dict:
         """The report as a file that can be had: gradio keeps a copy of its own."""
@@ -181,47 +168,46 @@ class XpuHandlers:
         file = Path(tempfile.mkdtemp(prefix="report-", dir=home)) / "xpu-report.json"
         return {self.panel.save: gr.update(value=str(report.save(file)), interactive=True)}
 
-    def _checked(self, model: str, precision: str, cancel) -> Iterator[dict]:
+    def _checked(self, model: str, precision: str, cancel: threading.Event) -> Iterator[Updates]:
+        panel, accelerator = self.panel, self.synthesis.accelerator("xpu").status()
         started = self.synthesis.settings.runtime
         runtime = replace(started, model=model, precision=precision, device="xpu")
         checking = Task(check_device(self.synthesis, runtime, cancel))
         for event in checking:
             match event:
                 case Waiting(place=place):
-                    yield {self.panel.report: _sentence(f"Waiting, place {place} in the queue.")}
+                    yield {panel.report: _sentence(f"Waiting, place {place} in the queue.")}
                 case Loading(what=what, fraction=fraction):
-                    yield {self.panel.report: _sentence(f"{what}, {fraction:.0%}")}
+                    yield {panel.report: _sentence(f"{what}, {fraction:.0%}")}
                 case Checking(doing=doing, fraction=fraction, report=report):
-                    said = f"Checking, {fraction:.0%}: {doing}"
-                    yield {self.panel.report: stages_html(report, said, doing)}
-        return checking.result
-
-    def stop(self, request: gr.Request) -> dict:
-        """Ask this page's check to stop."""
-        self.sessions.stop(request.session_hash)
-        return gr.update(interactive=False)
-
-    def closed(self, request: gr.Request) -> None:
-        """The page was closed: nobody waits for its check any more."""
-        self.sessions.stop(request.session_hash)
+                    headline = f"Checking, {fraction:.0%}: {doing}"
+                    yield {panel.report: stages_html(report, headline, doing)}
+        report = checking.result
+        able, info = toggle_state(accelerator, report)
+        yield self._saved(report) | {
+            panel.report: stages_html(report, report.headline()),
+            panel.toggle: gr.update(interactive=able, info=info),
+        }
 
 
 def _sentence(text: str) -> str:
     return f'<p class="xpu-headline" role="status" aria-live="polite">{escape(text)}</p>'
 
 
-def wire(
-    page: gr.Blocks, panel: Panel, on_cpu: gr.Button, handlers: XpuHandlers, chosen: list
+def connect(
+    page: gr.Blocks,
+    panel: XpuPanel,
+    on_cpu: gr.Button,
+    handlers: XpuHandlers,
+    model_fields: list[gr.components.Component],
 ) -> None:
-    """The check's buttons, and the offer of the same take on the CPU. chosen: model and precision
-    as the page has them."""
+    """Connect the buttons of the check and the button that generates the same take on the CPU.
+
+    model_fields: model and precision of the Generate tab.
+    """
     outputs = [panel.toggle, panel.check, panel.stop, panel.save, panel.report]
-    page.unload(handlers.closed)
-    private = {"api_visibility": "private", "show_progress": "hidden"}
-    run = panel.check.click(handlers.check, chosen, outputs, **private)
-    when_over(run, handlers.ready, None, [panel.check, panel.stop])
-    panel.stop.click(handlers.stop, None, panel.stop, queue=False, **private)
+    triggers = [Trigger(panel.check, handlers.check, model_fields)]
+    connect_run(page, handlers.run, triggers, outputs)
     # The failure has turned the toggle off and kept the seed, so Generate makes the same take.
-    on_cpu.click(lambda: gr.update(visible=False), None, on_cpu, queue=False, **private).then(
-        None, None, None, js=PRESS_GENERATE
-    )
+    hidden = on_cpu.click(lambda: gr.update(visible=False), None, on_cpu, **IMMEDIATE)
+    hidden.then(None, None, None, js=PRESS_GENERATE)

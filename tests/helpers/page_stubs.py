@@ -13,7 +13,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.compare.form import FIELDS, HEAD
 from dia_demo.ui.generate import form, layout
-from dia_demo.ui.generate.handlers import Handlers
+from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 
 FIGURES = Figures(
@@ -49,8 +49,13 @@ def values(**changes) -> form.Form:
     return form.Form(**(given | rest | {"xpu": False} | changes))
 
 
-def stub_handlers(events) -> tuple[Handlers, dict]:
-    """Handlers over a service that yields `events` (an exception among them is raised)."""
+def parts_by_name(cls: type) -> SimpleNamespace:
+    """Components that are their own names, so that updates can be read."""
+    return SimpleNamespace(**{name: name for name in cls.__annotations__})
+
+
+def stub_handlers(events) -> tuple[GenerateHandlers, dict]:
+    """GenerateHandlers over a service that yields `events` (an exception among them is raised)."""
     seen = {}
 
     def stream(request, cancel: threading.Event):
@@ -63,9 +68,8 @@ def stub_handlers(events) -> tuple[Handlers, dict]:
     real = Synthesis(Settings())
     synthesis = SimpleNamespace(settings=Settings(), stream=stream, take=real.take, info=real.info)
     synthesis.models = real.models
-    names = [name for name in layout.Parts.__annotations__]
-    parts = SimpleNamespace(**{name: name for name in names})
-    return Handlers(synthesis, parts, LiveAudio()), seen
+    parts = parts_by_name(layout.GenerateParts)
+    return GenerateHandlers(synthesis, parts, LiveAudio()), seen
 
 
 def compare_values(first: dict, second: dict | None = None, **head) -> list:

@@ -16,9 +16,9 @@ from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers, status_of
 from dia_demo.ui.compare.html import result
 from dia_demo.ui.compare.layout import CompareParts
-from dia_demo.ui.compare.room_api import Lab
+from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.comparisons import HEARD
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values
+from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def unvoted(synthesis, side_values, tmp_path_factory):
     store, key = Comparisons(tmp_path_factory.mktemp("kept"), synthesis), new_key()
     identity = store.create(key, CompareForm.of(compare_values(side_values)).plan(synthesis))
     list(store.run(key, identity, threading.Event()))
-    return SimpleNamespace(store=store, key=key, id=identity, lab=Lab(store))
+    return SimpleNamespace(store=store, key=key, id=identity, lab=RoomApi(store))
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_ending_early_reveals_and_closes(unvoted, copied_id):
 
 
 def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):
-    parts = SimpleNamespace(**{name: name for name in CompareParts.__annotations__})
+    parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
     assert handlers.zip(unvoted.key, copied_id)["zip_file"] == {}
     unvoted.store.get(unvoted.key, copied_id).reveal()
@@ -127,19 +127,19 @@ def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):
 
 
 def test_make_and_go_on_come_back_when_the_run_is_over(unvoted, synthesis):
-    parts = SimpleNamespace(**{name: name for name in CompareParts.__annotations__})
+    parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
     identity = unvoted.store.again(unvoted.key, unvoted.id)
-    assert handlers.ready(unvoted.key, identity)["resume"]["interactive"]
+    assert handlers.idle(unvoted.key, identity)["resume"]["interactive"]
     page = SimpleNamespace(session_hash="page")
     updates = list(handlers.resume(page, unvoted.key, identity))
     assert any('data-state="done"' in update.get("status", "") for update in updates)
     assert not updates[0]["make"]["interactive"] and not updates[0]["resume"]["interactive"]
     assert not any({"make", "resume"} & update.keys() for update in updates[1:])
-    ready = handlers.ready(unvoted.key, identity)
+    ready = handlers.idle(unvoted.key, identity)
     assert ready["make"]["interactive"] and not ready["stop"]["interactive"]
     assert not ready["resume"]["interactive"], "nothing is missing"
-    assert not handlers.ready(unvoted.key, None)["resume"]["interactive"]
+    assert not handlers.idle(unvoted.key, None)["resume"]["interactive"]
 
 
 def test_rounds_and_abx_have_their_charts(unvoted, synthesis, side_values):

@@ -7,7 +7,8 @@ import pytest
 from dia_demo.errors import InputError
 from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values
+from dia_demo.ui.compare.layout import CompareParts
+from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
 
 def test_a_form_is_a_plan(synthesis, side_values):
@@ -25,7 +26,9 @@ def test_more_text_than_is_looked_at_is_refused_at_once(synthesis, side_values, 
     long = compare_values(side_values, scripts="a" * (MAX_SCRIPTS_CHARACTERS + 1))
     with pytest.raises(InputError, match="100,000 are allowed"):
         CompareForm.of(long).plan(synthesis)
-    assert "100,000" in CompareHandlers(synthesis, None, None).describe(*long)
+    assert "100,000" in CompareHandlers(synthesis, None, parts_by_name(CompareParts)).describe(
+        *long
+    )
 
 
 def test_a_round_varies_one_value(synthesis, side_values):
@@ -52,7 +55,7 @@ def test_forms_say_what_is_wrong(synthesis, side_values, change, message):
 
 
 def test_the_note_names_what_differs_costs_and_shows(synthesis, side_values):
-    handlers = CompareHandlers(synthesis, None, None)
+    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     note = handlers.describe(*compare_values(side_values, seeds=6))
     assert "Temperature" in note and "against 1.9" in note and ".field-temperature" in note
     assert "6 pairs to hear, 12 takes to make" in note
@@ -69,7 +72,7 @@ def test_the_note_names_what_differs_costs_and_shows(synthesis, side_values):
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, "many", 2.5])
 def test_numbers_that_are_none_are_refused_in_words(synthesis, side_values, number):
-    handlers = CompareHandlers(synthesis, None, None)
+    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     assert "number of seeds must be" in handlers.describe(
         *compare_values(side_values, seeds=number)
     )
@@ -77,14 +80,14 @@ def test_numbers_that_are_none_are_refused_in_words(synthesis, side_values, numb
 
 @pytest.mark.parametrize("speed", [0, float("nan"), -1])
 def test_a_speed_that_is_none_is_refused_in_words(synthesis, side_values, speed):
-    handlers = CompareHandlers(synthesis, None, None)
+    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     assert "speed must be" in handlers.describe(
         *compare_values(side_values, second={"speed": speed})
     )
 
 
 def test_both_sides_start_from_other_settings(synthesis, side_values):
-    handlers = CompareHandlers(synthesis, None, None)
+    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     values = side_values | {"temperature": 0.3, "script": "x", "cfg_scale": None}
     sides = handlers.both_sides(values)
     assert (

@@ -9,7 +9,7 @@ import pytest
 
 from dia_demo import system
 from dia_demo.ui import gate
-from dia_demo.ui.gate import Gate, on_hang_up, watch_connections
+from dia_demo.ui.gate import Gate, on_disconnect, watch_connections
 from tests.helpers.asynchronous import run_async
 
 OWN = "http://127.0.0.1:7860"
@@ -113,7 +113,7 @@ def streams(seen: list):
 )
 def test_who_hangs_up_stops_the_take(path, query, session):
     page, stopped, seen = Page(), [], []
-    on_hang_up(page, stopped.append)
+    on_disconnect(page, stopped.append)
     scope = request("GET", path, query, page)
     answered(scope, [*WHOLE, {"type": "http.disconnect"}], streams(seen))
     assert seen == ["http.disconnect"]
@@ -122,7 +122,7 @@ def test_who_hangs_up_stops_the_take(path, query, session):
 
 def test_who_has_the_whole_answer_stops_nothing():
     page, stopped = Page(), []
-    on_hang_up(page, stopped.append)
+    on_disconnect(page, stopped.append)
 
     async def app(scope, receive, send) -> None:
         await receive()

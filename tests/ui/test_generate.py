@@ -12,16 +12,14 @@ import soundfile
 
 from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
-from dia_demo.services.queue import Visitor
 from dia_demo.services.settings import Settings
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.handlers import Handlers
+from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
-from dia_demo.ui.sessions import Sessions, visitor_of
 from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result, stub_handlers, values
 
 
-def press_generate(handlers: Handlers):
+def press_generate(handlers: GenerateHandlers):
     given = [getattr(values(), name) for name in form.FIELDS]
     return handlers.generate(SimpleNamespace(session_hash="s"), *given)
 
@@ -32,7 +30,7 @@ def test_a_failed_run_keeps_the_earlier_take_and_frees_the_buttons(error):
     updates = list(press_generate(handlers))
     assert all("take" not in update and "wav" not in update for update in updates)
     assert 'data-state="failed"' in updates[-1]["status"]
-    assert not updates[-1]["stop"]["interactive"] and handlers.ready()["generate"]["interactive"]
+    assert not updates[-1]["stop"]["interactive"] and handlers.run.idle()["generate"]["interactive"]
     assert updates[-1]["live"]["done"] and seen["cancel"].is_set()
 
 
@@ -53,7 +51,7 @@ def test_a_place_that_cannot_be_written_is_named_and_the_buttons_come_back(tmp_p
     updates = list(press_generate(handlers))
     assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["live"]["done"]
     assert str(tmp_path) not in updates[-1]["status"], "a server's folders are its own affair"
-    assert handlers.ready()["generate"]["interactive"]
+    assert handlers.run.idle()["generate"]["interactive"]
 
 
 def test_a_full_disk_is_said_before_the_take_is_made(tmp_path, monkeypatch):
@@ -140,42 +138,3 @@ def test_presses_that_are_refused_leave_a_running_take_to_be_heard():
     for _ in range(2 * KEPT_RUNS):
         list(press_generate(refused))
     assert handlers.live.after(token, 0)["pcm"], "nor one that has ended since"
-
-
-def test_stop_reaches_the_page_that_asked_and_no_other():
-    sessions = Sessions()
-    ann, ben = (SimpleNamespace(session_hash=name) for name in "ab")
-    with sessions.run(ann) as first, sessions.run(ben) as second:
-        sessions.stop("a")
-        sessions.stop("nobody")
-        assert first.is_set() and not second.is_set()
-    assert second.is_set(), "a run that is over must not keep the engine"
-
-
-def test_a_call_that_is_given_up_before_it_begins_does_not_begin():
-    sessions, call = Sessions(), "0123456789abcdef" * 2
-    sessions.hung_up(call)
-    with sessions.run(SimpleNamespace(session_hash=call)) as flag:
-        assert flag.is_set()
-    # A page that lost its connection may press again.
-    sessions.hung_up("abc4defgh7i")
-    with sessions.run(SimpleNamespace(session_hash="abc4defgh7i")) as flag:
-        assert not flag.is_set()
-
-
-def request_from(host: str, path: str = "/gradio_api/queue/join", session: str = "s"):
-    url = SimpleNamespace(path=path)
-    return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=host), url=url)
-
-
-def test_a_visitor_is_an_address_and_a_session():
-    assert visitor_of(request_from("10.0.0.7")) == Visitor("10.0.0.7", "s")
-    assert visitor_of(request_from("10.0.0.7", session=None)) == Visitor("10.0.0.7", "")
-    # Each call of a program is a session of its own: together they are one visitor.
-    calls = [request_from("10.0.0.7", "/x/gradio_api/call/generate", one) for one in "ab"]
-    assert {visitor_of(one) for one in calls} == {Visitor("10.0.0.7", "")}
-    # One person has 2^64 addresses of version 6.
-    near = [request_from(f"2001:db8:0:1::{last}") for last in ("7", "ffff")]
-    assert {visitor_of(one).address for one in near} == {"2001:db8:0:1::/64"}
-    assert visitor_of(request_from("2001:db8:0:2::7")).address != "2001:db8:0:1::/64"
-    assert visitor_of(SimpleNamespace(session_hash="s")) == Visitor("", "s")

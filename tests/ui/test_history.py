@@ -19,8 +19,9 @@ from dia_demo.services.listening.store import new_key
 from dia_demo.services.synthesis import Request, VoicePrompt
 from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
+from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate.history import HistoryHandlers, answer
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values
+from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def handlers_of(kept_take, synthesis, cache):
     page = SimpleNamespace(parts=SimpleNamespace(take=take, fields=fields), synthesis=synthesis)
     page.restore = lambda values: [values]
     page.made = MadeTakes()
-    compare = CompareHandlers(synthesis, None, None)
+    compare = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     names = [synthesis.settings.runtime.model]
     return HistoryHandlers(kept_take.history, page, compare, names)
 

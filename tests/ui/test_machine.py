@@ -20,7 +20,7 @@ from dia_demo.ui.machine import (
     CHOSEN,
     FULL_SIZE,
     MachineHandlers,
-    Panel,
+    MachinePanel,
     bench_status,
     full_size_info,
 )
@@ -32,7 +32,7 @@ REQUEST = SimpleNamespace(session_hash="one")
 
 @pytest.fixture
 def handlers():
-    panel = Panel(*("what", "measure", "stop", "status", "report"))
+    panel = MachinePanel(*("what", "measure", "stop", "status", "report"))
     return MachineHandlers(Synthesis(Settings()), panel)
 
 
@@ -102,7 +102,7 @@ def test_a_measurement_grows_and_ends_with_its_meaning(handlers, monkeypatch):
     assert pictures[-1].count("run-bar") == len(MEASURED)
     assert "takes about" in pictures[-1] and "takes about" not in pictures[-2]
     assert 'data-state="done"' in updates[-1]["status"]
-    assert handlers.ready()["measure"]["interactive"] is True
+    assert handlers.run.idle()["measure"]["interactive"] is True
 
 
 def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
@@ -115,11 +115,11 @@ def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
 def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
     def child(job, cancel):
         yield Step("working", 0.5)
-        handlers.stop(REQUEST)
+        handlers.run.stop(REQUEST)
         if cancel.is_set():
             raise runner.Stopped
         return HARDWARE
 
     updates = measured(handlers, monkeypatch, child)
     assert 'data-state="stopped"' in updates[-1]["status"]
-    assert handlers.ready()["stop"]["interactive"] is False
+    assert handlers.run.idle()["stop"]["interactive"] is False

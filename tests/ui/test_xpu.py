@@ -18,12 +18,12 @@ from dia_demo.engine.selfcheck.report import STAGES, Race, Report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form, layout
-from dia_demo.ui.generate.handlers import Handlers
+from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.page import build_ui
-from dia_demo.ui.xpu import Panel, XpuHandlers, document, toggle_state
+from dia_demo.ui.xpu import XpuHandlers, XpuPanel, document, toggle_state
 from tests.helpers.accelerators import FASTER, stand_in, trusted
-from tests.helpers.page_stubs import values
+from tests.helpers.page_stubs import parts_by_name, values
 
 pytestmark = pytest.mark.usefixtures("in_threads")
 PAGE = SimpleNamespace(session_hash="page")
@@ -35,23 +35,18 @@ def service(accelerator, folder, tmp_path) -> Synthesis:
     return Synthesis(settings, lambda device: accelerator)
 
 
-def names(cls) -> SimpleNamespace:
-    """Parts that are their own names, so that updates can be read."""
-    return SimpleNamespace(**{name: name for name in cls.__annotations__})
-
-
 def check(synthesis, folder) -> list[dict]:
-    return list(XpuHandlers(synthesis, names(Panel)).check(PAGE, str(folder), "auto"))
+    return list(XpuHandlers(synthesis, parts_by_name(XpuPanel)).check(PAGE, str(folder), "auto"))
 
 
 def generate(synthesis, **changes) -> list[dict]:
-    parts = names(layout.Parts)
-    parts.xpu = names(Panel)
+    parts = parts_by_name(layout.GenerateParts)
+    parts.xpu = parts_by_name(XpuPanel)
     parts.fields = {name: f"field {name}" for name in form.FIELDS}
     asked = values(model=synthesis.settings.runtime.model, precision="auto", max_tokens=60)
     asked = replace(asked, voice_prompt=None, voice_transcript="", speed=1.0, **changes)
     given = [getattr(asked, name) for name in form.FIELDS]
-    return list(Handlers(synthesis, parts, LiveAudio()).generate(PAGE, *given))
+    return list(GenerateHandlers(synthesis, parts, LiveAudio()).generate(PAGE, *given))
 
 
 # Why it is off
@@ -164,16 +159,18 @@ def test_the_report_can_be_saved_from_the_page(folder, tmp_path):
         assert told["passed"] == (not accelerator.store.find(Report.from_dict(told).key).problems)
 
 
-@pytest.mark.parametrize("how", ["stop", "closed"])
+@pytest.mark.parametrize("how", ["stop", "page_closed"])
 def test_stop_or_a_closed_page_ends_the_check_and_frees_the_buttons(folder, tmp_path, how):
-    handlers = XpuHandlers(service(stand_in("slow device"), folder, tmp_path), names(Panel))
+    handlers = XpuHandlers(
+        service(stand_in("slow device"), folder, tmp_path), parts_by_name(XpuPanel)
+    )
     updates = handlers.check(PAGE, str(folder), "auto")
     next(updates)
     next(updates)
-    getattr(handlers, how)(PAGE)
+    getattr(handlers.run, how)(PAGE)
     last = list(updates)[-1]
     assert "stopped" in last["report"]
-    ready = handlers.ready()
+    ready = handlers.run.idle()
     assert ready["check"]["interactive"] and not ready["stop"]["interactive"]
     assert "toggle" not in last, "it stays closed, as it was when the check began"
 

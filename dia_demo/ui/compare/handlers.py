@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,8 +22,7 @@ from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, sid
 from dia_demo.ui.compare.html import label_of, plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.handlers import SECONDS_BETWEEN_UPDATES, Updates
-from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
 from dia_demo.ui.status import Status, duration, explain, factor
 
 SOUND_REMOVED = (
@@ -38,7 +38,7 @@ class CompareHandlers:
         self.synthesis = synthesis
         self.comparisons = comparisons
         self.parts = parts
-        self.sessions = Sessions()
+        self.run = LongRun([parts.make, parts.resume], parts.stop)
         self._tick = 0
 
     # -- who, and what is kept -----------------------------------------------------------------
@@ -111,7 +111,7 @@ class CompareHandlers:
             parts.kept: gr.update(choices=self._choices(key), value=identity),
             parts.lab: self._room(key, identity),
             parts.setup: gr.update(open=False),
-            parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
+            parts.resume: gr.update(interactive=self._can_resume(key, identity)),
             parts.zip: self._may_be_had(key, identity),
             parts.status: html.status_card(_status_of(comparison)),
         }
@@ -183,7 +183,7 @@ class CompareHandlers:
     # -- making --------------------------------------------------------------------------------
 
     def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
-        """A new comparison from the fields, made to its end or until Stop."""
+        """Make a new comparison from the fields, to its end or until Stop."""
         try:
             asked = CompareForm.of(values)
             identity = self.comparisons.create(key, asked.plan(self.synthesis), asked.voice)
@@ -193,38 +193,39 @@ class CompareHandlers:
         yield from self.resume(request, key, identity)
 
     def resume(self, request: gr.Request, key: str, identity: str) -> Iterator[Updates]:
-        """Make what a comparison still misses. A page that goes away stops it."""
-        parts = self.parts
+        """Make the takes that a comparison lacks."""
+
+        def work(cancel: threading.Event) -> Iterator[Updates]:
+            yield from self._run(key, identity, cancel)
+            yield self._after_run(key, identity)
+
+        def error_update(error: Exception) -> Updates:
+            status = html.status_card(_failed(error))
+            return self._after_run(key, identity) | {self.parts.status: status}
+
         try:
-            yield self._opened(key, identity) | {
-                parts.make: gr.update(interactive=False),
-                parts.resume: gr.update(interactive=False),
-                parts.stop: gr.update(interactive=True),
-            }
-            with self.sessions.run(request) as cancel:
-                yield from self._run(key, identity, cancel)
-            ending = {}
+            first = self._opened(key, identity)
         except Exception as error:
-            ending = {parts.status: html.status_card(_failed(error))}
-        ending |= {parts.stop: gr.update(interactive=False)}
+            yield {self.parts.status: html.status_card(_failed(error))}
+            return
+        yield from self.run.updates(request, first, work, error_update)
+
+    def _after_run(self, key: str, identity: str) -> Updates:
+        parts, stop = self.parts, gr.update(interactive=False)
         try:
             opened = self._opened(key, identity)
-            # What the run said of its end stays, and Go on waits for `ready`.
-            del opened[parts.status], opened[parts.resume]
-            yield opened | ending
         except DiaDemoError:
-            yield ending
+            return {parts.stop: stop}
+        # The run's last status stays, and Resume follows in `idle`.
+        del opened[parts.status], opened[parts.resume]
+        return opened | {parts.stop: stop}
 
-    def ready(self, key: str, identity: str) -> Updates:
-        """A run is over: the next one may begin."""
-        parts = self.parts
-        return {
-            parts.make: gr.update(interactive=True),
-            parts.stop: gr.update(interactive=False),
-            parts.resume: gr.update(interactive=self._may_go_on(key, identity)),
-        }
+    def idle(self, key: str, identity: str) -> Updates:
+        """The buttons once a run is over."""
+        resume = gr.update(interactive=self._can_resume(key, identity))
+        return self.run.idle() | {self.parts.resume: resume}
 
-    def _may_go_on(self, key: str, identity: str) -> bool:
+    def _can_resume(self, key: str, identity: str) -> bool:
         """Whether this comparison is there, misses pairs, and nobody is making them."""
         try:
             comparison = self.comparisons.get(key, identity)
@@ -233,7 +234,7 @@ class CompareHandlers:
         missing = not all(trial.made for trial in comparison.plan.trials)
         return missing and not comparison.running
 
-    def _run(self, key: str, identity: str, cancel) -> Iterator[Updates]:
+    def _run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[Updates]:
         shown_at, pairs_made, room = 0.0, -1, {}
         with closing(self.comparisons.run(key, identity, cancel)) as events:
             for event in events:
@@ -249,15 +250,6 @@ class CompareHandlers:
                     self.parts.status: html.status_card(status_of(event)),
                     self.parts.lab: room,
                 }
-
-    def stop(self, request: gr.Request):
-        """Ask this page's run to stop; finished pairs are kept."""
-        self.sessions.stop(request.session_hash)
-        return gr.update(interactive=False)
-
-    def closed(self, request: gr.Request) -> None:
-        """The page was closed: nobody waits for its run any more."""
-        self.sessions.stop(request.session_hash)
 
 
 def status_of(event: PlanEvent) -> Status:

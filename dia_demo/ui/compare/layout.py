@@ -18,7 +18,7 @@ from dia_demo.ui.compare.form import (
     SIDE_FIELDS,
     default_side,
 )
-from dia_demo.ui.compare.room_api import Lab
+from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.generate.layout import SEED_CHARACTERS
 from dia_demo.ui.status import Status
 
@@ -60,13 +60,13 @@ class CompareParts:
         return [self.fields[name] for name in FIELDS]
 
 
-def lay_out(
-    synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig, lab: Lab
+def build_layout(
+    synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig, room_api: RoomApi
 ) -> CompareParts:
     """The tab's components, in the order of the work: set up, listen, result, keep."""
 
     def ask(wanted: dict) -> dict:
-        return lab.ask(wanted)
+        return room_api.ask(wanted)
 
     with gr.Column(elem_id="compare"):
         with gr.Column(elem_classes="card"):

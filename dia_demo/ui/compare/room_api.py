@@ -21,7 +21,7 @@ from dia_demo.ui.status import explain
 PICTURE_SIZE = (440, 110)
 
 
-class Lab:
+class RoomApi:
     """Answers for every page; whose comparison is asked for, is told by the key alone."""
 
     def __init__(self, comparisons: Comparisons) -> None:

@@ -16,11 +16,11 @@ from dia_demo.engine.events import Failed
 from dia_demo.errors import RunError
 from dia_demo.services.synthesis import Synthesis, Take
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.handlers import Handlers, finished_result
-from dia_demo.ui.generate.layout import Parts
+from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
+from dia_demo.ui.generate.layout import GenerateParts
 
 
-def offer(parts: Parts, handlers: Handlers) -> None:
+def add_endpoint(parts: GenerateParts, handlers: GenerateHandlers) -> None:
     """Add the endpoint "/generate" to the page being built."""
     numbers = {
         name: gr.Number(visible=False, label=parts.fields[name].label)
@@ -32,7 +32,7 @@ def offer(parts: Parts, handlers: Handlers) -> None:
     gr.on([], endpoint, inputs, [parts.take, figures], api_name="generate")
 
 
-def make_endpoint(handlers: Handlers):
+def make_endpoint(handlers: GenerateHandlers):
     """The function behind "/generate"; its arguments are the names a program uses."""
 
     def generate(
@@ -59,7 +59,7 @@ def make_endpoint(handlers: Handlers):
         model, precision = model or started.model, precision or started.precision
         sampling = [temperature, cfg_scale, max_tokens, top_p, top_k]
         rest = [seed, speed, voice_prompt, voice_transcript, model, precision, xpu]
-        with handlers.sessions.run(request) as cancel, handlers.scratch() as home:
+        with handlers.run.sessions.run(request) as cancel, handlers.scratch() as home:
             defaults = form.defaults_of(handlers.synthesis.info(model))
             named = zip(form.SAMPLING, sampling, strict=True)
             filled = [defaults[name] if value is None else value for name, value in named]

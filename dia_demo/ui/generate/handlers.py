@@ -30,70 +30,56 @@ from dia_demo.services.synthesis import Synthesis, Take
 from dia_demo.text.script_check import ScriptReport
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.layout import Parts, max_tokens_info
+from dia_demo.ui.generate.layout import GenerateParts, max_tokens_info
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
-from dia_demo.ui.sessions import Sessions
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
 from dia_demo.ui.status import PREPARING, explain, failed, figure_rows, status_of, with_remarks
 
-# A page redraws this often at most; the rest of the two cores belongs to the model.
-SECONDS_BETWEEN_UPDATES = 0.2
-# The longest take at half speed, as WAV and FLAC, and gradio's copies of both. gradio has no words
-# for a disk that is full.
+# The longest take at half speed, as WAV and FLAC, and gradio's copies of both. gradio does not
+# explain a full disk.
 TAKE_BYTES = 30_000_000
 
-Updates = dict[gr.components.Component, object]
 
-
-class Handlers:
+class GenerateHandlers:
     """The events of one page, over one `Synthesis`."""
 
-    def __init__(self, synthesis: Synthesis, parts: Parts, live: LiveAudio) -> None:
+    def __init__(self, synthesis: Synthesis, parts: GenerateParts, live: LiveAudio) -> None:
         self.synthesis = synthesis
         self.parts = parts
         self.live = live
         self.made = MadeTakes()
-        self.sessions = Sessions()
+        self.run = LongRun([parts.generate], parts.stop)
 
     # -- a run ---------------------------------------------------------------------------------
 
     def generate(self, request: gr.Request, *values) -> Iterator[Updates]:
-        """One run from the page's fields: updates until it has ended, in whatever way.
-
-        The last update brings all that must arrive. gradio's page changes the objects of a message
-        when the next one comes, read or not: a take with another update behind it may get lost.
-        A page that goes away closes this generator, which stops the run.
-        """
+        """Generate a take from the page's fields."""
         parts, live = self.parts, LiveRun()
-        with self.sessions.run(request) as cancel:
-            yield {
-                parts.generate: gr.update(interactive=False),
-                parts.stop: gr.update(interactive=True),
-                parts.status: html.status_card(PREPARING),
-                parts.on_cpu: gr.update(visible=False),
-                parts.live: live.state(),
-            }
+
+        def work(cancel: threading.Event) -> Iterator[Updates]:
             try:
                 with self.scratch() as folder:
                     yield from self._run(form.Form(*values), cancel, live, folder)
-            except Exception as error:
-                shown = failed(explain(error))
-                yield {parts.status: html.status_card(shown)} | self._over(live)
             finally:
                 live.done = True
 
-    def _over(self, live: LiveRun) -> Updates:
-        """The run has ended: nothing more is heard, and there is nothing to stop."""
+        def error_update(error: Exception) -> Updates:
+            status = html.status_card(failed(explain(error)))
+            return {parts.status: status} | self._ended(live)
+
+        first = {
+            parts.status: html.status_card(PREPARING),
+            parts.on_cpu: gr.update(visible=False),
+            parts.live: live.state(),
+        }
+        yield from self.run.updates(request, first, work, error_update)
+
+    def _ended(self, live: LiveRun) -> Updates:
+        """The live audio is complete, and there is nothing left to stop."""
         live.done = True
         return {
             self.parts.stop: gr.update(interactive=False),
             self.parts.live: live.state(),
-        }
-
-    def ready(self) -> Updates:
-        """The page is free for the next run."""
-        return {
-            self.parts.generate: gr.update(interactive=True),
-            self.parts.stop: gr.update(interactive=False),
         }
 
     def _run(
@@ -123,7 +109,7 @@ class Handlers:
                     self.parts.live: live.state(),
                 }
                 if isinstance(event, Finished | Cancelled | Failed):
-                    update |= self._over(live)
+                    update |= self._ended(live)
                 yield update
 
     def _offer_cpu(self, seed: int) -> Updates:
@@ -179,15 +165,6 @@ class Handlers:
             ) from error
         with folder as path:
             yield Path(path)
-
-    def stop(self, request: gr.Request) -> Updates:
-        """Ask this page's run to stop; the run itself says what became of it."""
-        self.sessions.stop(request.session_hash)
-        return gr.update(interactive=False)
-
-    def closed(self, request: gr.Request) -> None:
-        """The page was closed or reloaded: nobody waits for its run any more."""
-        self.sessions.stop(request.session_hash)
 
     # -- the form ------------------------------------------------------------------------------
 

@@ -16,11 +16,11 @@ from dia_demo.ui.compare.form import SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.handlers import Handlers, event_value
-from dia_demo.ui.generate.layout import Parts
+from dia_demo.ui.generate.handlers import GenerateHandlers, event_value
+from dia_demo.ui.generate.layout import GenerateParts
+from dia_demo.ui.runs import IMMEDIATE
 from dia_demo.ui.status import Status, explain
 
-_QUIET = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 _LIST = '<p class="earlier-said" role="status"></p><ul class="earlier"></ul>'
 
 
@@ -32,7 +32,7 @@ class HistoryParts:
     dropped: gr.File
 
 
-def lay_out(history: History, served: Path) -> HistoryParts:
+def build_layout(history: History, served: Path) -> HistoryParts:
     """The folded list of earlier takes, and the place where a take's file brings them back.
 
     served: the folder of files that the page may fetch.
@@ -105,7 +105,7 @@ class HistoryHandlers:
     """What the list does to the page around it."""
 
     def __init__(
-        self, history: History, page: Handlers, compare: CompareHandlers, models: list[str]
+        self, history: History, page: GenerateHandlers, compare: CompareHandlers, models: list[str]
     ) -> None:
         self.history = history
         self.page = page
@@ -199,25 +199,25 @@ def _voice_note(transcript: str) -> str:
     )
 
 
-def wire_history(
+def connect(
     page: gr.Blocks,
     parts: HistoryParts,
-    generate: Parts,
+    generate: GenerateParts,
     lab: CompareParts,
     tabs: gr.Tabs,
     handlers: HistoryHandlers,
     person: gr.BrowserState,
 ) -> None:
     """Connect the list; `person` holds the key of this browser."""
-    person.change(handlers.enter, person, parts.earlier, **_QUIET)
-    page.load(handlers.enter, person, parts.earlier, **_QUIET)
+    person.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
+    page.load(handlers.enter, person, parts.earlier, **IMMEDIATE)
     # The player changes with every finished take and with nothing else; gradio says it twice.
     made = [person, generate.take]
-    generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **_QUIET)
+    generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **IMMEDIATE)
     fields = [generate.fields[name] for name in form.REMEMBERED]
     restored = [*fields, generate.model_note, generate.status]
-    parts.earlier.click(handlers.use, person, restored, **_QUIET)
-    parts.dropped.upload(handlers.drop, parts.dropped, restored, **_QUIET)
+    parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)
+    parts.dropped.upload(handlers.drop, parts.dropped, restored, **IMMEDIATE)
     sides = [lab.fields[f"{side}_{name}"] for side in "ab" for name in SIDE_FIELDS]
     outputs = [lab.fields["scripts"], *sides, tabs, lab.status]
-    parts.earlier.submit(handlers.compare_with, person, outputs, **_QUIET)
+    parts.earlier.submit(handlers.compare_with, person, outputs, **IMMEDIATE)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 
@@ -13,14 +15,15 @@ from dia_demo.services.models import ModelInfo
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import html
 from dia_demo.ui.generate import form
+from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
-from dia_demo.ui.xpu import Panel
+from dia_demo.ui.xpu import XpuPanel
 
 SEED_CHARACTERS = 40
 
 
 @dataclass(frozen=True)
-class Parts:
+class GenerateParts:
     """The components that take part in events. `fields` follows `form.FIELDS`."""
 
     fields: dict[str, gr.components.Component]
@@ -40,7 +43,7 @@ class Parts:
     figures: gr.HTML
     spectrogram: gr.HTML
     on_cpu: gr.Button
-    xpu: Panel
+    xpu: XpuPanel
 
     @property
     def inputs(self) -> list[gr.components.Component]:
@@ -52,9 +55,13 @@ def load_examples() -> list[dict[str, str]]:
     return json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))
 
 
-def lay_out(
-    models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig, hear, lay_out_xpu
-) -> Parts:
+def build_layout(
+    models: list[ModelInfo],
+    info: ModelInfo,
+    runtime: RuntimeConfig,
+    live: LiveAudio,
+    build_xpu: Callable[[], XpuPanel],
+) -> GenerateParts:
     """The tab's components. On a phone the style sheet puts script and take above the settings."""
     with gr.Row(elem_id="generate-grid"):
         with gr.Column(elem_id="model-area", elem_classes="card"):
@@ -62,14 +69,14 @@ def lay_out(
         with gr.Column(elem_id="script-area", elem_classes="card"):
             script, report, generate = _script_part()
         with gr.Column(elem_id="take-area", elem_classes="card"):
-            take = _take_part(hear)
+            take = _take_part(live)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             settings = _settings_part(info)
             dice, defaults = settings.pop("dice"), settings.pop("defaults")
-            xpu = lay_out_xpu()
+            xpu = build_xpu()
     fields = settings | {"script": script, "model": model, "precision": precision}
     fields |= {"xpu": xpu.toggle}
-    return Parts(
+    return GenerateParts(
         fields=fields,
         report=report,
         model_note=note,
@@ -125,7 +132,10 @@ def _script_part():
     return script, report, generate
 
 
-def _take_part(hear) -> dict[str, gr.components.Component]:
+def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
+    def hear(request: object) -> dict:
+        return live_audio.answer(request)
+
     with gr.Row(elem_id="status-row"):
         status = gr.HTML(html.status_card(IDLE), elem_id="status", js_on_load=None)
         stop = gr.Button("Stop", elem_id="stop", interactive=False, min_width=88, scale=0)

@@ -69,6 +69,12 @@ class LiveAudio:
             for token in ended[: max(0, len(self._runs) - KEPT_RUNS)]:
                 del self._runs[token]
 
+    def answer(self, question: object) -> dict:
+        """Answer the page's player, which asks {run, from}: the token and the first sample."""
+        asked = question if isinstance(question, dict) else {}
+        start = asked.get("from")
+        return self.after(str(asked.get("run")), start if type(start) is int else 0)
+
     def after(self, token: str, start: int) -> dict:
         """See `LiveRun.after`; a run no longer kept is silent and done."""
         with self._lock:

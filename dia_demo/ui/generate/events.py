@@ -1,0 +1,88 @@
+"""The events of the Generate tab: which component calls which handler."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from dia_demo.services.synthesis import random_seed
+from dia_demo.ui.generate import form
+from dia_demo.ui.generate.handlers import GenerateHandlers
+from dia_demo.ui.generate.layout import GenerateParts
+from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run
+
+
+def connect(
+    page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers, saved: gr.BrowserState
+) -> None:
+    """Connect the tab's components; `saved` holds script and settings in the browser."""
+    _connect_generate(page, parts, handlers)
+    _connect_form(parts, handlers)
+    _connect_saved_form(page, parts, handlers, saved)
+
+
+def _connect_generate(page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers) -> None:
+    outputs = [
+        parts.generate,
+        parts.stop,
+        parts.status,
+        parts.live,
+        parts.take,
+        parts.wav,
+        parts.flac,
+        parts.keep_seed,
+        parts.take_seed,
+        parts.figures,
+        parts.spectrogram,
+        parts.on_cpu,
+        parts.fields["xpu"],
+        parts.xpu.report,
+        parts.fields["seed"],
+    ]
+    triggers = [Trigger(parts.generate, handlers.generate, parts.inputs)]
+    connect_run(page, handlers.run, triggers, outputs)
+
+
+def _connect_form(parts: GenerateParts, handlers: GenerateHandlers) -> None:
+    """Script checks, repairs, seeds, and the defaults of a model."""
+    fields = parts.fields
+    checked = [fields[name] for name in ("script", "model", "max_tokens", "voice_transcript")]
+    gr.on(
+        [field.change for field in checked],
+        handlers.check,
+        checked,
+        [parts.report, fields["max_tokens"]],
+        trigger_mode="always_last",
+        # As typed: gradio would reject an incomplete number ("", then "3", then "30").
+        preprocess=False,
+        **IMMEDIATE,
+    )
+    parts.report.click(handlers.repair, checked, fields["script"], preprocess=False, **IMMEDIATE)
+    # `input`, not `change`: a reload that restores a model must not reset its settings.
+    gr.on(
+        [fields["model"].input, parts.defaults.click],
+        handlers.change_model,
+        fields["model"],
+        [*(fields[name] for name in form.SAMPLING), parts.model_note],
+        **IMMEDIATE,
+    )
+    parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
+    parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
+
+
+def _connect_saved_form(
+    page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers, saved: gr.BrowserState
+) -> None:
+    """Save script and settings in the browser's own storage, and restore them after a reload."""
+    remembered = [parts.fields[name] for name in form.REMEMBERED]
+    restored = page.load(handlers.restore, saved, [*remembered, parts.model_note], **IMMEDIATE)
+    restored.then(None, None, None, js="() => { window.diaRestored = true; }")
+    names = ", ".join(form.REMEMBERED)
+    # Runs in the browser, without a request. Until the form is restored, defaults are not saved.
+    gr.on(
+        [field.change for field in remembered],
+        None,
+        [saved, *remembered],
+        saved,
+        js=f"(old, {names}) => window.diaRestored ? {{ {names} }} : old",
+        show_progress="hidden",
+    )
