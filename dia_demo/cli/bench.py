@@ -12,10 +12,10 @@ from typing import TextIO
 from dia_demo.cli.common import follow
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, Plan
-from dia_demo.services.bench.report import Report, bound_by_memory, meaning
+from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, BenchPlan
+from dia_demo.services.bench.report import BenchReport, bound_by_memory, meaning
 from dia_demo.services.bench.runner import Measuring, measure
-from dia_demo.services.bench.worker import Stopped
+from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.settings import Settings
 
 # Title and format of a run's figures, in the order of the table.
@@ -48,18 +48,24 @@ def register(commands) -> None:
     add("--random-weights", choices=RANDOM_SIZES, metavar="dia-1.6b", help=size)
     add("--precision", nargs="+", metavar="P", help=f"one or more of {', '.join(PRECISIONS)}")
     add("--rows", nargs="+", metavar="N", help="utterances decoded together, one or more numbers")
-    add("--steps", type=int, default=Plan.steps, metavar="N", help="decoder steps to time")
-    add("--text-bytes", type=int, default=Plan.text_bytes, metavar="N", help="length of the text")
+    add("--steps", type=int, default=BenchPlan.steps, metavar="N", help="decoder steps to time")
+    add(
+        "--text-bytes",
+        type=int,
+        default=BenchPlan.text_bytes,
+        metavar="N",
+        help="length of the text",
+    )
     add("--threads", type=int, metavar="N")
     add("--quality", action="store_true", help="also what each precision costs beside float32")
     add("--json", action="store_true", help="print one JSON object instead of the tables")
 
 
-def plan_of(options: argparse.Namespace, settings: Settings) -> Plan:
+def plan_of(options: argparse.Namespace, settings: Settings) -> BenchPlan:
     """The plan that was asked for. Raises InputError for what is no number."""
     if options.model is not None and options.random_weights is not None:
         raise InputError("Give --model or --random-weights, not both.")
-    return Plan(
+    return BenchPlan(
         model=options.model or settings.runtime.model,
         random=options.random_weights,
         precisions=tuple(_words(options.precision)) or MEASURED,
@@ -97,12 +103,12 @@ def _bench(options: argparse.Namespace) -> int:
     return 1 if stopped or report.failures or all("error" in run for run in report.runs) else 0
 
 
-def _run(plan: Plan, announcer: _Announcer) -> tuple[Report, bool]:
+def _run(plan: BenchPlan, announcer: _Announcer) -> tuple[BenchReport, bool]:
     """The report, and whether the benchmark was stopped before it was complete."""
     cancel = threading.Event()
     try:
         return follow(measure(plan, cancel), cancel, announcer), False
-    except Stopped:
+    except BenchStopped:
         if announcer.report is None:
             raise RunError("The benchmark was stopped before anything was measured.") from None
         return announcer.report, True
@@ -112,7 +118,7 @@ class _Announcer:
     """Prints each result as it comes; returns the words for the status line."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.report: Report | None = None
+        self.report: BenchReport | None = None
         self._stream = stream
         self._announced: set[str] = set()
 
@@ -125,7 +131,7 @@ class _Announcer:
         return f"{event.fraction:4.0%}  {event.doing}"
 
 
-def announcements(report: Report) -> Iterator[str]:
+def announcements(report: BenchReport) -> Iterator[str]:
     """A line for each part of the report that is complete or has failed."""
     yield (
         f"{report.plan.title} on {report.machine.cpu}, {report.threads} threads, "
@@ -149,7 +155,7 @@ def announcements(report: Report) -> Iterator[str]:
         yield f"{what}: not measured completely: {why}"
 
 
-def as_text(report: Report) -> Iterator[str]:
+def as_text(report: BenchReport) -> Iterator[str]:
     """What the whole report adds to its announcements, in lines for a terminal."""
     runs = report.finished_runs()
     done = [run for run in runs if "error" not in run]
@@ -162,7 +168,7 @@ def as_text(report: Report) -> Iterator[str]:
     yield meaning(report)
 
 
-def _hardware(report: Report) -> Iterator[str]:
+def _hardware(report: BenchReport) -> Iterator[str]:
     rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
     bfloat16 = (
         "nothing in bfloat16, which it has no instructions for"

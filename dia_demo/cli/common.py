@@ -69,7 +69,7 @@ def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
     return None
 
 
-class Status:
+class StatusLine:
     """One line on a terminal, rewritten in place; silent anywhere else."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ def follow(
     words_of: Callable[[Event], str | None],
 ) -> Result:
     """What `work` returns; each event's words stand on the status line, None leaves it as it is."""
-    show, task = Status(), Task(work)
+    show, task = StatusLine(), Task(work)
     with stop_on_interrupt(cancel):
         for event in task:
             if (words := words_of(event)) is not None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from dia_demo.cli.common import (
-    Status,
+    StatusLine,
     add_runtime,
     add_voice,
     runtime_of,
@@ -29,15 +29,15 @@ from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import (
     NAMES,
     SETTING_FIELDS,
-    Plan,
+    ComparisonPlan,
     Setting,
     differences,
     draw_seeds,
     make_plan,
     split_scripts,
 )
-from dia_demo.services.listening.render import PlanEnded, PlanProgress
-from dia_demo.services.listening.result import Tally
+from dia_demo.services.listening.render import RenderEnded, RenderProgress
+from dia_demo.services.listening.result import ComparisonResult
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
@@ -118,7 +118,7 @@ def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison
     )
 
 
-def _rebuilt(options: argparse.Namespace) -> Plan:
+def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
     path = options.rebuild / plan_file.NAME if options.rebuild.is_dir() else options.rebuild
     plan = plan_file.read_plan(path)
     if plan.voice_file is not None and voice_of(options) is None:
@@ -129,7 +129,7 @@ def _rebuilt(options: argparse.Namespace) -> Plan:
     return replace(rebuilt(plan), voice_file=None)
 
 
-def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> Plan:
+def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
     if not (options.a and options.b):
         raise InputError("Give both sides, such as --a temperature=1.2 --b temperature=1.8.")
     given = [one for one in asked if one]
@@ -178,14 +178,14 @@ def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
 
 def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namespace) -> int:
     plan = comparison.plan
-    show, cancel, ended = Status(), threading.Event(), None
+    show, cancel, ended = StatusLine(), threading.Event(), None
     if not options.json:
         print(what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)))
     if warning := abx_warning(plan.kind, plan.settings):
         print(f"warning: {warning}", file=sys.stderr)
     with stop_on_interrupt(cancel):
         for event in comparison.run(synthesis, cancel):
-            if isinstance(event, PlanEnded):
+            if isinstance(event, RenderEnded):
                 ended = event
             else:
                 show(_line(event))
@@ -210,7 +210,7 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     return 0
 
 
-def _line(progress: PlanProgress) -> str:
+def _line(progress: RenderProgress) -> str:
     left = progress.seconds_left
     rest = "" if left is None else f", about {left:.0f} s left"
     factor = progress.realtime_factor
@@ -218,7 +218,7 @@ def _line(progress: PlanProgress) -> str:
     return f"{progress.phase}: {progress.pairs_made} of {progress.pairs} pairs{speed}{rest}"
 
 
-def _facts(comparison: Comparison, folder: Path, ended: PlanEnded) -> dict:
+def _facts(comparison: Comparison, folder: Path, ended: RenderEnded) -> dict:
     plan = comparison.plan
     wall = ended.wall_seconds
     return {
@@ -254,7 +254,7 @@ def _score(options: argparse.Namespace) -> int:
         listeners = comparison.listeners()
     if options.reveal:
         comparison.reveal()
-    results = [(one, one.tally()) for one in (comparison, *listeners)]
+    results = [(one, one.result()) for one in (comparison, *listeners)]
     if options.json:
         result, *others = (asdict(result) for _, result in results)
         more = {"differences": differences(comparison.plan.settings), "listeners": others}
@@ -267,12 +267,12 @@ def _score(options: argparse.Namespace) -> int:
     return 0
 
 
-def _open_lines(result: Tally) -> list[str]:
+def _open_lines(result: ComparisonResult) -> list[str]:
     how = "The result is shown when every pair is judged; --reveal ends the test now."
     return [result.sentence, *result.notes, how]
 
 
-def _lines(comparison: Comparison, result: Tally) -> list[str]:
+def _lines(comparison: Comparison, result: ComparisonResult) -> list[str]:
     lines = [result.sentence, f"{result.voted} of {result.pairs} pairs judged."]
     for name, values in differences(comparison.plan.settings).items():
         sides = (f"{side} {value}" for side, value in zip(NAMES, values, strict=False))

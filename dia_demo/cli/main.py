@@ -24,7 +24,7 @@ from dia_demo import audio
 from dia_demo.cli import bench, compare, device
 from dia_demo.cli.common import (
     Parser,
-    Status,
+    StatusLine,
     add_runtime,
     add_voice,
     runtime_of,
@@ -176,7 +176,7 @@ def _write_codes(path: Path, codes: np.ndarray) -> None:
 
 def _run(synthesis: Synthesis, request: Request) -> Result:
     """Drain the request's events, telling a person at a terminal how it goes."""
-    show = Status()
+    show = StatusLine()
     cancel = threading.Event()
     with stop_on_interrupt(cancel):
         for event in synthesis.stream(request, cancel):

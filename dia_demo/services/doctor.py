@@ -25,7 +25,7 @@ from dia_demo.services.system_info import Machine, describe_machine
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One line of the report; `ok` None means it is only told."""
 
     topic: str
@@ -34,13 +34,13 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """`ready` is whether a take can be made with this model here, now."""
 
     ready: bool
     model: str
     machine: Machine
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
 
     def as_text(self) -> str:
         marks = {True: "ok", False: "NO", None: "--"}
@@ -49,20 +49,20 @@ class Report:
         return "\n".join([*lines, f"      {self.model}: {verdict}"])
 
 
-def examine(runtime: RuntimeConfig) -> Report:
+def examine(runtime: RuntimeConfig) -> DoctorReport:
     """Look without loading or fetching anything. Raises InputError for an impossible setting."""
     machine = describe_machine()
     findings = [
-        Finding("system", None, f"{machine.system}, Python {platform.python_version()}"),
-        Finding("processor", None, _processor(machine)),
-        Finding("memory", None, _memory(machine)),
-        Finding("torch", None, torch.__version__),
+        DoctorFinding("system", None, f"{machine.system}, Python {platform.python_version()}"),
+        DoctorFinding("processor", None, _processor(machine)),
+        DoctorFinding("memory", None, _memory(machine)),
+        DoctorFinding("torch", None, torch.__version__),
         _cache(cache_folder()),
         *_model_findings(runtime, machine),
-        Finding("Intel XPU", None, _xpu()),
+        DoctorFinding("Intel XPU", None, _xpu()),
     ]
     ready = all(finding.ok is not False for finding in findings)
-    return Report(ready, runtime.model, machine, tuple(findings))
+    return DoctorReport(ready, runtime.model, machine, tuple(findings))
 
 
 def _processor(machine: Machine) -> str:
@@ -78,7 +78,7 @@ def _memory(machine: Machine) -> str:
     return f"{gb(machine.memory_bytes)} granted{free}"
 
 
-def _cache(folder: Path) -> Finding:
+def _cache(folder: Path) -> DoctorFinding:
     """Whether what can be made again may be kept; without it every start takes longer."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,8 +90,8 @@ def _cache(folder: Path) -> Finding:
             f"{folder} cannot be written ({reason}), so that every start prepares everything anew: "
             "name another folder in DIA_CACHE"
         )
-        return Finding("cache", None, told)
-    return Finding("cache", True, f"{folder}, {gb(free)} free on its disk")
+        return DoctorFinding("cache", None, told)
+    return DoctorFinding("cache", True, f"{folder}, {gb(free)} free on its disk")
 
 
 def _xpu() -> str:
@@ -104,63 +104,67 @@ def _xpu() -> str:
     )
 
 
-def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Finding]:
+def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[DoctorFinding]:
     try:
         config = describe(runtime.model).config
     except DiaDemoError as error:
-        yield Finding("model", False, str(error))
+        yield DoctorFinding("model", False, str(error))
         return
     yield _weights(runtime.model)
     yield _codec(runtime.model)
     try:
         placement = place(runtime, config)
     except DiaDemoError as error:
-        yield Finding("model", False, str(error))
+        yield DoctorFinding("model", False, str(error))
         placement = None
     else:
         chosen = "chosen" if runtime.precision == "auto" else "asked for"
-        yield Finding("precision", None, f"{placement.precision} is {chosen}: {placement.reason}")
-        yield Finding("threads", None, f"{placement.threads}: {placement.why_threads}")
+        yield DoctorFinding(
+            "precision", None, f"{placement.precision} is {chosen}: {placement.reason}"
+        )
+        yield DoctorFinding("threads", None, f"{placement.threads}: {placement.why_threads}")
         yield _room(config, placement, machine)
     yield from _choices(runtime, config, placement, machine)
 
 
-def _weights(name: str) -> Finding:
+def _weights(name: str) -> DoctorFinding:
     folder = local_folder(name) or cached_config(name)
     if folder is None:
         size = f"{DIA_DOWNLOAD} for Dia-1.6B"
-        return Finding("weights", None, f"{name} will be fetched from the hub ({size}).")
+        return DoctorFinding("weights", None, f"{name} will be fetched from the hub ({size}).")
     try:
         files = weight_files(folder)
     except DiaDemoError as error:
-        return Finding("weights", None if local_folder(name) is None else False, str(error))
+        return DoctorFinding("weights", None if local_folder(name) is None else False, str(error))
     size = sum(file.stat().st_size for file in files) / 1e6
-    return Finding("weights", True, f"{len(files)} file(s), {size:,.1f} MB in {folder}")
+    return DoctorFinding("weights", True, f"{len(files)} file(s), {size:,.1f} MB in {folder}")
 
 
-def _codec(name: str) -> Finding:
+def _codec(name: str) -> DoctorFinding:
     folder = local_folder(name) or cached_config(name)
     try:
-        return Finding("codec", True, codec_source(folder, allow_download=False).label)
+        return DoctorFinding("codec", True, codec_source(folder, allow_download=False).label)
     except DiaDemoError as error:
-        return Finding("codec", None, f"not here yet; it will be fetched when needed. {error}")
+        return DoctorFinding(
+            "codec", None, f"not here yet; it will be fetched when needed. {error}"
+        )
 
 
-def _room(config: ModelConfig, placement: Placement, machine: Machine) -> Finding:
+def _room(config: ModelConfig, placement: Placement, machine: Machine) -> DoctorFinding:
     """Whether memory suffices: `place` has seen to it that the machine has enough in all."""
     needed, free = needed_bytes(config, placement.precision), machine.free_bytes
     told = f"a take in {placement.precision} needs about {gb(needed)}, codec included"
     if free is None:
-        return Finding("room", None, told)
+        return DoctorFinding("room", None, told)
     if needed - PROGRAM > free:
         lack = f"{told}, and {gb(free)} are free: close other programs or choose fewer bits"
-        return Finding("room", False, lack)
-    return Finding("room", True, f"{told}, and {gb(free)} are free")
+        return DoctorFinding("room", False, lack)
+    return DoctorFinding("room", True, f"{told}, and {gb(free)} are free")
 
 
 def _choices(
     runtime: RuntimeConfig, config: ModelConfig, placement: Placement | None, machine: Machine
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """A line for each precision: its memory, whether that is here, and whether auto takes it."""
     automatic = _automatic(runtime, config)
     for precision in PRECISIONS[1:]:
@@ -176,7 +180,7 @@ def _choices(
             told.append("what auto takes here")
         if placement and runtime.precision == precision:
             told.append("asked for")
-        yield Finding(f"in {precision}", None, ", ".join(told))
+        yield DoctorFinding(f"in {precision}", None, ", ".join(told))
 
 
 def _automatic(runtime: RuntimeConfig, config: ModelConfig) -> Placement | None:

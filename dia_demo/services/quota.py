@@ -72,7 +72,7 @@ def _steps(home: Path, open_folder, remove: Callable[[Comparison], bool]) -> Ite
         if comparison.running or time() - used <= IN_USE_SECONDS:
             continue
         if sound:
-            first = 0 if comparison.open_book else 1
+            first = 0 if comparison.is_unblinded else 1
             yield _Step((first, used), sound, comparison, Comparison.remove_sound)
         voice = comparison.plan.voice_file
         if not votes:

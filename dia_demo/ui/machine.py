@@ -12,10 +12,10 @@ import gradio as gr
 
 from dia_demo.engine.events import Waiting
 from dia_demo.engine.memory import fitting, gb, needed_bytes
-from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, Plan
-from dia_demo.services.bench.report import Report
+from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, BenchPlan
+from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.runner import Measuring, bench
-from dia_demo.services.bench.worker import Stopped
+from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import memory_bytes
@@ -93,23 +93,23 @@ class MachineHandlers:
         yield from self.run.updates(request, first, work, self._not_finished)
 
     def _not_finished(self, error: Exception) -> Updates:
-        if isinstance(error, Stopped):
+        if isinstance(error, BenchStopped):
             status = Status("stopped", "Stopped", "The results so far are kept.", 0.0)
         else:
             message = explain(error)
             status = Status("failed", "Benchmark failed", message, 0.0, f"Failed: {message}")
         return {self.panel.status: html.status_card(status)}
 
-    def plan(self, what: str, model: str) -> Plan:
+    def plan(self, what: str, model: str) -> BenchPlan:
         """What the page asks for. Dia that was never fetched is measured with random weights."""
         threads = self.synthesis.settings.runtime.threads
-        full = Plan(random=FULL_SIZE, threads=threads, steps=FULL_SIZE_STEPS)
+        full = BenchPlan(random=FULL_SIZE, threads=threads, steps=FULL_SIZE_STEPS)
         if what == FULL_SIZE:
             return full
-        asked = Plan(model=model, threads=threads)
+        asked = BenchPlan(model=model, threads=threads)
         return full if model == DIA_NAME and asked.folder is None else asked
 
-    def _measured(self, plan: Plan, cancel: threading.Event) -> Iterator[Updates]:
+    def _measured(self, plan: BenchPlan, cancel: threading.Event) -> Iterator[Updates]:
         panel, shown, shown_at = self.panel, None, 0.0
         began = time.monotonic()
         with closing(Task(bench(self.synthesis, plan, cancel))) as measuring:
@@ -125,7 +125,7 @@ class MachineHandlers:
                 yield update
             yield self._done(measuring.result, time.monotonic() - began)
 
-    def _done(self, report: Report, seconds: float) -> Updates:
+    def _done(self, report: BenchReport, seconds: float) -> Updates:
         detail = f"{report.plan.title}, measured in {duration(seconds)}."
         done = Status("done", "Done", detail, 1.0, f"Done, {detail}")
         return {

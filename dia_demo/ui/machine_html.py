@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from dia_demo.services.bench.report import EXAMPLE_SECONDS, Report, bound_by_memory, meaning, spoken
+from dia_demo.services.bench.report import (
+    EXAMPLE_SECONDS,
+    BenchReport,
+    bound_by_memory,
+    meaning,
+    spoken,
+)
 from dia_demo.ui import html
 from dia_demo.ui.status import factor
 
@@ -31,7 +37,7 @@ def nothing_yet() -> str:
     return f'<p class="machine-empty">{escape(NOTHING_YET)}</p>'
 
 
-def report_html(report: Report, finished: bool) -> str:
+def report_html(report: BenchReport, finished: bool) -> str:
     """What is known so far: what it means, the picture, the machine's own figures."""
     runs = report.finished_runs()
     if not runs and report.hardware is None:
@@ -104,7 +110,7 @@ def _percent(value: float, scale: float) -> str:
     return f"{min(100.0, 100 * value / scale):.2f}%"
 
 
-def machine_rows(report: Report) -> list[tuple[str, str]]:
+def machine_rows(report: BenchReport) -> list[tuple[str, str]]:
     """The machine's own figures as (name, value) pairs."""
     rows = []
     if report.hardware is not None:
@@ -122,7 +128,7 @@ def machine_rows(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
-def _hardware_rows(report: Report) -> Iterator[tuple[str, str]]:
+def _hardware_rows(report: BenchReport) -> Iterator[tuple[str, str]]:
     """What is known of the machine so far."""
     rates, proxy = report.hardware.get("gflops", {}), report.hardware.get("serial_proxy")
     yield "Reads", f"{report.read_gb_s:.0f} GB/s"

@@ -8,7 +8,7 @@ import gradio as gr
 
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.history import History
-from dia_demo.services.listening.store import Comparisons
+from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -86,11 +86,11 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     return page.queue(max_size=threads(settings), default_concurrency_limit=None)
 
 
-def _stores(synthesis: Synthesis) -> tuple[History, Comparisons]:
+def _stores(synthesis: Synthesis) -> tuple[History, ComparisonStore]:
     """What is kept on this machine: a quarter of the space for takes, the rest for comparisons."""
     settings = synthesis.settings
     take_bytes = settings.kept_bytes // 4
-    comparisons = Comparisons(
+    comparisons = ComparisonStore(
         settings.kept_folder,
         synthesis,
         settings.kept_bytes - take_bytes,

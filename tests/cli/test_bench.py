@@ -10,10 +10,10 @@ from dia_demo.cli import bench as cli_bench
 from dia_demo.cli.main import main
 from dia_demo.config import PRECISIONS
 from dia_demo.services.bench import runner
-from dia_demo.services.bench.plan import MEASURED, Plan
-from dia_demo.services.bench.report import RUN_KEYS, Report
+from dia_demo.services.bench.plan import MEASURED, BenchPlan
+from dia_demo.services.bench.report import RUN_KEYS, BenchReport
 from dia_demo.services.bench.runner import Measuring
-from dia_demo.services.bench.worker import Stopped
+from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.ui import machine_html
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child
 
@@ -66,8 +66,8 @@ def test_bad_input_is_one_line(arguments, capsys):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_stopped_benchmark_reports_what_it_has(capsys, monkeypatch, as_json):
     def stopped(plan, cancel):
-        yield Measuring("The codec", 0.5, Report(plan, 1, hardware=HARDWARE))
-        raise Stopped
+        yield Measuring("The codec", 0.5, BenchReport(plan, 1, hardware=HARDWARE))
+        raise BenchStopped
 
     monkeypatch.setattr(cli_bench, "measure", stopped)
     assert main(["bench", "--random-weights", "tiny", *(["--json"] if as_json else [])]) == 1
@@ -82,7 +82,7 @@ def test_a_stopped_benchmark_reports_what_it_has(capsys, monkeypatch, as_json):
 
 def test_a_benchmark_stopped_at_once_has_nothing_to_report(capsys, monkeypatch):
     def stopped(plan, cancel):
-        raise Stopped
+        raise BenchStopped
         yield
 
     monkeypatch.setattr(cli_bench, "measure", stopped)
@@ -120,7 +120,7 @@ def test_what_a_processor_has_no_instructions_for_is_not_measured(capsys, monkey
     )
     assert main(["bench", "--random-weights", "tiny", "--precision", "float32"]) == 0
     assert "nothing in bfloat16, which it has no instructions for" in capsys.readouterr().out
-    html = machine_html.report_html(Report(Plan(random="tiny"), 1, hardware=slow), False)
+    html = machine_html.report_html(BenchReport(BenchPlan(random="tiny"), 1, hardware=slow), False)
     assert "Multiplies, bfloat16" in html and machine_html.NO_INSTRUCTIONS in html
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dia_demo.services.bench import hardware
-from dia_demo.services.bench.plan import Plan
-from dia_demo.services.bench.worker import Step
+from dia_demo.services.bench.plan import BenchPlan
+from dia_demo.services.bench.worker import JobProgress
 
-TINY = Plan(random="tiny", precisions=("float32",), steps=4, text_bytes=9, threads=1)
+TINY = BenchPlan(random="tiny", precisions=("float32",), steps=4, text_bytes=9, threads=1)
 HARDWARE = {
     "read_gb_s": 50.0,
     "gflops": {"float32": 100.0, "bfloat16": 400.0, "float32_one_core": 50.0},
@@ -36,10 +36,10 @@ def fake_child(**answers):
     then an error."""
 
     def start(job, cancel):
-        yield Step("working", 0.5)
+        yield JobProgress("working", 0.5)
         answer = answers[job["kind"]]
         if isinstance(answer, list):  # Figures before the error.
-            yield Step("working", 0.6, answer[0])
+            yield JobProgress("working", 0.6, answer[0])
             answer = answer[1]
         if isinstance(answer, Exception):
             raise answer

@@ -17,7 +17,7 @@ from dia_demo.services.listening import store
 from dia_demo.services.listening.archive import export_zip, unpacked_bytes
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import Comparisons, new_key
+from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.services.quota import IN_USE_SECONDS
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import VoicePrompt
@@ -42,7 +42,7 @@ def packed(sides, synthesis, tmp_path_factory):
 @pytest.fixture
 def world(synthesis, packed, tmp_path):
     """Room for three of them and a little more."""
-    return Comparisons(tmp_path / "kept", synthesis, limit=int(3.5 * unpacked_bytes(packed)))
+    return ComparisonStore(tmp_path / "kept", synthesis, limit=int(3.5 * unpacked_bytes(packed)))
 
 
 def put(world, packed, key, hours_ago: float) -> Comparison:
@@ -78,7 +78,7 @@ def test_nothing_but_sound_goes_and_it_comes_back_the_same(world, packed, synthe
         put(world, packed, bob, 9)
     for one in (mine, Comparison.open(mine.folder)):
         assert one.sound_bytes() == 0 and one.plan.sound_removed and len(one.votes) == 1
-        assert one.tally().voted == 1 and one.tally().failed == 0 and one.open_book
+        assert one.result().voted == 1 and one.result().failed == 0 and one.is_unblinded
         assert "Go on makes the same sound" in _status_of(one).detail
         assert "sound removed" in _title(one)
         assert "1 pair cannot be heard" in result(one) and "Votes" in result(one)
@@ -197,7 +197,7 @@ def test_a_folder_the_owner_names_is_heard_in_its_place(world, packed, synthesis
     from dia_demo.services.listening.archive import import_zip
 
     import_zip(packed, tmp_path / "dir")
-    shared = Comparisons(tmp_path / "kept", synthesis, shared=tmp_path / "dir")
+    shared = ComparisonStore(tmp_path / "kept", synthesis, shared=tmp_path / "dir")
     key = new_key()
     ((name, comparison),) = shared.list(key)
     assert shared.get(key, name) is comparison and comparison.folder == tmp_path / "dir"
@@ -209,7 +209,7 @@ def test_a_folder_the_owner_names_is_heard_in_its_place(world, packed, synthesis
     with pytest.raises(InputError, match="key"):
         shared.get("no key", name)
     with pytest.raises(InputError, match="plan.json"):
-        Comparisons(tmp_path / "kept", synthesis, shared=tmp_path)
+        ComparisonStore(tmp_path / "kept", synthesis, shared=tmp_path)
 
 
 def test_the_environment_names_room_and_folder(tmp_path):

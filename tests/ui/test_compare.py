@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo.services.listening.render import PlanEnded, PlanProgress
-from dia_demo.services.listening.store import Comparisons, new_key
+from dia_demo.services.listening.render import RenderEnded, RenderProgress
+from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers, status_of
 from dia_demo.ui.compare.html import result
@@ -24,7 +24,7 @@ from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_na
 @pytest.fixture(scope="module")
 def unvoted(synthesis, side_values, tmp_path_factory):
     """Ann's comparison, made and not voted on: the store it is in, her key, its id, the room."""
-    store, key = Comparisons(tmp_path_factory.mktemp("kept"), synthesis), new_key()
+    store, key = ComparisonStore(tmp_path_factory.mktemp("kept"), synthesis), new_key()
     identity = store.create(key, CompareForm.of(compare_values(side_values)).plan(synthesis))
     list(store.run(key, identity, threading.Event()))
     return SimpleNamespace(store=store, key=key, id=identity, lab=RoomApi(store))
@@ -159,11 +159,11 @@ def test_rounds_and_abx_have_their_charts(unvoted, synthesis, side_values):
 
 
 def test_progress_is_said_in_words():
-    running = PlanProgress("Speaking", 2, 6, 1, 12.0, 0.31, 75.0, 0.4)
+    running = RenderProgress("Speaking", 2, 6, 1, 12.0, 0.31, 75.0, 0.4)
     status = status_of(running)
     assert status.headline == "Speaking" and status.fraction == 0.4
     assert status.detail == "2 of 6 pairs made, 0.31x realtime, about 75 s left, 1 take failed"
-    assert "kept" in status_of(PlanEnded(True, 2, 6, 12.0, 40.0, ())).detail
-    failed = status_of(PlanEnded(False, 5, 6, 12.0, 40.0, ("It was silent.",)))
+    assert "kept" in status_of(RenderEnded(True, 2, 6, 12.0, 40.0, ())).detail
+    failed = status_of(RenderEnded(False, 5, 6, 12.0, 40.0, ("It was silent.",)))
     assert failed.state == "failed" and "It was silent." in failed.detail
-    assert status_of(PlanEnded(False, 6, 6, 12.0, 40.0, ())).state == "done"
+    assert status_of(RenderEnded(False, 6, 6, 12.0, 40.0, ())).state == "done"

@@ -9,9 +9,9 @@ import pytest
 from dia_demo import system
 from dia_demo.engine.events import Waiting
 from dia_demo.services.bench import runner
-from dia_demo.services.bench.plan import MEASURED, Plan
-from dia_demo.services.bench.report import Report, failed_run
-from dia_demo.services.bench.worker import Step
+from dia_demo.services.bench.plan import MEASURED, BenchPlan
+from dia_demo.services.bench.report import BenchReport, failed_run
+from dia_demo.services.bench.worker import JobProgress
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -26,7 +26,7 @@ from dia_demo.ui.machine import (
 )
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child
 
-DIA = Plan(random="dia-1.6b", threads=1)
+DIA = BenchPlan(random="dia-1.6b", threads=1)
 REQUEST = SimpleNamespace(session_hash="one")
 
 
@@ -36,18 +36,18 @@ def handlers():
     return MachineHandlers(Synthesis(Settings()), panel)
 
 
-def report(*runs: dict) -> Report:
-    return Report(DIA, 1, hardware=HARDWARE, codec=CODEC, runs=runs)
+def report(*runs: dict) -> BenchReport:
+    return BenchReport(DIA, 1, hardware=HARDWARE, codec=CODEC, runs=runs)
 
 
 def test_what_is_chosen_is_planned(handlers):
-    assert handlers.plan(CHOSEN, "nano") == Plan(model="nano", threads=None)
+    assert handlers.plan(CHOSEN, "nano") == BenchPlan(model="nano", threads=None)
     assert handlers.plan(FULL_SIZE, "nano").random == "dia-1.6b"
     assert handlers.plan(CHOSEN, "nano").precisions == MEASURED
 
 
 def test_dia_that_was_never_fetched_is_measured_with_random_weights(handlers, monkeypatch):
-    monkeypatch.setattr(Plan, "folder", None)
+    monkeypatch.setattr(BenchPlan, "folder", None)
     assert handlers.plan(CHOSEN, DIA_NAME).random == "dia-1.6b"
     assert handlers.plan(CHOSEN, "somebody/else").random is None
 
@@ -72,7 +72,7 @@ def test_what_was_not_measured_says_why_and_stays_text():
     evil = '<img src=x onerror="alert(1)">'
     html = machine_html.report_html(report(RAW, failed_run("int8", 1, evil)), finished=True)
     assert "Not measured" in html and "<img" not in html
-    assert machine_html.NOTHING_YET in machine_html.report_html(Report(DIA, 1), False)
+    assert machine_html.NOTHING_YET in machine_html.report_html(BenchReport(DIA, 1), False)
 
 
 def test_the_full_size_says_why_not(monkeypatch):
@@ -114,10 +114,10 @@ def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
 
 def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
     def child(job, cancel):
-        yield Step("working", 0.5)
+        yield JobProgress("working", 0.5)
         handlers.run.stop(REQUEST)
         if cancel.is_set():
-            raise runner.Stopped
+            raise runner.BenchStopped
         return HARDWARE
 
     updates = measured(handlers, monkeypatch, child)

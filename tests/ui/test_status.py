@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.engine.events import Cancelled, Failed, Finished, Loading, Progress
-from dia_demo.services.listening.render import PlanEnded
+from dia_demo.services.listening.render import RenderEnded
 from dia_demo.ui.compare.handlers import status_of as plan_status
 from dia_demo.ui.html import status_card
 from dia_demo.ui.status import PREPARING, Status, status_of
@@ -72,9 +72,9 @@ def test_a_run_stopped_while_nothing_is_known_has_an_empty_bar():
 @pytest.mark.parametrize(
     ("ended", "percent"),
     [
-        (PlanEnded(False, 6, 6, 12.0, 40.0, ()), 100),
-        (PlanEnded(True, 3, 6, 12.0, 40.0, ()), 50),
-        (PlanEnded(False, 3, 6, 12.0, 40.0, ("It was silent.",)), 50),
+        (RenderEnded(False, 6, 6, 12.0, 40.0, ()), 100),
+        (RenderEnded(True, 3, 6, 12.0, 40.0, ()), 50),
+        (RenderEnded(False, 3, 6, 12.0, 40.0, ("It was silent.",)), 50),
     ],
     ids=["done", "stopped", "a take failed"],
 )

@@ -33,7 +33,7 @@ ROWS, TEXT_BYTES = Range(1, 16, whole=True), 120
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """One benchmark.
 
     model: nano, a folder or a hub name that has been fetched; random: a name of RANDOM_SIZES in
@@ -70,7 +70,7 @@ class Plan:
         """How a run of this plan is placed."""
         return RuntimeConfig(self.model, precision, threads=self.threads)
 
-    def checked(self) -> Plan:
+    def checked(self) -> BenchPlan:
         """The same plan, or an InputError that names what cannot be and what can.
 
         A hub model that is not on this machine is refused: a benchmark fetches nothing.

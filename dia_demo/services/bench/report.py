@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from dia_demo.services.bench.plan import Plan
+from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.system_info import Machine, describe_machine
 
 RUN_KEYS = (
@@ -21,7 +21,7 @@ CACHED_GB = 0.1
 
 
 @dataclass(frozen=True)
-class Report:
+class BenchReport:
     """What is known so far. hardware and codec are None where they were not measured, and lack the
     figures that were not reached.
 
@@ -30,7 +30,7 @@ class Report:
     it was not asked for.
     """
 
-    plan: Plan
+    plan: BenchPlan
     threads: int
     automatic: str | None = None
     machine: Machine = field(default_factory=describe_machine)
@@ -132,7 +132,7 @@ def bound_by_memory(run: dict) -> bool:
     return run["gb_per_step"] is not None and run["gb_per_step"] >= CACHED_GB
 
 
-def meaning(report: Report) -> str:
+def meaning(report: BenchReport) -> str:
     """One sentence or two for the person at this machine: what auto takes, then the others."""
     runs = [run for run in report.finished_runs() if "error" not in run and run["rows"] == 1]
     if not runs:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from dia_demo.engine.devices import place
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.bench.plan import Plan
-from dia_demo.services.bench.report import Report, failed_run
-from dia_demo.services.bench.worker import Step, Stopped, run_child
+from dia_demo.services.bench.plan import BenchPlan
+from dia_demo.services.bench.report import BenchReport, failed_run
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import available_bytes
 from dia_demo.task import Task
 
-Child = Callable[[dict, threading.Event], Generator[Step, None, dict]]
+Child = Callable[[dict, threading.Event], Generator[JobProgress, None, dict]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Measuring:
 
     doing: str
     fraction: float
-    report: Report
+    report: BenchReport
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Part:
 
 
 def bench(
-    synthesis: Synthesis, plan: Plan, cancel: threading.Event
-) -> Generator[Waiting | Loading | Measuring, None, Report]:
+    synthesis: Synthesis, plan: BenchPlan, cancel: threading.Event
+) -> Generator[Waiting | Loading | Measuring, None, BenchReport]:
     """`measure` in the queue's order, with no model in memory and no take beside it."""
     plan = plan.checked()
     with synthesis.alone(cancel) as waiting:
@@ -48,13 +48,13 @@ def bench(
 
 
 def measure(
-    plan: Plan, cancel: threading.Event, child: Child = run_child
-) -> Generator[Measuring, None, Report]:
+    plan: BenchPlan, cancel: threading.Event, child: Child = run_child
+) -> Generator[Measuring, None, BenchReport]:
     """Measure what the plan asks for; yields as it goes, returns the report.
 
     A part that fails is reported as failed, with the figures it had until then, and the others go
     on. Raises InputError, before anything is measured, where no run of the plan can be made here,
-    and Stopped (child.py) when `cancel` is set; the last Measuring has what is known by then.
+    and BenchStopped (worker.py) when `cancel` is set; the last Measuring has what is known by then.
     """
     plan = plan.checked()
     report, parts = prepare(plan)
@@ -72,7 +72,7 @@ def measure(
             report = _with_result(before, part, work.result)
         except RunError as error:
             if cancel.is_set():  # Ctrl-C reaches the child first.
-                raise Stopped from error
+                raise BenchStopped from error
             report = _with_failure(before, part, figures, str(error))
         finally:
             work.close()
@@ -81,12 +81,12 @@ def measure(
     return report
 
 
-def _activity(step: Step) -> str:
+def _activity(step: JobProgress) -> str:
     """What a part does, and for how long, so that a long silence is seen to be work."""
     return f"{step.doing}, {step.seconds} s" if step.seconds else step.doing
 
 
-def prepare(plan: Plan) -> tuple[Report, list[Part]]:
+def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
     """The parts to be done, and a report that already holds the runs that cannot be.
 
     Raises InputError where none of the runs can be.
@@ -116,22 +116,22 @@ def prepare(plan: Plan) -> tuple[Report, list[Part]]:
     if plan.quality:
         asked = {"kind": "quality", "precisions": plan.precisions, "sentences": plan.sentences}
         parts.append(Part("Quality", asked | shared, 4.0))
-    return Report(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
+    return BenchReport(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
 
 
-def _automatic(plan: Plan) -> str | None:
+def _automatic(plan: BenchPlan) -> str | None:
     try:
         return place(plan.runtime("auto"), plan.config).precision
     except InputError:
         return None
 
 
-def _with_figures(report: Report, part: Part, figures: dict) -> Report:
+def _with_figures(report: BenchReport, part: Part, figures: dict) -> BenchReport:
     """The report with what a part that still runs has found. A run counts when it is complete."""
     return report if part.job["kind"] == "run" else _with_result(report, part, dict(figures))
 
 
-def _with_result(report: Report, part: Part, result: dict) -> Report:
+def _with_result(report: BenchReport, part: Part, result: dict) -> BenchReport:
     match part.job["kind"]:
         case "hardware":
             return replace(report, hardware=result)
@@ -142,7 +142,7 @@ def _with_result(report: Report, part: Part, result: dict) -> Report:
     return replace(report, runs=(*report.runs, result))
 
 
-def _with_failure(report: Report, part: Part, figures: dict, error: str) -> Report:
+def _with_failure(report: BenchReport, part: Part, figures: dict, error: str) -> BenchReport:
     if part.job["kind"] == "run":
         failed = figures | failed_run(part.job["precision"], part.job["rows"], error)
         return replace(report, runs=(*report.runs, failed))

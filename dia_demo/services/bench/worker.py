@@ -35,7 +35,7 @@ class Say(Protocol):
     def __call__(self, doing: str, fraction: float, **figures: object) -> None: ...
 
 
-class Step(NamedTuple):
+class JobProgress(NamedTuple):
     """One report of a job, as the parent has it. seconds: how long it has been doing this."""
 
     doing: str
@@ -44,17 +44,17 @@ class Step(NamedTuple):
     seconds: int = 0
 
 
-class Stopped(Exception):
+class BenchStopped(Exception):
     """Somebody asked to stop: nothing more was measured."""
 
 
 def run_child(
     job: dict, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
-) -> Generator[Step, None, dict]:
+) -> Generator[JobProgress, None, dict]:
     """Run a job of JOBS in a fresh interpreter: yields its reports, returns its result.
 
-    Raises RunError with the child's own words, or with how it died, and Stopped when `cancel` is
-    set; closing the generator ends the child.
+    Raises RunError with the child's own words, or with how it died, and BenchStopped when `cancel`
+    is set; closing the generator ends the child.
     """
     with tempfile.TemporaryFile() as errors:
         child = _start(errors)
@@ -87,17 +87,17 @@ def _start(errors) -> subprocess.Popen:
 
 def _listen(
     child: subprocess.Popen, cancel: threading.Event, silence_limit: float
-) -> Generator[Step, None, dict]:
+) -> Generator[JobProgress, None, dict]:
     """The child's reports until its result, and one for each second it is silent.
 
     EOFError where it ends without a result.
     """
     lines = _lines_of(child)
-    silent, since, step = 0.0, monotonic(), Step("Starting", 0.0)
+    silent, since, step = 0.0, monotonic(), JobProgress("Starting", 0.0)
     yield step
     while True:
         if cancel.is_set():
-            raise Stopped
+            raise BenchStopped
         try:
             line = lines.get(timeout=POLL_SECONDS)
         except queue.Empty:
@@ -119,7 +119,7 @@ def _listen(
             return message["result"]
         if message["doing"] != step.doing:
             since = monotonic()
-        step = Step(**message, seconds=int(monotonic() - since))
+        step = JobProgress(**message, seconds=int(monotonic() - since))
         yield step
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.services.listening import plan_file, votes
-from dia_demo.services.listening.plan import Plan
+from dia_demo.services.listening.plan import ComparisonPlan
 from dia_demo.services.listening.render import CLIPS, TAKES
 
 # What is being unpacked has this before its name.
@@ -67,7 +67,7 @@ def unpacked_bytes(path: Path) -> int:
         return sum(member.file_size for member in _needed_members(archive).values())
 
 
-def import_zip(path: Path, folder: Path) -> Plan:
+def import_zip(path: Path, folder: Path) -> ComparisonPlan:
     """Unpack a comparison into the new `folder`; nothing appears there unless all of it is sound.
 
     Raises InputError, in one sentence, for what is no zip of a comparison, for names outside its
@@ -87,7 +87,7 @@ def import_zip(path: Path, folder: Path) -> Plan:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def checked_folder(folder: Path) -> Plan:
+def checked_folder(folder: Path) -> ComparisonPlan:
     """The plan of a folder, in step with the clips that are really there; its votes can be read."""
     plan = plan_file.read_plan(folder / plan_file.NAME)
     votes.read_votes(folder, plan)
@@ -97,7 +97,7 @@ def checked_folder(folder: Path) -> Plan:
     return fixed
 
 
-def _in_step(folder: Path, plan: Plan) -> Plan:
+def _in_step(folder: Path, plan: ComparisonPlan) -> ComparisonPlan:
     """Trials whose clips are gone, and takes they need, are to be made again."""
     for trial in plan.trials:
         if trial.made and all((folder / CLIPS / clip).is_file() for clip in trial.clips):
@@ -177,7 +177,7 @@ def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return found
 
 
-def _named_by(plan: Plan) -> set[str]:
+def _named_by(plan: ComparisonPlan) -> set[str]:
     clips = {f"{CLIPS}/{clip}" for trial in plan.trials for clip in trial.clips}
     takes = {f"{TAKES}/{slot.id}.wav" for slot in plan.slots}
     voice = {plan.voice_file} if plan.voice_file else set()

@@ -1,4 +1,4 @@
-"""What a comparison can and cannot show, said before any take is made. The result is in `tally`."""
+"""What a comparison can and cannot show, before any take is made. Its result is in `result`."""
 
 from __future__ import annotations
 

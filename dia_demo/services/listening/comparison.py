@@ -1,6 +1,6 @@
-"""One comparison: its folder, its blind trials, its votes, its result. See services/plan.py.
+"""One comparison: its folder, its blind trials, its votes, its result. Its plan is in `plan`.
 
-A folder holds plan.json, clips/ and votes.csv. Whose folder it is, is in `services/people.py`.
+A folder holds plan.json, clips/ and votes.csv. `store` knows whose it is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import checked_folder
 from dia_demo.services.listening.clips import read_wave
-from dia_demo.services.listening.plan import NAMES, Plan, Slot, Trial
-from dia_demo.services.listening.render import CLIPS, TAKES, PlanEvent, PlanRun
-from dia_demo.services.listening.result import Tally, counts, tally
+from dia_demo.services.listening.plan import NAMES, ComparisonPlan, TakeSlot, Trial
+from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent
+from dia_demo.services.listening.result import ComparisonResult, evaluate, interim_result
 from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read_votes
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
@@ -52,7 +52,7 @@ class Comparison:
     listener: the folder of one listener of many, with votes and a reveal of their own.
     """
 
-    def __init__(self, folder: Path, plan: Plan, listener: Path | None = None) -> None:
+    def __init__(self, folder: Path, plan: ComparisonPlan, listener: Path | None = None) -> None:
         self.folder = folder
         self.listener = listener
         revealed = plan.revealed or (listener is not None and (listener / REVEALED).exists())
@@ -64,7 +64,11 @@ class Comparison:
 
     @classmethod
     def create(
-        cls, folder: Path, plan: Plan, synthesis: Synthesis, voice: VoicePrompt | None = None
+        cls,
+        folder: Path,
+        plan: ComparisonPlan,
+        synthesis: Synthesis,
+        voice: VoicePrompt | None = None,
     ) -> Comparison:
         """Keep a new plan in `folder`, with its voice prompt.
 
@@ -95,7 +99,7 @@ class Comparison:
         heard._running = self._running
         return heard
 
-    def follow(self, plan: Plan) -> None:
+    def follow(self, plan: ComparisonPlan) -> None:
         """What was made since, as a listener of many hears it."""
         with self._lock:
             self.plan = replace(plan, revealed=plan.revealed or self.plan.revealed)
@@ -127,13 +131,13 @@ class Comparison:
 
     # -- making --------------------------------------------------------------------------------
 
-    def run(self, synthesis: Synthesis, cancel: threading.Event) -> Iterator[PlanEvent]:
-        """Make what is missing (see PlanRun.stream). One run at a time."""
+    def run(self, synthesis: Synthesis, cancel: threading.Event) -> Iterator[RenderEvent]:
+        """Make what is missing (see Renderer.stream). One run at a time."""
         if not self._running.acquire(blocking=False):
             raise InputError("This comparison is being made already: wait for it, or stop it.")
         try:
             plan = replace(self.plan, sound_removed=False)
-            yield from PlanRun(self.folder, plan, self._save, synthesis, cancel).stream()
+            yield from Renderer(self.folder, plan, self._save, synthesis, cancel).stream()
         finally:
             self._running.release()
 
@@ -141,7 +145,7 @@ class Comparison:
     def running(self) -> bool:
         return self._running.locked()
 
-    def failed(self) -> tuple[Slot, ...]:
+    def failed(self) -> tuple[TakeSlot, ...]:
         """The takes that failed; `run` tries them again."""
         return tuple(slot for slot in self.plan.slots if slot.state == "failed")
 
@@ -172,7 +176,7 @@ class Comparison:
         with suppress(OSError):
             os.utime(self.folder)
 
-    def _save(self, plan: Plan) -> None:
+    def _save(self, plan: ComparisonPlan) -> None:
         with self._lock:
             # A run works on its own copy of the plan and must not undo a reveal.
             self.plan = replace(plan, revealed=self.plan.revealed)
@@ -280,7 +284,7 @@ class Comparison:
             return dict(self._votes)
 
     @property
-    def open_book(self) -> bool:
+    def is_unblinded(self) -> bool:
         """Whether nothing is blind any more: sighted, revealed, or every pair voted on."""
         voted_all = all(trial.id in self._votes for trial in self.plan.trials)
         return self.plan.kind == "sighted" or self.plan.revealed or voted_all
@@ -297,13 +301,14 @@ class Comparison:
             plan_file.write_whole(self.listener / REVEALED, b"")
             self.plan = replace(self.plan, revealed=True)
 
-    def tally(self) -> Tally:
+    def result(self) -> ComparisonResult:
         """What the votes say; counts alone while the test is open."""
-        return tally(self.plan, self.votes) if self.open_book else counts(self.plan, self.votes)
+        judge = evaluate if self.is_unblinded else interim_result
+        return judge(self.plan, self.votes)
 
     def revealed(self) -> tuple[Revealed, ...]:
         """Every made trial with its sides. InputError while the test is blind."""
-        if not self.open_book:
+        if not self.is_unblinded:
             raise InputError("The sides stay hidden until every pair is voted on, or you end it.")
         return tuple(
             self._revealed(order, trial)
@@ -327,12 +332,12 @@ class Comparison:
         )
 
 
-def rebuilt(plan: Plan) -> Plan:
+def rebuilt(plan: ComparisonPlan) -> ComparisonPlan:
     """The plan for another comparison with the same pairs: nothing made, nothing revealed."""
     return replace(plan.unmade(), revealed=False, sound_removed=False)
 
 
-def _with_voice(folder: Path, plan: Plan, voice: VoicePrompt | None) -> Plan:
+def _with_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) -> ComparisonPlan:
     """Copy the voice prompt beside the plan, so that it can be made again anywhere."""
     if voice is None:
         return plan

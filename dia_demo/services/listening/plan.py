@@ -1,6 +1,6 @@
 """What a comparison will be, fixed before anything is made: settings, scripts, seeds, trials.
 
-A plan is data: making its takes is `plan_run`, its file is `plan_file`, votes are in `votes`.
+A plan is data: `render` makes its takes, `plan_file` is its file, `votes` has the votes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _read(name: str, value: object) -> object:
 
 
 @dataclass(frozen=True)
-class Slot:
+class TakeSlot:
     """One take to be made. state: waiting, made or failed (`message` says why)."""
 
     id: str
@@ -120,7 +120,7 @@ class Secret:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """A whole comparison. `facts` (by slot) and `secrets` (by trial) stay sealed until the vote;
     once it is `revealed`, no vote counts any more. `sound_removed`: to make room, not by its owner.
     """
@@ -131,7 +131,7 @@ class Plan:
     settings: tuple[Setting, ...]
     scripts: tuple[str, ...]
     seeds: tuple[int, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[TakeSlot, ...]
     trials: tuple[Trial, ...]
     secrets: dict[str, Secret]
     facts: dict[str, dict] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Plan:
     revealed: bool = False
     sound_removed: bool = False
 
-    def slots_of(self, trial: Trial) -> tuple[Slot, Slot]:
+    def slots_of(self, trial: Trial) -> tuple[TakeSlot, TakeSlot]:
         """The takes of a trial, in the order of its settings."""
         wanted = [(setting, trial.script, trial.seed) for setting in trial.settings]
         by_place = {(slot.setting, slot.script, slot.seed): slot for slot in self.slots}
@@ -152,15 +152,15 @@ class Plan:
         codes = first.get("codes_sha256")
         return codes is not None and codes == second.get("codes_sha256")
 
-    def with_slots(self, changed: Sequence[Slot]) -> Plan:
+    def with_slots(self, changed: Sequence[TakeSlot]) -> ComparisonPlan:
         by_id = {slot.id: slot for slot in changed}
         return replace(self, slots=tuple(by_id.get(slot.id, slot) for slot in self.slots))
 
-    def with_trial(self, trial: Trial, secret: Secret) -> Plan:
+    def with_trial(self, trial: Trial, secret: Secret) -> ComparisonPlan:
         trials = tuple(trial if one.id == trial.id else one for one in self.trials)
         return replace(self, trials=trials, secrets=self.secrets | {trial.id: secret})
 
-    def unmade(self) -> Plan:
+    def unmade(self) -> ComparisonPlan:
         """The same plan with nothing made yet: its takes come out as they did the first time."""
         plan = self
         for trial in self.trials:
@@ -172,7 +172,7 @@ class Plan:
 
 def make_plan(
     kind: str, settings: Sequence[Setting], scripts: Sequence[str], seeds: Sequence[int]
-) -> Plan:
+) -> ComparisonPlan:
     """Every script with every seed for every pair of settings, in an order drawn at random.
 
     Which side is A is drawn by the system's generator, balanced over the trials. Raises
@@ -181,7 +181,7 @@ def make_plan(
     _check_plan(kind, settings, scripts, seeds)
     groups = [(script, seed) for script in range(len(scripts)) for seed in seeds]
     slots = [
-        Slot(_name(), setting, script, seed)
+        TakeSlot(_name(), setting, script, seed)
         for script, seed in groups
         for setting in range(len(settings))
     ]
@@ -193,7 +193,7 @@ def make_plan(
     ]
     if kind != "sighted":
         secrets.SystemRandom().shuffle(trials)
-    return Plan(
+    return ComparisonPlan(
         id=_name(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         kind=kind,

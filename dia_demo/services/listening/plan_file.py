@@ -16,7 +16,15 @@ from pathlib import Path
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder, write_atomic
-from dia_demo.services.listening.plan import KINDS, MAX_TRIALS, Plan, Secret, Setting, Slot, Trial
+from dia_demo.services.listening.plan import (
+    KINDS,
+    MAX_TRIALS,
+    ComparisonPlan,
+    Secret,
+    Setting,
+    TakeSlot,
+    Trial,
+)
 
 NAME = "plan.json"
 FORMAT, VERSION = "dia-comparison", 1
@@ -29,7 +37,7 @@ _RUNTIME = ("model", "precision", "device")
 _STATES = ("waiting", "made", "failed")
 
 
-def write_plan(folder: Path, plan: Plan) -> None:
+def write_plan(folder: Path, plan: ComparisonPlan) -> None:
     """Write plan.json into `folder`. Raises RunError where that cannot be done."""
     text = json.dumps(_to_dict(plan), indent=1)
     write_whole(folder / NAME, text.encode("utf-8"))
@@ -47,7 +55,7 @@ def write_whole(path: Path, data: bytes) -> None:
         ) from error
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> ComparisonPlan:
     """Read plan.json. InputError, in one sentence, for whatever is wrong with it."""
     try:
         with open(path, "rb") as file:
@@ -58,7 +66,7 @@ def read_plan(path: Path) -> Plan:
         raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
 
 
-def plan_from_bytes(data: bytes) -> Plan:
+def plan_from_bytes(data: bytes) -> ComparisonPlan:
     """A plan from the bytes of its file. InputError, in one sentence, for whatever is wrong."""
     if len(data) > MAX_BYTES:
         raise InputError(f"{NAME} is too large to be a plan ({MAX_BYTES:,} bytes at most).")
@@ -69,7 +77,7 @@ def plan_from_bytes(data: bytes) -> Plan:
     return plan_from(raw)
 
 
-def plan_from(raw: object) -> Plan:
+def plan_from(raw: object) -> ComparisonPlan:
     """A plan from parsed JSON, every value checked."""
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         raise InputError(f"{NAME} does not describe a comparison of this program.")
@@ -88,7 +96,7 @@ def plan_from(raw: object) -> Plan:
     return plan
 
 
-def _to_dict(plan: Plan) -> dict:
+def _to_dict(plan: ComparisonPlan) -> dict:
     hidden = {
         "secrets": {name: asdict(secret) for name, secret in plan.secrets.items()},
         "facts": plan.facts,
@@ -117,11 +125,11 @@ def _setting_dict(setting: Setting) -> dict:
     return asdict(setting) | {"runtime": runtime}
 
 
-def _parse(raw: dict) -> Plan:
+def _parse(raw: dict) -> ComparisonPlan:
     identity = _matching(raw["id"], _ID)
     hidden = _unseal(identity, raw["sealed"])
     trials = tuple(_trial(one) for one in raw["trials"])
-    return Plan(
+    return ComparisonPlan(
         id=identity,
         created=str(raw["created"])[:40],
         kind=raw["kind"],
@@ -150,10 +158,10 @@ def _setting(raw: dict) -> Setting:
     return Setting(params, runtime, _number(raw["speed"]), _whole(raw["seed_shift"]))
 
 
-def _slot(raw: dict) -> Slot:
+def _slot(raw: dict) -> TakeSlot:
     if raw["state"] not in _STATES:
         raise ValueError("state")
-    return Slot(
+    return TakeSlot(
         _matching(raw["id"], _ID),
         _whole(raw["setting"]),
         _whole(raw["script"]),
@@ -184,7 +192,7 @@ def _facts(raw: dict) -> dict:
     }
 
 
-def _check(plan: Plan) -> None:
+def _check(plan: ComparisonPlan) -> None:
     """What the parts must be to one another; ValueError otherwise."""
     settings, scripts, seeds = len(plan.settings), len(plan.scripts), set(plan.seeds)
     slots = {(slot.setting, slot.script, slot.seed) for slot in plan.slots}

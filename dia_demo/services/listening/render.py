@@ -20,7 +20,7 @@ from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import InputError, RunError
 from dia_demo.loudness import match_levels
 from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
-from dia_demo.services.listening.plan import Plan, Secret, Slot, Trial
+from dia_demo.services.listening.plan import ComparisonPlan, Secret, TakeSlot, Trial
 from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
 from dia_demo.text.script import expected_seconds
 from dia_demo.untrusted import read_codes
@@ -31,7 +31,7 @@ ROWS_TOGETHER = 2 * ROWS_AT_ONCE
 
 
 @dataclass(frozen=True)
-class PlanProgress:
+class RenderProgress:
     """How far the whole plan is. phase: in words; fraction: of the expected audio, an estimate.
 
     realtime_factor and seconds_left are None until something was made.
@@ -48,7 +48,7 @@ class PlanProgress:
 
 
 @dataclass(frozen=True)
-class PlanEnded:
+class RenderEnded:
     """The run is over: stopped, or all pairs tried; failures names each failed take's reason."""
 
     stopped: bool
@@ -59,17 +59,17 @@ class PlanEnded:
     failures: tuple[str, ...]
 
 
-PlanEvent = PlanProgress | PlanEnded
+RenderEvent = RenderProgress | RenderEnded
 
 
-class PlanRun:
+class Renderer:
     """One run over a plan's folder. `save` keeps a changed plan; call `stream` once."""
 
     def __init__(
         self,
         folder: Path,
-        plan: Plan,
-        save: Callable[[Plan], None],
+        plan: ComparisonPlan,
+        save: Callable[[ComparisonPlan], None],
         synthesis: Synthesis,
         cancel: threading.Event,
     ) -> None:
@@ -80,8 +80,8 @@ class PlanRun:
         self._began = perf_counter()
         self._phase = "Getting ready"
 
-    def stream(self) -> Iterator[PlanEvent]:
-        """Make what is not made yet, failed takes included; ends with PlanEnded.
+    def stream(self) -> Iterator[RenderEvent]:
+        """Make what is not made yet, failed takes included; ends with RenderEnded.
 
         Raises InputError where the model cannot be had or the queue is full; what was made stays.
         """
@@ -94,7 +94,7 @@ class PlanRun:
             yield self._progress()
             yield from self._make(batch)
         trials = self.plan.trials
-        yield PlanEnded(
+        yield RenderEnded(
             stopped=self.cancel.is_set() and not all(trial.made for trial in trials),
             pairs_made=sum(trial.made for trial in trials),
             pairs=len(trials),
@@ -105,15 +105,15 @@ class PlanRun:
 
     # -- takes ---------------------------------------------------------------------------------
 
-    def _batches(self) -> list[list[Slot]]:
+    def _batches(self) -> list[list[TakeSlot]]:
         """What is to be made: one model after the other, then script by script, seed by seed."""
         pending = [slot for slot in self.plan.slots if slot.state != "made"]
         runtimes = [setting.runtime for setting in self.plan.settings]
 
-        def runtime(slot: Slot) -> int:
+        def runtime(slot: TakeSlot) -> int:
             return runtimes.index(runtimes[slot.setting])
 
-        def place(slot: Slot):
+        def place(slot: TakeSlot):
             return runtime(slot), slot.script, self.plan.seeds.index(slot.seed)
 
         batches = []
@@ -124,7 +124,7 @@ class PlanRun:
             ]
         return batches
 
-    def _make(self, slots: Sequence[Slot]) -> Iterator[PlanProgress]:
+    def _make(self, slots: Sequence[TakeSlot]) -> Iterator[RenderProgress]:
         requests = [self._request(slot) for slot in slots]
         audio_of = dict.fromkeys(range(len(slots)), 0.0)
         stream = self.synthesis.stream_together(requests, self.cancel)
@@ -151,14 +151,14 @@ class PlanRun:
         self._made += self._under_way
         self._under_way = 0.0
 
-    def _request(self, slot: Slot) -> Request:
+    def _request(self, slot: TakeSlot) -> Request:
         setting = self.plan.settings[slot.setting]
         request = setting.request(self.plan.scripts[slot.script], slot.seed, self._voice)
         # How many threads is this machine's affair, wherever the plan comes from.
         threads = self.synthesis.settings.runtime.threads
         return replace(request, runtime=replace(request.runtime, threads=threads))
 
-    def _keep(self, slot: Slot, request: Request, result) -> None:
+    def _keep(self, slot: TakeSlot, request: Request, result) -> None:
         try:
             take = self.synthesis.take(request, result)
             facts = facts_of(take)
@@ -170,14 +170,14 @@ class PlanRun:
         plan = self.plan.with_slots([replace(slot, state="made", message="")])
         self._save(replace(plan, facts=plan.facts | {slot.id: facts}))
 
-    def _fail(self, slot: Slot, message: str) -> None:
+    def _fail(self, slot: TakeSlot, message: str) -> None:
         self._save(self.plan.with_slots([replace(slot, state="failed", message=message)]))
 
-    def _save(self, plan: Plan) -> None:
+    def _save(self, plan: ComparisonPlan) -> None:
         self.save(plan)
         self.plan = plan
 
-    def _take_path(self, slot: Slot) -> Path:
+    def _take_path(self, slot: TakeSlot) -> Path:
         return self.folder / TAKES / f"{slot.id}.wav"
 
     # -- clips ---------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class PlanRun:
             if path.stem not in needed:
                 path.unlink(missing_ok=True)
 
-    def _finish(self, trial: Trial, slots: Sequence[Slot]) -> None:
+    def _finish(self, trial: Trial, slots: Sequence[TakeSlot]) -> None:
         secret = self.plan.secrets[trial.id]
         heard = slots[::-1] if secret.flip else slots
         waves, rate = zip(*(read_wave(self._take_path(slot)) for slot in heard), strict=True)
@@ -226,14 +226,14 @@ class PlanRun:
 
     # -- progress ------------------------------------------------------------------------------
 
-    def _progress(self) -> PlanProgress:
+    def _progress(self) -> RenderProgress:
         plan, wall = self.plan, perf_counter() - self._began
         made = self._made + self._under_way
         waiting = (slot for slot in plan.slots if slot.state == "waiting")
         ahead = sum(expected(plan, slot, self.synthesis) for slot in waiting)
         ahead = max(0.0, ahead - self._under_way)
         factor = made / wall if made else None
-        return PlanProgress(
+        return RenderProgress(
             phase=self._phase,
             pairs_made=sum(trial.made for trial in plan.trials),
             pairs=len(plan.trials),
@@ -245,7 +245,7 @@ class PlanRun:
         )
 
 
-def expected(plan: Plan, slot: Slot, synthesis: Synthesis) -> float:
+def expected(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> float:
     """Seconds of audio that a take is expected to have."""
     setting = plan.settings[slot.setting]
     info = synthesis.info(setting.runtime.model)
@@ -253,7 +253,7 @@ def expected(plan: Plan, slot: Slot, synthesis: Synthesis) -> float:
     return min(seconds, info.seconds_of(setting.params.max_tokens))
 
 
-def _voice(folder: Path, plan: Plan) -> VoicePrompt | None:
+def _voice(folder: Path, plan: ComparisonPlan) -> VoicePrompt | None:
     if plan.voice_file is None:
         return None
     path = folder / plan.voice_file

@@ -10,7 +10,7 @@ import numpy as np
 
 from dia_demo import stats
 from dia_demo.services.listening.claims import FEWEST_SCRIPTS, abx_warning
-from dia_demo.services.listening.plan import NAMES, Plan
+from dia_demo.services.listening.plan import NAMES, ComparisonPlan
 from dia_demo.services.listening.votes import Vote
 
 # Strengths of a symmetric result come out of the fit equal but for its last digits.
@@ -52,7 +52,7 @@ class Strength:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ComparisonResult:
     """The result so far. failed counts pairs without clips: they are missing from the votes.
 
     While the test is open (its sides are hidden and votes still count) there are counts alone.
@@ -75,10 +75,10 @@ class Tally:
     open: bool = False
 
 
-def counts(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
+def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
     """How far an open test is. What the votes say would end it for whoever reads it: stopping at
     the first result that looks good makes chance look like a result."""
-    return Tally(
+    return ComparisonResult(
         kind=plan.kind,
         pairs=len(plan.trials),
         voted=len(votes),
@@ -89,7 +89,7 @@ def counts(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
     )
 
 
-def tally(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
+def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
     """The result of the votes given so far."""
     given = list(votes.values())
     failed = _failed(plan)
@@ -113,7 +113,7 @@ def tally(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
         scripts = _by_script(given, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
         *_, p = stats.sign_test(scripts)
         sentence = _sentence(plan, overall, scripts)
-    return Tally(
+    return ComparisonResult(
         sentence=sentence,
         overall=replace(overall, p=p),
         by_script=_split(plan, given, "script", lambda vote: vote.script),
@@ -122,7 +122,7 @@ def tally(plan: Plan, votes: Mapping[str, Vote]) -> Tally:
     )
 
 
-def _failed(plan: Plan) -> int:
+def _failed(plan: ComparisonPlan) -> int:
     return sum(
         any(slot.state == "failed" for slot in plan.slots_of(trial))
         for trial in plan.trials
@@ -143,7 +143,7 @@ def _listened(vote: Vote) -> float:
     return vote.seconds_a + vote.seconds_b + vote.seconds_x
 
 
-def _notes(plan: Plan, voted: int, failed: int) -> tuple[str, ...]:
+def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
     found = []
     if voted < len(plan.trials) - failed:
         found.append(
@@ -165,7 +165,7 @@ def _missing(failed: int) -> tuple[str, ...]:
     return (f"{failed} pairs could not be made and are missing here: retry them.",)
 
 
-def _count(plan: Plan, label: str, votes: Iterable[Vote], pair: str = "AB") -> Count:
+def _count(plan: ComparisonPlan, label: str, votes: Iterable[Vote], pair: str = "AB") -> Count:
     votes = list(votes)
     if plan.kind == "abx":
         first = sum(vote.correct == "yes" for vote in votes)
@@ -179,7 +179,7 @@ def _count(plan: Plan, label: str, votes: Iterable[Vote], pair: str = "AB") -> C
     return Count(label, first, second, ties, first / n if n else None, interval)
 
 
-def _split(plan: Plan, votes: list[Vote], word: str, key) -> tuple[Count, ...]:
+def _split(plan: ComparisonPlan, votes: list[Vote], word: str, key) -> tuple[Count, ...]:
     values = sorted({key(vote) for vote in votes})
     return tuple(
         _count(plan, f"{word} {value}", [vote for vote in votes if key(vote) == value])
@@ -187,7 +187,7 @@ def _split(plan: Plan, votes: list[Vote], word: str, key) -> tuple[Count, ...]:
     )
 
 
-def _sentence(plan: Plan, count: Count, leads: list[int]) -> str:
+def _sentence(plan: ComparisonPlan, count: Count, leads: list[int]) -> str:
     n = count.decided
     ties = f" {count.ties} without a difference." if count.ties else ""
     if n == 0:
@@ -217,12 +217,12 @@ def _scripts(count: int) -> str:
     return "1 script" if count == 1 else f"{count} scripts"
 
 
-def _on_these(plan: Plan) -> str:
+def _on_these(plan: ComparisonPlan) -> str:
     count = len(set(plan.scripts))
     return "on this 1 script" if count == 1 else f"on these {count} scripts"
 
 
-def _abx_sentence(plan: Plan, votes: list[Vote], count: Count, p: float) -> str:
+def _abx_sentence(plan: ComparisonPlan, votes: list[Vote], count: Count, p: float) -> str:
     n = count.decided
     judged = {vote.trial for vote in votes}
     same_codes = all(plan.same_codes(trial) for trial in plan.trials if trial.id in judged)
@@ -241,7 +241,7 @@ def _abx_sentence(plan: Plan, votes: list[Vote], count: Count, p: float) -> str:
     return text + " No sign that it can be heard; that does not prove that nobody can."
 
 
-def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
+def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonResult:
     size = len(plan.settings)
     wins = np.zeros((size, size))
     for vote in votes:
@@ -266,7 +266,7 @@ def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
         fit = stats.bradley_terry(wins)
     except ValueError:
         sentence = "Not every setting has been compared with the others yet: go on listening."
-        return Tally(sentence=sentence, by_pair=tuple(pairs), **common)
+        return ComparisonResult(sentence=sentence, by_pair=tuple(pairs), **common)
     ranking = [
         Strength(
             NAMES[index],
@@ -277,7 +277,7 @@ def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
         )
         for index in np.argsort(-fit.strengths)
     ]
-    return Tally(
+    return ComparisonResult(
         sentence=_round_sentence(plan, votes, ranking, fit),
         by_pair=tuple(pairs),
         ranking=tuple(ranking),
@@ -287,7 +287,7 @@ def _round(plan: Plan, votes: list[Vote], common: dict) -> Tally:
 
 
 def _round_sentence(
-    plan: Plan, votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry
+    plan: ComparisonPlan, votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry
 ) -> str:
     best = [one.setting for one in ranking if ranking[0].strength - one.strength < _EQUAL_STRENGTH]
     if len(best) > 1:

@@ -18,9 +18,9 @@ from pathlib import Path
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import Plan
+from dia_demo.services.listening.plan import ComparisonPlan
 from dia_demo.services.listening.plan_file import NAME
-from dia_demo.services.listening.render import PlanEvent, expected
+from dia_demo.services.listening.render import RenderEvent, expected
 from dia_demo.services.quota import bytes_in, make_room, size_of
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
@@ -52,7 +52,7 @@ def folder_of(home: Path, key: str) -> Path:
     return home / hashlib.sha256(key.encode("ascii")).hexdigest()[:40]
 
 
-class Comparisons:
+class ComparisonStore:
     """All comparisons of all people, each reached with its owner's key alone.
 
     limit: bytes of them all. shared: the folder of one that every key reaches, in its own place.
@@ -74,7 +74,7 @@ class Comparisons:
         self._zips: dict[Path, str] = {}
         self._lock = threading.Lock()
 
-    def create(self, key: str, plan: Plan, voice: VoicePrompt | None = None) -> str:
+    def create(self, key: str, plan: ComparisonPlan, voice: VoicePrompt | None = None) -> str:
         """Keep a new comparison; returns its id."""
         self._check_models(plan)
         prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
@@ -85,8 +85,8 @@ class Comparisons:
             self._open[folder] = comparison
         return identity
 
-    def run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[PlanEvent]:
-        """Make what is missing of one of the person's comparisons (see PlanRun.stream)."""
+    def run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[RenderEvent]:
+        """Make what is missing of one of the person's comparisons (see Renderer.stream)."""
         comparison = self.get(key, identity)
         if comparison.listener is not None:
             comparison = self.shared
@@ -94,7 +94,7 @@ class Comparisons:
         self._make_room(self._expected_bytes(comparison.plan))
         yield from comparison.run(self.synthesis, cancel)
 
-    def _check_models(self, plan: Plan) -> None:
+    def _check_models(self, plan: ComparisonPlan) -> None:
         """A plan from elsewhere must not load what this page does not offer."""
         names = [info.name for info in self.synthesis.models()]
         for setting in plan.settings:
@@ -148,7 +148,7 @@ class Comparisons:
                 self._open[folder] = Comparison.open(folder)
             return self._open[folder]
 
-    def _expected_bytes(self, plan: Plan) -> int:
+    def _expected_bytes(self, plan: ComparisonPlan) -> int:
         """About what the sound that is still to be made will take."""
         waiting = {slot.id: slot for slot in plan.slots if slot.state != "made"}
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
@@ -202,7 +202,7 @@ class Comparisons:
         """The comparison as a zip among the files that the page may fetch, under a name that
         cannot be guessed, until the comparison is deleted. InputError while it is blind."""
         comparison = self.get(key, identity)
-        if not comparison.open_book:
+        if not comparison.is_unblinded:
             raise InputError(
                 "The zip holds the answers: it can be had when every pair is voted on, or when "
                 "you end the test."

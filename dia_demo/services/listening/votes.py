@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder
-from dia_demo.services.listening.plan import NAMES, Plan, Trial
+from dia_demo.services.listening.plan import NAMES, ComparisonPlan, Trial
 
 NAME = "votes.csv"
 VOTES = ("A", "B", "none")
@@ -59,7 +59,7 @@ COLUMNS = tuple(one.name for one in fields(Vote))
 
 
 def make_vote(
-    plan: Plan, trial: Trial, answer: str, strength: int | None, note: str, heard: dict
+    plan: ComparisonPlan, trial: Trial, answer: str, strength: int | None, note: str, heard: dict
 ) -> Vote:
     """The record of one answer. heard: seconds listened to, by clip. InputError for a bad one."""
     allowed = VOTES[:2] if plan.kind == "abx" else VOTES
@@ -117,7 +117,7 @@ def append_vote(folder: Path, vote: Vote) -> None:
         raise RunError(f"The vote could not be kept: {reason}. Free some space.") from error
 
 
-def read_votes(folder: Path, plan: Plan) -> dict[str, Vote]:
+def read_votes(folder: Path, plan: ComparisonPlan) -> dict[str, Vote]:
     """The votes by trial. A line that a crash cut short is left out; so are strangers' trials."""
     path = folder / NAME
     if not path.exists():
@@ -139,7 +139,7 @@ def read_votes(folder: Path, plan: Plan) -> dict[str, Vote]:
     return votes
 
 
-def _vote(row: dict, plan: Plan, trial: Trial) -> Vote:
+def _vote(row: dict, plan: ComparisonPlan, trial: Trial) -> Vote:
     """A vote from its line; what the plan says of the trial is taken from the plan."""
     try:
         strength = int(row["strength"]) if row["strength"] else None

@@ -12,7 +12,7 @@ from dia_demo.errors import InputError
 from dia_demo.services.listening.plan import (
     MAX_TRIALS,
     NAMES,
-    Plan,
+    ComparisonPlan,
     Setting,
     draw_seeds,
     make_plan,
@@ -118,7 +118,7 @@ class CompareForm:
         Range(0, MAX_TRIALS, whole=True).check("The number of seeds", count)
         return int(count)
 
-    def plan(self, synthesis: Synthesis) -> Plan:
+    def plan(self, synthesis: Synthesis) -> ComparisonPlan:
         """The plan that is asked for. Raises InputError where there is none."""
         text = str(self.head["first_seed"] or "").strip()
         first = None if text in ("", "-1") else form.chosen_seed(text)

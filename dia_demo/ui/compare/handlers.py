@@ -14,8 +14,8 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.claims import abx_warning, what_it_can_show
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import differences
-from dia_demo.services.listening.render import PlanEnded, PlanEvent, PlanProgress
-from dia_demo.services.listening.store import Comparisons, is_key, new_key
+from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
+from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, side_of
@@ -32,9 +32,11 @@ SOUND_REMOVED = (
 
 
 class CompareHandlers:
-    """The events of the Compare tab, over everybody's `Comparisons`."""
+    """The events of the Compare tab, over everybody's `ComparisonStore`."""
 
-    def __init__(self, synthesis: Synthesis, comparisons: Comparisons, parts: CompareParts) -> None:
+    def __init__(
+        self, synthesis: Synthesis, comparisons: ComparisonStore, parts: CompareParts
+    ) -> None:
         self.synthesis = synthesis
         self.comparisons = comparisons
         self.parts = parts
@@ -123,7 +125,7 @@ class CompareHandlers:
 
     def _may_be_had(self, key: str, identity: str):
         """The zip's button: it holds the answers."""
-        is_open = bool(identity) and self.comparisons.get(key, identity).open_book
+        is_open = bool(identity) and self.comparisons.get(key, identity).is_unblinded
         return gr.update(interactive=is_open)
 
     # -- setting up ----------------------------------------------------------------------------
@@ -238,9 +240,9 @@ class CompareHandlers:
         shown_at, pairs_made, room = 0.0, -1, {}
         with closing(self.comparisons.run(key, identity, cancel)) as events:
             for event in events:
-                more = isinstance(event, PlanProgress) and event.pairs_made != pairs_made
+                more = isinstance(event, RenderProgress) and event.pairs_made != pairs_made
                 soon = time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES
-                if soon and not more and not isinstance(event, PlanEnded):
+                if soon and not more and not isinstance(event, RenderEnded):
                     continue
                 shown_at = time.monotonic()
                 if more:
@@ -252,9 +254,9 @@ class CompareHandlers:
                 }
 
 
-def status_of(event: PlanEvent) -> Status:
+def status_of(event: RenderEvent) -> Status:
     """One line on how far the whole plan is."""
-    if isinstance(event, PlanEnded):
+    if isinstance(event, RenderEnded):
         return _ended(event)
     made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')} made"
     parts = [made]
@@ -267,7 +269,7 @@ def status_of(event: PlanEvent) -> Status:
     return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Making")
 
 
-def _ended(event: PlanEnded) -> Status:
+def _ended(event: RenderEnded) -> Status:
     made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')}"
     reached = event.pairs_made / event.pairs
     if event.failures:

@@ -10,7 +10,7 @@ from html import escape
 
 from dia_demo.services.listening.comparison import Comparison, Revealed
 from dia_demo.services.listening.plan import NAMES, differences
-from dia_demo.services.listening.result import Count, Strength, Tally
+from dia_demo.services.listening.result import ComparisonResult, Count, Strength
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS
 
@@ -70,7 +70,7 @@ def result(comparison: Comparison) -> str:
     """Everything about a comparison whose sides are known."""
     if comparison.plan.kind == "sighted":
         return _sides(comparison) + _reveal(comparison, with_votes=False)
-    found = comparison.tally()
+    found = comparison.result()
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
     return (
         f'<p class="verdict">{escape(found.sentence)}</p><ul class="notes">{notes}</ul>'
@@ -82,7 +82,7 @@ def result(comparison: Comparison) -> str:
     )
 
 
-def _how_computed(found: Tally) -> str:
+def _how_computed(found: ComparisonResult) -> str:
     if found.kind == "abx":
         return "p is that of guessing as well (binomial); the interval is exact (Clopper-Pearson)."
     interval = "Bradley-Terry" if found.ranking else "Clopper-Pearson"
@@ -92,7 +92,7 @@ def _how_computed(found: Tally) -> str:
     )
 
 
-def _clearness(found: Tally) -> str:
+def _clearness(found: ComparisonResult) -> str:
     if found.mean_strength is None:
         return ""
     return f", mean strength {found.mean_strength:.1f} of 3"
@@ -113,7 +113,7 @@ def _sides(comparison: Comparison) -> str:
     return _table("Settings", f"<th></th>{head}", rows)
 
 
-def _counts(found: Tally) -> str:
+def _counts(found: ComparisonResult) -> str:
     words = ("Right", "Wrong") if found.kind == "abx" else ("First", "Second")
     if found.overall and found.kind != "abx":
         words = ("A", "B")
@@ -147,7 +147,7 @@ def _table(caption: str, head: str, rows: str) -> str:
 # Chart
 
 
-def _chart(found: Tally) -> str:
+def _chart(found: ComparisonResult) -> str:
     if found.ranking:
         return _strength_chart(found.ranking)
     by_script = found.by_script if len(found.by_script) > 1 else ()

@@ -13,7 +13,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.store import Comparisons
+from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.ui import html
 from dia_demo.ui.compare.html import result
 from dia_demo.ui.status import explain
@@ -24,7 +24,7 @@ PICTURE_SIZE = (440, 110)
 class RoomApi:
     """Answers for every page; whose comparison is asked for, is told by the key alone."""
 
-    def __init__(self, comparisons: Comparisons) -> None:
+    def __init__(self, comparisons: ComparisonStore) -> None:
         self.comparisons = comparisons
 
     def ask(self, wanted: dict) -> dict:
@@ -56,9 +56,9 @@ class RoomApi:
             "voted": len(votes),
             "failed": len(comparison.failed()),
             "making": comparison.running,
-            "open": comparison.open_book,
+            "open": comparison.is_unblinded,
             "trial": None,
-            "result": result(comparison) if comparison.open_book else "",
+            "result": result(comparison) if comparison.is_unblinded else "",
         }
         if trial is not None:
             state["trial"] = {
@@ -73,7 +73,7 @@ class RoomApi:
     def _clip(self, comparison: Comparison, wanted: dict) -> dict:
         trial, letter = str(wanted.get("trial")), str(wanted.get("letter"))
         current = comparison.next_trial()
-        if not comparison.open_book and (current is None or current.id != trial):
+        if not comparison.is_unblinded and (current is None or current.id != trial):
             raise InputError("This pair is not the one to be heard now.")
         wav = comparison.clip(trial, letter)
         return {"wav": base64.b64encode(wav).decode("ascii")}
@@ -101,7 +101,7 @@ class RoomApi:
 
     def _pictures(self, comparison: Comparison, wanted: dict) -> dict:
         """Waveform and spectrogram of both clips of a pair whose sides are known."""
-        if not comparison.open_book:
+        if not comparison.is_unblinded:
             raise InputError("There are no pictures while the test is blind.")
         trial = comparison.trial(str(wanted.get("trial")))
         return {"html": "".join(_picture(*comparison.samples(trial.id, one)) for one in "AB")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dia_demo.services.bench.report import RUN_KEYS, Report, finish_run, meaning, pair_ratios
+from dia_demo.services.bench.report import RUN_KEYS, BenchReport, finish_run, meaning, pair_ratios
 from tests.helpers.bench_stubs import HARDWARE, RAW, TINY
 
 
@@ -23,7 +23,7 @@ def test_figures_follow_from_what_was_measured():
 def test_the_limit_is_of_the_best_bandwidth_seen():
     """A neighbour of the machine may slow one measurement: no limit may flatter the program."""
     faster = RAW | {"read_gb_s_then": 80.0}
-    report = Report(TINY, 1, hardware=HARDWARE, runs=(RAW, faster))
+    report = BenchReport(TINY, 1, hardware=HARDWARE, runs=(RAW, faster))
     assert report.read_gb_s == 80.0
     assert [run["limit_ms"] for run in report.finished_runs()] == [50.0, 50.0]
 
@@ -36,9 +36,9 @@ def test_ratios_are_of_one_precision():
 def test_the_meaning_begins_with_what_auto_takes():
     slow = RAW | {"rows": 1}
     fast = slow | {"precision": "bfloat16", "ms_per_step": 50.0}
-    said = meaning(Report(TINY, 1, "float32", hardware=HARDWARE, runs=(slow, fast)))
+    said = meaning(BenchReport(TINY, 1, "float32", hardware=HARDWARE, runs=(slow, fast)))
     assert "about 54 s with float32, which auto chooses; 28 s with bfloat16." in said
     assert "first sound comes after 2.0 s" in said and "faster than it plays" not in said
-    said = meaning(Report(TINY, 1, "int8", hardware=HARDWARE, runs=(slow, fast)))
+    said = meaning(BenchReport(TINY, 1, "int8", hardware=HARDWARE, runs=(slow, fast)))
     assert "about 28 s with bfloat16; 54 s with float32." in said
-    assert "nothing can be said" in meaning(Report(TINY, 1))
+    assert "nothing can be said" in meaning(BenchReport(TINY, 1))

@@ -11,16 +11,16 @@ from dia_demo import system
 from dia_demo.errors import InputError, RunError
 from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import runner, worker
-from dia_demo.services.bench.plan import MEASURED, Plan
-from dia_demo.services.bench.report import Report
-from dia_demo.services.bench.worker import Step, Stopped, run_child
+from dia_demo.services.bench.plan import MEASURED, BenchPlan
+from dia_demo.services.bench.report import BenchReport
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.task import Task
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
 pytestmark = pytest.mark.processor
 
 
-def drain(generator) -> tuple[list, Report]:
+def drain(generator) -> tuple[list, BenchReport]:
     task = Task(generator)
     return list(task), task.result
 
@@ -41,7 +41,7 @@ def drain(generator) -> tuple[list, Report]:
     ],
 )
 def test_an_impossible_plan_is_refused_before_anything_runs(changes, words_said):
-    plan = Plan(**({"random": "tiny", "precisions": ("float32",)} | changes))
+    plan = BenchPlan(**({"random": "tiny", "precisions": ("float32",)} | changes))
     with pytest.raises(InputError, match=words_said):
         next(runner.measure(plan, threading.Event(), fake_child()))
 
@@ -49,13 +49,13 @@ def test_an_impossible_plan_is_refused_before_anything_runs(changes, words_said)
 def test_too_little_memory_is_said_before_anything_runs(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
     with pytest.raises(InputError, match=r"needs about \d\.\d GB, and this machine grants 1\.0 GB"):
-        next(runner.measure(Plan(random="dia-1.6b"), threading.Event(), fake_child()))
+        next(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), fake_child()))
 
 
 def test_what_does_not_fit_is_reported_and_the_rest_is_measured(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 6 * 10**9)
     answers = fake_child(hardware=HARDWARE, codec=CODEC, run=RAW)
-    _, report = drain(runner.measure(Plan(random="dia-1.6b"), threading.Event(), answers))
+    _, report = drain(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), answers))
     runs = report.to_dict()["runs"]
     assert [run["precision"] for run in runs] == list(MEASURED)
     assert "Not enough memory" in runs[0]["error"] and runs[0]["ms_per_step"] is None
@@ -125,7 +125,7 @@ def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
     cancel = threading.Event()
     threading.Timer(0.5, cancel.set).start()
     began = time.monotonic()
-    with pytest.raises(Stopped):
+    with pytest.raises(BenchStopped):
         drain(run_child({}, cancel))
     assert time.monotonic() - began < 60
     with pytest.raises(RunError, match="said nothing"):
@@ -145,7 +145,7 @@ for message in ({"doing": "Loading", "fraction": 0.5, "figures": {"a": 1}}, {"re
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(worker, "__name__", "silent")
     steps, _ = drain(run_child({}, threading.Event()))
-    assert steps[0] == Step("Starting", 0.0)
+    assert steps[0] == JobProgress("Starting", 0.0)
     for doing in ("Starting", "Loading"):
         seconds = [step.seconds for step in steps if step.doing == doing]
         assert seconds == sorted(set(seconds)) and seconds[0] == 0 and seconds[-1] >= 2
@@ -154,8 +154,8 @@ for message in ({"doing": "Loading", "fraction": 0.5, "figures": {"a": 1}}, {"re
 
 def test_a_long_activity_is_measured_in_seconds():
     def child(job, cancel):
-        yield Step("Starting", 0.0)
-        yield Step("Starting", 0.0, seconds=3)
+        yield JobProgress("Starting", 0.0)
+        yield JobProgress("Starting", 0.0, seconds=3)
         answers = {"hardware": HARDWARE, "codec": CODEC, "run": RAW}
         return answers[job["kind"]]
 

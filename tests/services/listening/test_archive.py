@@ -21,7 +21,7 @@ from dia_demo.services.listening import archive, store
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import Comparisons, is_key, new_key
+from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Request
 from tests.helpers.comparisons import random_bytes, with_plan
 
@@ -47,7 +47,7 @@ def packed(original, tmp_path):
 def test_a_zip_comes_back_the_same(original, packed, tmp_path):
     assert import_zip(packed, tmp_path / "home" / "in") == original.plan
     back = Comparison.open(tmp_path / "home" / "in")
-    assert back.votes == original.votes and back.tally() == original.tally()
+    assert back.votes == original.votes and back.result() == original.result()
     for trial in original.plan.trials:
         assert back.clip(trial.id, "A") == original.clip(trial.id, "A")
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["in"]
@@ -179,7 +179,7 @@ def test_another_version_is_named(original, tmp_path):
 
 @pytest.fixture
 def comparisons(synthesis, tmp_path):
-    return Comparisons(tmp_path / "kept", synthesis)
+    return ComparisonStore(tmp_path / "kept", synthesis)
 
 
 def test_nobody_reaches_anothers(comparisons, packed):

@@ -14,15 +14,15 @@ from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.render import PlanEnded, PlanProgress
+from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.synthesis import VoicePrompt
 from tests.helpers.comparisons import SCRIPTS, clips_of, make
 
 
 def test_progress_grows_and_ends(finished):
     *progress, ended = finished.events
-    assert all(isinstance(event, PlanProgress) for event in progress)
-    assert isinstance(ended, PlanEnded) and not ended.stopped and not ended.failures
+    assert all(isinstance(event, RenderProgress) for event in progress)
+    assert isinstance(ended, RenderEnded) and not ended.stopped and not ended.failures
     assert ended.pairs_made == ended.pairs == 4
     fractions = [event.fraction for event in progress]
     assert all(0 <= one <= 1 for one in fractions)
@@ -89,7 +89,7 @@ def test_stop_keeps_finished_pairs_and_a_restart_goes_on(sides, synthesis, tmp_p
     plan = make_plan("preference", sides, SCRIPTS, range(ROWS_AT_ONCE))
     comparison, cancel = Comparison.create(tmp_path / "dir", plan, synthesis), threading.Event()
     for event in comparison.run(synthesis, cancel):
-        if isinstance(event, PlanProgress) and event.pairs_made == 2:
+        if isinstance(event, RenderProgress) and event.pairs_made == 2:
             cancel.set()
     stopped_at = event.pairs_made
     assert event.stopped and 2 <= stopped_at < len(plan.trials)
@@ -116,8 +116,8 @@ def test_a_failed_take_is_marked_counted_and_retried(sides, synthesis, tmp_path,
         patch.setattr(synthesis, "stream_together", broken)
         ended = make(comparison, synthesis)[-1]
     assert ended.pairs_made == 1 and ended.failures == ("The decoder gave a non-finite number.",)
-    assert len(comparison.failed()) == 1 and comparison.tally().failed == 1
-    assert "could not be made" in " ".join(comparison.tally().notes)
+    assert len(comparison.failed()) == 1 and comparison.result().failed == 1
+    assert "could not be made" in " ".join(comparison.result().notes)
     assert len(comparison.plan.trials) == 2
     reopened = Comparison.open(tmp_path / "dir")
     assert make(reopened, synthesis)[-1].pairs_made == 2 and not reopened.failed()

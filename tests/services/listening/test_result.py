@@ -15,24 +15,24 @@ def test_votes_count_for_the_side_behind_the_clip(voting):
         # Always the hotter side, wherever it is.
         secret = voting.plan.secrets[trial.id]
         voting.vote(trial.id, "A" if secret.flip else "B", HEARD, 3, "warmer")
-    overall = voting.tally().overall
+    overall = voting.result().overall
     assert (overall.first, overall.second, overall.ties) == (0, 4, 0)
     assert overall.p == pytest.approx(0.5), "four votes, but only two scripts"
-    assert "too few" in voting.tally().sentence
+    assert "too few" in voting.result().sentence
     assert {one.heard["AB".index(one.vote.vote)] for one in voting.revealed()} == {"B"}
 
 
 def test_ties_are_reported_apart(voting):
     for trial in voting.plan.trials:
         voting.vote(trial.id, "none", HEARD)
-    overall = voting.tally().overall
+    overall = voting.result().overall
     assert (overall.decided, overall.ties, overall.rate) == (0, 4, None)
 
 
 def test_results_come_per_script_and_per_seed(voting):
     for trial in voting.plan.trials:
         voting.vote(trial.id, "A", HEARD)
-    result = voting.tally()
+    result = voting.result()
     assert [one.label for one in result.by_script] == ["script 1", "script 2"]
     assert [one.label for one in result.by_seed] == ["seed 5", "seed 6"]
     for part in (result.by_script, result.by_seed):
@@ -48,11 +48,11 @@ def test_abx_answers_are_scored_against_guessing(base, synthesis, tmp_path):
         comparison.vote(comparison.plan.trials[0].id, "none", HEARD)
     for trial in comparison.plan.trials:
         comparison.vote(trial.id, "AB"[comparison.plan.secrets[trial.id].x], HEARD)
-    result = comparison.tally()
+    result = comparison.result()
     assert result.overall.first == 6 and result.overall.p == pytest.approx(1 / 64)
     assert "does not show that the setting itself is heard" in result.sentence
     assert "difference can be heard" not in result.sentence
-    assert Comparison.open(tmp_path / "dir").tally() == result
+    assert Comparison.open(tmp_path / "dir").result() == result
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,19 @@ def test_abx_shows_a_difference_where_no_draw_makes_one(base, synthesis, tmp_pat
     make(comparison, synthesis)
     for trial in comparison.plan.trials:
         comparison.vote(trial.id, "AB"[comparison.plan.secrets[trial.id].x], HEARD)
-    assert "The difference can be heard on this 1 script" in comparison.tally().sentence
+    assert "The difference can be heard on this 1 script" in comparison.result().sentence
 
 
 def test_an_open_test_shows_counts_alone(voting):
     first, *rest = voting.plan.trials
     voting.vote(first.id, "A", HEARD, 3)
-    found = voting.tally()
+    found = voting.result()
     assert found.open and (found.voted, found.pairs) == (1, 4)
     assert found.overall is None and found.mean_strength is None
     assert not (found.by_script or found.by_seed or found.by_pair or found.ranking)
     assert found.sentence == "The test is open: 1 of 4 pairs judged."
     voting.reveal()
-    assert not voting.tally().open and voting.tally().overall.decided == 1
+    assert not voting.result().open and voting.result().overall.decided == 1
 
 
 def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
@@ -91,7 +91,7 @@ def test_a_round_ranks_its_settings(base, synthesis, tmp_path):
         # The later letter wins always.
         secret = comparison.plan.secrets[trial.id]
         comparison.vote(trial.id, "A" if secret.flip else "B", HEARD)
-    result = comparison.tally()
+    result = comparison.result()
     assert [one.setting for one in result.ranking] == ["C", "B", "A"] and result.softened
     assert [count.label for count in result.by_pair] == [
         "A against B", "A against C", "B against C",
@@ -106,5 +106,5 @@ def test_a_round_that_was_not_heard_to_the_end_ranks_nothing(base, synthesis, tm
     make(comparison, synthesis)
     comparison.vote(comparison.next_trial().id, "A", HEARD)
     comparison.reveal()
-    result = comparison.tally()
+    result = comparison.result()
     assert result.ranking == () and "Not every setting" in result.sentence

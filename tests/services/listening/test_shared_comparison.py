@@ -11,7 +11,7 @@ from dia_demo.cli import main
 from dia_demo.errors import InputError
 from dia_demo.services.listening import archive, comparison
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.store import Comparisons, new_key
+from dia_demo.services.listening.store import ComparisonStore, new_key
 from tests.helpers.comparisons import HEARD
 
 
@@ -20,13 +20,13 @@ def shared(finished, synthesis, tmp_path):
     """A comparison for everybody, on one server after the other."""
     shutil.copytree(finished.folder, tmp_path / "dir")
 
-    def start() -> Comparisons:
-        return Comparisons(tmp_path / "kept", synthesis, shared=tmp_path / "dir")
+    def start() -> ComparisonStore:
+        return ComparisonStore(tmp_path / "kept", synthesis, shared=tmp_path / "dir")
 
     return start
 
 
-def heard_by(comparisons: Comparisons, key: str) -> Comparison:
+def heard_by(comparisons: ComparisonStore, key: str) -> Comparison:
     return comparisons.list(key)[0][1]
 
 
@@ -46,14 +46,14 @@ def test_each_visitor_of_a_shared_comparison_has_votes_of_their_own(shared):
 def test_who_ends_a_shared_comparison_ends_it_for_themselves(shared):
     comparisons, ann, ben = shared(), new_key(), new_key()
     heard_by(comparisons, ben).reveal()
-    assert heard_by(comparisons, ben).open_book and not heard_by(comparisons, ann).open_book
+    assert heard_by(comparisons, ben).is_unblinded and not heard_by(comparisons, ann).is_unblinded
     trial = heard_by(comparisons, ann).next_trial()
     heard_by(comparisons, ann).vote(trial.id, "A", HEARD)
     with pytest.raises(InputError, match="no vote counts"):
         heard_by(comparisons, ben).vote(trial.id, "A", HEARD)
     again = shared()
-    assert heard_by(again, ben).open_book and not heard_by(again, ann).open_book
-    assert not Comparison.open(heard_by(again, ann).folder).open_book
+    assert heard_by(again, ben).is_unblinded and not heard_by(again, ann).is_unblinded
+    assert not Comparison.open(heard_by(again, ann).folder).is_unblinded
 
 
 def test_a_zip_of_a_shared_comparison_holds_ones_own_votes_alone(shared, tmp_path):

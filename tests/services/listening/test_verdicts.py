@@ -9,7 +9,7 @@ import pytest
 
 from dia_demo.config import GenerationParams
 from dia_demo.services.listening.plan import NAMES, Setting, make_plan
-from dia_demo.services.listening.result import tally
+from dia_demo.services.listening.result import evaluate
 from dia_demo.services.listening.votes import make_vote
 
 HEARD = {"A": 9.0, "B": 9.0}
@@ -17,7 +17,7 @@ CLAIM = "more than chance explains"
 
 
 def plan_of(scripts: int, seeds: int, settings: int = 2):
-    """A plan that nobody makes: the tally needs the trials and their sides alone."""
+    """A plan that nobody makes: the result depends on its trials and their sides alone."""
     sides = [Setting(GenerationParams(top_k=2 + index)) for index in range(settings)]
     texts = tuple(f"[S1] Script {index}." for index in range(scripts))
     return make_plan("preference", sides, texts, tuple(range(seeds)))
@@ -50,7 +50,7 @@ def test_taste_that_differs_by_script_raises_few_false_alarms(scripts, seeds):
     for _ in range(tests):
         taste = random.normal(0, 1, scripts)
         votes = votes_for(plan, lambda trial, taste=taste: chosen(trial, taste, random))
-        alarms += CLAIM in tally(plan, votes).sentence
+        alarms += CLAIM in evaluate(plan, votes).sentence
     assert alarms / tests <= 0.05
 
 
@@ -66,14 +66,14 @@ def test_a_round_without_a_better_setting_is_seldom_settled(scripts, seeds):
                 trial, taste[:, trial.settings[0]] - taste[:, trial.settings[1]], random
             ),
         )
-        alarms += CLAIM in tally(plan, votes).sentence
+        alarms += CLAIM in evaluate(plan, votes).sentence
     assert alarms / tests <= 0.05
 
 
 def test_a_real_preference_is_found_over_scripts_and_named_for_them():
     plan = plan_of(10, 2)
     votes = votes_for(plan, lambda trial: 1 if trial.script < 9 else 0)
-    found = tally(plan, votes)
+    found = evaluate(plan, votes)
     assert found.sentence == (
         "Settings B won 18 of 20 decided pairs, ahead on 9 of 10 scripts (p = 0.021). That is more "
         "than chance explains on these 10 scripts."
@@ -85,26 +85,26 @@ def test_one_script_many_times_counts_once():
     """A plan from elsewhere may hold it twice, which a plan made here may not."""
     plan = plan_of(8, 1)
     same = replace(plan, scripts=("[S1] The same.",) * 8)
-    found = tally(same, votes_for(same, lambda trial: 0))
+    found = evaluate(same, votes_for(same, lambda trial: 0))
     assert CLAIM not in found.sentence and "on this 1 script alone" in found.notes[0]
-    assert CLAIM in tally(plan, votes_for(plan, lambda trial: 0)).sentence
+    assert CLAIM in evaluate(plan, votes_for(plan, lambda trial: 0)).sentence
 
 
 def test_few_scripts_are_noted_and_more_of_them_advised_before_more_seeds():
     plan = plan_of(5, 4)
-    found = tally(plan, votes_for(plan, lambda trial: 0))
+    found = evaluate(plan, votes_for(plan, lambda trial: 0))
     assert CLAIM not in found.sentence and "too few" in found.sentence
     assert "on these 5 scripts alone" in found.notes[0]
     assert "6 scripts before more seeds" in found.notes[0]
     six = plan_of(6, 1)
-    assert tally(six, votes_for(six, lambda trial: 0)).notes == ()
+    assert evaluate(six, votes_for(six, lambda trial: 0)).notes == ()
 
 
 def test_rows_of_parts_carry_no_p_value_of_their_own():
     """Of the rows of a null test some were below 0.05 in every third."""
     plan, round_plan = plan_of(8, 8), plan_of(2, 2, 3)
-    found = tally(plan, votes_for(plan, lambda trial: trial.seed % 2))
-    in_round = tally(round_plan, votes_for(round_plan, lambda trial: trial.settings[0]))
+    found = evaluate(plan, votes_for(plan, lambda trial: trial.seed % 2))
+    in_round = evaluate(round_plan, votes_for(round_plan, lambda trial: trial.settings[0]))
     rows = [*found.by_script, *found.by_seed, *in_round.by_pair]
     assert len(rows) == 19 and all(row.p is None and row.interval[0] >= 0 for row in rows)
 
@@ -112,7 +112,7 @@ def test_rows_of_parts_carry_no_p_value_of_their_own():
 def ranked(wins: dict[tuple[int, int], list[int]], scripts: int):
     """The result of a round: wins[first, second] names the winner on each script."""
     plan = plan_of(scripts, 1, 3)
-    return tally(plan, votes_for(plan, lambda trial: wins[trial.settings][trial.script]))
+    return evaluate(plan, votes_for(plan, lambda trial: wins[trial.settings][trial.script]))
 
 
 def test_first_is_settled_by_the_difference_not_by_intervals_that_lie_apart():
@@ -127,7 +127,7 @@ def test_first_is_settled_by_the_difference_not_by_intervals_that_lie_apart():
 
 def test_seeds_of_one_script_do_not_settle_a_round():
     plan = plan_of(1, 20, 3)
-    result = tally(plan, votes_for(plan, lambda trial: trial.settings[0]))
+    result = evaluate(plan, votes_for(plan, lambda trial: trial.settings[0]))
     assert CLAIM not in result.sentence
     assert "A is ahead on 1 of 1 script only" in result.sentence
     assert "more scripts would settle it, more seeds would not" in result.sentence
