@@ -22,6 +22,7 @@ from dia_demo.services.listening.clips import read_wave
 from dia_demo.services.listening.plan import NAMES, ComparisonPlan, TakeSlot, Trial
 from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent
 from dia_demo.services.listening.result import ComparisonResult, evaluate, interim_result
+from dia_demo.services.listening.voice import keep_voice
 from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read_votes
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
@@ -30,7 +31,6 @@ MIN_HEARD_SECONDS = 2.0
 LISTENERS, REVEALED = "listeners", "revealed"
 MAX_LISTENERS = 1000
 _CLIP_LETTERS = "ABX"
-_VOICE_SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Comparison:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 raise InputError(f"{folder} is not empty: choose a new folder.")
-            plan = _with_voice(folder, plan, voice)
+            plan = keep_voice(folder, plan, voice)
         except OSError as error:
             reason = error.strerror or error
             raise InputError(f"{folder} cannot be used: {reason}. Choose another.") from error
@@ -335,19 +335,3 @@ class Comparison:
 def rebuilt(plan: ComparisonPlan) -> ComparisonPlan:
     """The plan for another comparison with the same pairs: nothing made, nothing revealed."""
     return replace(plan.unmade(), revealed=False, sound_removed=False)
-
-
-def _with_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) -> ComparisonPlan:
-    """Copy the voice prompt beside the plan, so that it can be made again anywhere."""
-    if voice is None:
-        return plan
-    if voice.codes is not None:
-        name = "voice.npy"
-        np.save(folder / name, voice.codes)
-    else:
-        suffix = voice.audio.suffix.lower()
-        if suffix not in _VOICE_SUFFIXES:
-            raise InputError(f"A voice prompt is one of {', '.join(_VOICE_SUFFIXES)} here.")
-        name = f"voice{suffix}"
-        shutil.copyfile(voice.audio, folder / name)
-    return replace(plan, voice_file=name, voice_transcript=voice.transcript)

@@ -17,13 +17,13 @@ from time import perf_counter
 from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
 from dia_demo.engine.loop import ROWS_AT_ONCE
-from dia_demo.errors import InputError, RunError
+from dia_demo.errors import RunError
 from dia_demo.loudness import match_levels
 from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
 from dia_demo.services.listening.plan import ComparisonPlan, Secret, TakeSlot, Trial
-from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
+from dia_demo.services.listening.voice import voice_of
+from dia_demo.services.synthesis import Request, Synthesis
 from dia_demo.text.script import expected_seconds
-from dia_demo.untrusted import read_codes
 
 CLIPS, TAKES = "clips", "takes"
 # A batch keeps its place in the queue, so that others wait for all of it.
@@ -75,7 +75,7 @@ class Renderer:
     ) -> None:
         self.folder, self.plan, self.save = folder, plan, save
         self.synthesis, self.cancel = synthesis, cancel
-        self._voice = _voice(folder, plan)
+        self._voice = voice_of(folder, plan)
         self._made = self._under_way = 0.0
         self._began = perf_counter()
         self._phase = "Getting ready"
@@ -251,16 +251,3 @@ def expected(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> floa
     info = synthesis.info(setting.runtime.model)
     seconds = expected_seconds(plan.scripts[slot.script], info.seconds_per_character)
     return min(seconds, info.seconds_of(setting.params.max_tokens))
-
-
-def _voice(folder: Path, plan: ComparisonPlan) -> VoicePrompt | None:
-    if plan.voice_file is None:
-        return None
-    path = folder / plan.voice_file
-    if not path.is_file():
-        raise InputError(
-            f"The voice prompt {path.name} is missing: put it back, or make a new plan."
-        )
-    if path.suffix != ".npy":
-        return VoicePrompt(audio=path, transcript=plan.voice_transcript)
-    return VoicePrompt(codes=read_codes(path), transcript=plan.voice_transcript)

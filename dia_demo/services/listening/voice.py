@@ -1,0 +1,46 @@
+"""The voice prompt of a comparison: a file beside its plan, so that it can be made anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo.errors import InputError
+from dia_demo.services.listening.plan import ComparisonPlan
+from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.untrusted import read_codes
+
+SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")
+
+
+def keep_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) -> ComparisonPlan:
+    """Copy a voice prompt into the folder of its plan; returns the plan that names it."""
+    if voice is None:
+        return plan
+    if voice.codes is not None:
+        name = "voice.npy"
+        np.save(folder / name, voice.codes)
+    else:
+        suffix = voice.audio.suffix.lower()
+        if suffix not in SUFFIXES:
+            raise InputError(f"A voice prompt is one of {', '.join(SUFFIXES)} here.")
+        name = f"voice{suffix}"
+        shutil.copyfile(voice.audio, folder / name)
+    return replace(plan, voice_file=name, voice_transcript=voice.transcript)
+
+
+def voice_of(folder: Path, plan: ComparisonPlan) -> VoicePrompt | None:
+    """The voice prompt of a plan in its folder. InputError where the file is missing."""
+    if plan.voice_file is None:
+        return None
+    path = folder / plan.voice_file
+    if not path.is_file():
+        raise InputError(
+            f"The voice prompt {path.name} is missing: put it back, or make a new plan."
+        )
+    if path.suffix != ".npy":
+        return VoicePrompt(audio=path, transcript=plan.voice_transcript)
+    return VoicePrompt(codes=read_codes(path), transcript=plan.voice_transcript)
