@@ -1,6 +1,6 @@
 """The files of a checkpoint's folder: which hold its weights, and whether they have changed.
 
-Reading tensors from them is model/weights.py.
+Reading tensors from them is model/tensor_files.py.
 """
 
 from __future__ import annotations

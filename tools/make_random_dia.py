@@ -20,14 +20,14 @@ from safetensors.torch import save_file
 
 from dia_demo.checkpoint_files import INDEX
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.model.weights import TensorSlice, nari_targets, transformers_targets
+from dia_demo.model.tensor_names import TensorSlice, nari_tensors, transformers_tensors
 
 TINY = ModelConfig(
     encoder=EncoderConfig(2, 32, 2, 2, 16, 64),
     decoder=DecoderConfig(2, 48, 4, 2, 16, 2, 2, 16, 96, max_positions=512),
 )
 SIZES = {"dia-1.6b": ModelConfig(), "tiny": TINY}
-NAMINGS = {"transformers": transformers_targets, "nari": nari_targets}
+NAMINGS = {"transformers": transformers_tensors, "nari": nari_tensors}
 # The arguments of Descript's 44.1 kHz codec, and of one small enough for a test.
 CODECS = {
     "dia-1.6b": dict(sample_rate=44100),
@@ -88,12 +88,12 @@ def random_tensor(target: TensorSlice, generator: torch.Generator) -> torch.Tens
     return torch.randn(target.shape, generator=generator) * width**-0.5
 
 
-def shards(places: dict[str, TensorSlice], limit: int) -> Iterator[list[str]]:
+def shards(slices: dict[str, TensorSlice], limit: int) -> Iterator[list[str]]:
     """Names in groups of at most `limit` bytes of float32 (a larger tensor stands alone)."""
     group: list[str] = []
     size = 0
-    for name, place in places.items():
-        nbytes = 4 * torch.Size(place.shape).numel()
+    for name, target in slices.items():
+        nbytes = 4 * torch.Size(target.shape).numel()
         if group and size + nbytes > limit:
             yield group
             group, size = [], 0
@@ -109,12 +109,12 @@ def write_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config_json(config), indent=2))
     generator = torch.Generator().manual_seed(seed)
-    places = dict(NAMINGS[naming](config))
-    groups = list(shards(places, shard_bytes))
+    slices = dict(NAMINGS[naming](config))
+    groups = list(shards(slices, shard_bytes))
     weight_map = {}
     for number, group in enumerate(groups, start=1):
         file = f"model-{number:05d}-of-{len(groups):05d}.safetensors"
-        tensors = {name: random_tensor(places[name], generator) for name in group}
+        tensors = {name: random_tensor(slices[name], generator) for name in group}
         save_file(tensors, folder / file, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(group, file)
     (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}, indent=2))

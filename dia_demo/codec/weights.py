@@ -20,7 +20,7 @@ from dia_demo.codec.config import check_codec_sizes
 from dia_demo.codec.files import CodecSource, import_dac
 from dia_demo.codec.names import dac_name, fold, fold_names, from_transformers, is_transformers
 from dia_demo.errors import InputError
-from dia_demo.model.weights import unreadable, why_unfit
+from dia_demo.model.tensor_files import unreadable_error, weight_fault
 from dia_demo.untrusted import read_json
 
 _NAMES_SHOWN = 10
@@ -87,7 +87,7 @@ def open_dac(source: CodecSource) -> StoredDac:
             tensor = fold([get(renamed[one]) for one in sources[name]])
         except Exception as error:
             raise _unreadable(source, error) from error
-        if tensor.dim() > 1 and (reason := why_unfit(tensor)):
+        if tensor.dim() > 1 and (reason := weight_fault(tensor)):
             raise InputError(f"{name} in the codec from {source.label} {reason}")
         return tensor
 
@@ -203,7 +203,7 @@ def _load_pickle(file: Path) -> dict:
 
 def _unreadable(source: CodecSource, error: Exception) -> InputError:
     remedy = "Delete it and fetch it again."
-    return unreadable(source.weights, error, "damaged or not a codec", remedy)
+    return unreadable_error(source.weights, error, "damaged or not a codec", remedy)
 
 
 def _check_shapes(wanted: Shapes, given: Shapes, stored: StoredDac) -> None:

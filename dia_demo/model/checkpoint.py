@@ -1,7 +1,8 @@
-"""From a name to a model in memory: find (embedded, local, hub), fetch, load strictly.
+"""Finds a checkpoint's folder by name, and builds the model from its weights.
 
-Long work comes as generators that yield the fraction done and return their result, so that the
-caller can show progress and stop.
+Loading is strict: a missing, surplus or misshapen tensor is an error. `load` and `load_random` are
+generators that yield the fraction done and return the model, so that the caller can show progress
+and stop.
 """
 
 from __future__ import annotations
@@ -20,19 +21,13 @@ from dia_demo.hub import is_hub_name
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel, step_linears
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.model.weights import (
-    TensorSlice,
-    read_tensors,
-    targets,
-    tensor_shapes,
-    transformers_targets,
-    why_unfit,
-)
+from dia_demo.model.tensor_files import read_tensors, tensor_shapes, weight_fault
+from dia_demo.model.tensor_names import TensorSlice, expected_tensors, transformers_tensors
 
 EMBEDDED = "nano"
 EMBEDDED_FOLDER = ASSETS / "nano"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-# Enough names to see what is wrong without drowning the message.
+# So many names are listed in an error.
 LISTED = 8
 
 
@@ -47,7 +42,7 @@ def local_folder(name: str) -> Path | None:
         folder = Path(name).expanduser()
         if name and folder.is_dir():
             return folder
-    except (OSError, RuntimeError):  # No path can have that name: too long, or an unknown ~user.
+    except (OSError, RuntimeError):  # Not a valid path: too long, or an unknown ~user.
         pass
     if is_hub_name(name):
         return None
@@ -60,54 +55,55 @@ def local_folder(name: str) -> Path | None:
 def load(
     folder: Path, precision: str, device: str = "cpu", kernel: Kernel | None = None
 ) -> Generator[float, None, Dia]:
-    """Build the model on meta and fill it tensor by tensor; yields the fraction done.
+    """Build the model of the checkpoint in `folder`; yields the fraction done.
 
-    kernel: what the linears of a decoder step become; without one they stay torch's, for which
-    the precision must be a floating-point type. Raises InputError where the files do not hold
+    kernel: which modules the linears of a decoder step become; without one they stay torch's, and
+    the precision must be a floating-point type. Raises InputError where the files do not contain
     exactly the tensors that the config asks for, listing what is missing, surplus or misshapen,
-    and where a tensor holds NaN, infinity or zeros alone.
+    and where a tensor contains NaN, infinity or only zeros.
     """
     config = read_model_config(folder)
     files = weight_files(folder)
     shapes = tensor_shapes(files)
-    places = targets(config, set(shapes))
-    _check_names(shapes, {name: place.shape for name, place in places.items()}, folder)
-    filling = ModelBuilder(config, precision, device, kernel)
+    slices = expected_tensors(config, set(shapes))
+    expected = {name: target.shape for name, target in slices.items()}
+    _check_names(shapes, expected, folder)
+    builder = ModelBuilder(config, precision, device, kernel)
     for done, (name, tensor) in enumerate(read_tensors(files)):
         _check_weight(tensor, name, folder)
-        filling.add(places[name], tensor)
+        builder.add(slices[name], tensor)
         del tensor
-        yield (done + 1) / len(places)
-    return filling.model()
+        yield (done + 1) / len(slices)
+    return builder.model()
 
 
 def load_random(
     config: ModelConfig, precision: str, kernel: Kernel | None = None, seed: int = 0
 ) -> Generator[float, None, Dia]:
-    """A model of this shape with random weights, made tensor by tensor; yields the fraction done.
+    """Build a model of this shape with random weights; yields the fraction done.
 
-    Norms are 1 and linears keep the size of what goes through them: for measuring speed, memory
-    and a kernel's error, none of which depend on the values.
+    Norms are 1 and linears keep the magnitude of their input. For measuring speed, memory and a
+    kernel's error, which do not depend on the values.
     """
     generator = torch.Generator().manual_seed(seed)
-    filling = ModelBuilder(config, precision, "cpu", kernel)
-    places = list(transformers_targets(config))
-    for done, (name, place) in enumerate(places):
+    builder = ModelBuilder(config, precision, "cpu", kernel)
+    slices = list(transformers_tensors(config))
+    for done, (name, target) in enumerate(slices):
         if name.endswith("norm.weight"):
-            tensor = torch.ones(place.shape)
+            tensor = torch.ones(target.shape)
         else:
-            tensor = torch.randn(place.shape, generator=generator).mul_(place.shape[-1] ** -0.5)
-        filling.add(place, tensor)
+            tensor = torch.randn(target.shape, generator=generator).mul_(target.shape[-1] ** -0.5)
+        builder.add(target, tensor)
         del tensor
-        yield (done + 1) / len(places)
-    return filling.model()
+        yield (done + 1) / len(slices)
+    return builder.model()
 
 
 class ModelBuilder:
-    """A model on meta whose parameters come in piece by piece.
+    """Builds a model from the tensors of its checkpoint, one at a time.
 
-    Each is turned to its precision as soon as it is whole, so that no more than one stands in
-    memory as it came.
+    A parameter is converted to its precision as soon as it is complete, so that few tensors are in
+    memory as the file stores them.
     """
 
     def __init__(
@@ -118,40 +114,41 @@ class ModelBuilder:
         self._precision, self._device, self._kernel = precision, device, kernel
         self._parameters = dict(self._model.named_parameters())
         self._step_linears = set(step_linears(self._model)) if kernel else set()
-        self._begun: dict[str, tuple[torch.Tensor, int]] = {}
-        self._whole: dict[str, torch.Tensor] = {}
+        self._partial: dict[str, tuple[torch.Tensor, int]] = {}
+        self._state: dict[str, torch.Tensor] = {}
 
-    def add(self, place: TensorSlice, tensor: torch.Tensor) -> None:
-        """A tensor of a file, as rows of its parameter."""
-        rows = place.fit(tensor)
-        shape = self._parameters[place.name].shape
+    def add(self, target: TensorSlice, tensor: torch.Tensor) -> None:
+        """Take a tensor of a file, as rows of its parameter."""
+        rows = target.rows_of(tensor)
+        shape = self._parameters[target.name].shape
         if len(rows) == shape[0]:
-            self._settle(place.name, rows)
+            self._set_parameter(target.name, rows)
             return
-        kept, missing = self._begun.pop(place.name, (None, shape[0]))
-        kept = torch.empty(shape, dtype=tensor.dtype) if kept is None else kept
-        kept[place.start : place.start + len(rows)] = rows
+        if target.name not in self._partial:
+            self._partial[target.name] = torch.empty(shape, dtype=tensor.dtype), shape[0]
+        parameter, missing = self._partial.pop(target.name)
+        parameter[target.start : target.start + len(rows)] = rows
         if missing > len(rows):
-            self._begun[place.name] = kept, missing - len(rows)
+            self._partial[target.name] = parameter, missing - len(rows)
         else:
-            self._settle(place.name, kept)
+            self._set_parameter(target.name, parameter)
 
-    def _settle(self, name: str, tensor: torch.Tensor) -> None:
+    def _set_parameter(self, name: str, tensor: torch.Tensor) -> None:
         owner, _, leaf = name.rpartition(".")
         module = self._model.get_submodule(owner)
         if owner in self._step_linears:
             self._replace(owner, self._kernel.module(owner, tensor, self._precision))
         elif isinstance(module, torch.nn.Linear) and self._precision not in DTYPES:
-            # What a step does not read keeps 8 bits: the encoder, and the text's keys and values.
+            # Steps do not read the encoder and the text's keys and values: these stay at 8 bits.
             self._replace(owner, PackedLinear.of(tensor, "int8"))
         else:
             dtype = torch.float32 if owner.endswith("norm") else self._dtype
-            self._whole[name] = torch.empty(tensor.shape, dtype=dtype, device=self._device)
-            self._whole[name].copy_(tensor)
+            self._state[name] = torch.empty(tensor.shape, dtype=dtype, device=self._device)
+            self._state[name].copy_(tensor)
 
     @property
     def _dtype(self) -> torch.dtype:
-        """Of embeddings, activations and caches."""
+        """The dtype of embeddings, activations and caches."""
         return DTYPES.get(self._precision, torch.bfloat16)
 
     def _replace(self, owner: str, module: torch.nn.Module) -> None:
@@ -159,24 +156,24 @@ class ModelBuilder:
         setattr(self._model.get_submodule(above), name, module)
 
     def model(self) -> Dia:
-        """The model, once everything has come in."""
-        self._model.load_state_dict(self._whole, assign=True)
+        """The model, once every parameter is complete."""
+        self._model.load_state_dict(self._state, assign=True)
         return self._model.requires_grad_(False).eval()
 
 
-def _check_names(found: dict, wanted: dict, folder: Path) -> None:
+def _check_names(shapes: dict, expected: dict, folder: Path) -> None:
     problems = {
-        "missing": [name for name in wanted if name not in found],
-        "surplus": [name for name in found if name not in wanted],
+        "missing": [name for name in expected if name not in shapes],
+        "surplus": [name for name in shapes if name not in expected],
         "misshapen": [
-            f"{name} is {list(found[name])}, should be {list(shape)}"
-            for name, shape in wanted.items()
-            if name in found and found[name] != shape
+            f"{name} is {list(shapes[name])}, should be {list(shape)}"
+            for name, shape in expected.items()
+            if name in shapes and shapes[name] != shape
         ],
     }
-    told = [f"{kind}: {_some(names)}" for kind, names in problems.items() if names]
-    if told:
-        raise InputError(f"The weights in {folder} do not fit its config.json. {'; '.join(told)}.")
+    listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in problems.items() if names)
+    if listed:
+        raise InputError(f"The weights in {folder} do not match its config.json. {listed}.")
 
 
 def _some(names: list[str]) -> str:
@@ -186,6 +183,6 @@ def _some(names: list[str]) -> str:
 
 def _check_weight(tensor: torch.Tensor, name: str, folder: Path) -> None:
     if not tensor.is_floating_point():
-        raise InputError(f"{name} in {folder} holds {tensor.dtype}, not floating-point weights.")
-    if reason := why_unfit(tensor):
+        raise InputError(f"{name} in {folder} contains {tensor.dtype}, not floating-point weights.")
+    if reason := weight_fault(tensor):
         raise InputError(f"{name} in {folder} {reason}")

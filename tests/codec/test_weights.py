@@ -139,5 +139,5 @@ def test_a_lack_of_memory_is_not_taken_for_damage(tmp_path, monkeypatch):
     write_codec(tmp_path / "codec", NATIVE, dac_model().state_dict())
     error = MemoryError("Cannot allocate memory (os error 12)")
     monkeypatch.setattr("dia_demo.codec.weights._open", Mock(side_effect=error))
-    with pytest.raises(InputError, match="model.safetensors cannot be read: .* no more memory"):
+    with pytest.raises(InputError, match="model.safetensors cannot be read: .* out of memory"):
         load_codec(tmp_path)

@@ -19,7 +19,7 @@ from dia_demo.engine.memory import (
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
-from dia_demo.model.weights import transformers_targets
+from dia_demo.model.tensor_names import transformers_tensors
 from dia_demo.task import result_of
 from tests.helpers.checkpoints import SMALL, write_small
 
@@ -29,8 +29,8 @@ NAMED = [one for one in PRECISIONS if one != "auto"]
 
 @pytest.mark.parametrize("config", [SMALL, DIA], ids=["small", "dia"])
 def test_every_weight_is_counted_once(config):
-    places = dict(transformers_targets(config)).values()
-    matrices = [place.shape for place in places if len(place.shape) > 1]
+    slices = dict(transformers_tensors(config)).values()
+    matrices = [target.shape for target in slices if len(target.shape) > 1]
     total = sum(rows * columns for rows, columns in matrices)
     assert decoder_weights(config) + other_weights(config) == total
 

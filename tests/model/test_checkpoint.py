@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS, weight_files
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint, weights
+from dia_demo.model import checkpoint, tensor_files
 from dia_demo.model.checkpoint import local_folder
 from tests.helpers.checkpoints import layouts, load, nari_state, say, write_shards, write_small
 from tests.helpers.references import make_reference
@@ -219,9 +219,9 @@ def test_whole_numbers_are_no_weights(folder, dtype):
     ],
 )
 def test_a_lack_of_memory_is_not_taken_for_damage(folder, monkeypatch, error):
-    monkeypatch.setattr(weights, "_read_safetensors", Mock(side_effect=error))
+    monkeypatch.setattr(tensor_files, "_read_safetensors", Mock(side_effect=error))
     said = refusal(folder)
-    assert "no more memory" in said and "damaged" not in said
+    assert "out of memory" in said and "damaged" not in said
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "dia-v1.pth", "an unzipped pickle"])

@@ -1,0 +1,137 @@
+"""Reads weight files one tensor at a time, from safetensors or pickles.
+
+What the tensors are called is in model/tensor_names.py; the model is built in model/checkpoint.py.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from dia_demo.errors import InputError
+
+# A pickle is mapped again after this many bytes, so that pages already read are released.
+MAPPED_BYTES = 512 * 2**20
+# Messages of safetensors and torch when memory runs out while a file is mapped or copied.
+NO_MEMORY = re.compile(r"allocate memory|not enough memory", re.I)
+
+
+def tensor_shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every tensor, without reading any.
+
+    Raises InputError for an unreadable file and for a tensor that two of them contain.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for file in files:
+        with _readable(file):
+            file_shapes = _shapes_in(file)
+        twice = sorted(file_shapes.keys() & shapes.keys())
+        if twice:
+            raise InputError(
+                f"{file} contains {twice[0]}, which another file of the folder contains too."
+            )
+        shapes |= file_shapes
+    return shapes
+
+
+def _shapes_in(file: Path) -> dict[str, tuple[int, ...]]:
+    if file.suffix != ".safetensors":
+        return {name: tuple(tensor.shape) for name, tensor in _load_pickle(file).items()}
+    with safe_open(file, framework="pt") as opened:
+        return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}
+
+
+def read_tensors(files: list[Path]) -> Iterator[tuple[str, Tensor]]:
+    """Yield (name in the file, tensor). Raises InputError for a file that cannot be read.
+
+    A file is mapped only while it is read, so memory stays close to what the caller keeps.
+    """
+    for file in files:
+        read = _read_safetensors if file.suffix == ".safetensors" else _read_pickle
+        with _readable(file):
+            yield from read(file)
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (
+        SafetensorError, pickle.UnpicklingError, RuntimeError, OSError, EOFError, MemoryError
+    ) as error:  # fmt: skip
+        fault = "damaged or not a weight file"
+        raise unreadable_error(file, error, fault, "Fetch it again.") from error
+
+
+def unreadable_error(file: Path, error: Exception, fault: str, remedy: str) -> InputError:
+    """The error for a file that cannot be read: out of memory, else `fault` with its remedy."""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    if isinstance(error, MemoryError) or NO_MEMORY.search(reason):
+        return InputError(
+            f"{file} cannot be read: this process is out of memory ({reason}). Close other "
+            "programs, raise the limit, or use a smaller model."
+        )
+    return InputError(f"{file} is {fault} ({reason}). {remedy}")
+
+
+def _read_safetensors(file: Path) -> Iterator[tuple[str, Tensor]]:
+    with safe_open(file, framework="pt") as opened:
+        names = list(opened.keys())
+    for name in names:
+        with safe_open(file, framework="pt") as opened:
+            yield name, opened.get_tensor(name)
+
+
+def _read_pickle(file: Path) -> Iterator[tuple[str, Tensor]]:
+    names, done = list(_load_pickle(file)), 0
+    while done < len(names):
+        state, mapped = _load_pickle(file), 0
+        while done < len(names) and mapped < MAPPED_BYTES:
+            tensor = state.pop(names[done]).detach()
+            mapped += tensor.nbytes
+            yield names[done], tensor
+            done += 1
+
+
+def _load_pickle(file: Path) -> dict[str, Tensor]:
+    """A state dict of tensors; weights_only refuses code."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # About the pickle protocol.
+            state = _load_tensors(file)
+    except pickle.UnpicklingError as error:
+        # torch's own message advises to let the code in the file run.
+        reason = "it contains more than tensors, which is not loaded"
+        raise pickle.UnpicklingError(reason) from error
+    except Exception as error:  # Damaged bytes raise any kind of error inside the unpickler.
+        raise pickle.UnpicklingError(str(error) or type(error).__name__) from error
+    state = state.get("state_dict", state) if isinstance(state, dict) else state
+    if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
+        raise pickle.UnpicklingError("it contains something other than a dict of tensors")
+    return state
+
+
+def _load_tensors(file: Path) -> object:
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except RuntimeError:  # Files in torch's old format cannot be mapped.
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def weight_fault(tensor: Tensor) -> str:
+    """Why a tensor cannot be a weight, or "": NaN, infinity, or only zeros."""
+    # One pass and no mask: a sum is finite unless an element is not (or floats overflow).
+    total = tensor.sum(dtype=torch.float32)
+    if not total.isfinite() and not tensor.isfinite().all():
+        return "contains NaN or infinity: the file is damaged."
+    if total == 0 and not tensor.any():
+        return "contains only zeros: the file is damaged or its download was interrupted."
+    return ""
