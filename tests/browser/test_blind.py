@@ -145,7 +145,7 @@ def look_around(watch, comparison: Comparison, path) -> dict:
     blind = {"bodies": dict(spy.bodies), "headers": spy.headers, "sockets": spy.sockets}
     seen |= blind | {"sounds": spy.sounds[:2]}
     page.get_by_role("button", name="End the test and reveal").click()
-    page.get_by_role("button", name="Really end it?").click()
+    page.get_by_role("button", name="Press again to end the test").click()
     page.locator('.lab-room[data-state="open"]').wait_for()
     return seen | {"revealed": room(page)}
 

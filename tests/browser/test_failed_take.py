@@ -31,7 +31,7 @@ def test_a_failed_take_is_told_the_other_pairs_are_heard_and_go_on_makes_it(chro
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
         judge(page, 1)
-        page.get_by_text("No pair is ready (1 failed): press Go on").wait_for()
+        page.get_by_text("No pair is ready (1 failed). Press Resume").wait_for()
         # The words are still there for who comes back later.
         page.reload()
         page.get_by_role("tab", name="Compare").click()

@@ -150,7 +150,7 @@ def end_the_test(page) -> None:
     press_id(page, "lab-open")
     page.locator('.lab-room[data-state="listen"]').wait_for()
     page.get_by_role("button", name="End the test and reveal").click()
-    page.get_by_role("button", name="Really end it?").click()
+    page.get_by_role("button", name="Press again to end the test").click()
 
 
 def on_cpu(page) -> None:

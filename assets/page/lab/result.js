@@ -1,70 +1,89 @@
-// The result: every pair with two players, and its pictures where the test was not blind.
+// The result, which is the server's own HTML: every pair with two players, and its pictures if the
+// test was not blind.
 
-const LATELY = 6; // clips kept decoded, so that going back and forth is quick
-const decoded = new Map(); // "trial letter" -> AudioBuffer
+const MAX_DECODED = 6; // clips that stay decoded, so that switching between them is quick
+const AT_END = 0.99; // a slider so far right starts the clip from its beginning
+const decoded = new Map(); // "comparison trial letter" -> AudioBuffer
 const pictures = new Map(); // trial -> HTML
-
-function drawResult() {
-  const result = make("div", "lab-result");
-  result.innerHTML = state.result;
-  room.append(result);
-  for (const one of result.querySelectorAll(".hear")) {
-    one.dataset.label = one.textContent;
-    one.addEventListener("click", () => (playing && playing.button === one ? stop() : hear(one)));
-    const slider = sliderOf(one);
-    slider.disabled = false;
-    slider.addEventListener("change", () => hear(one));
-  }
-  drawPictures(result);
-}
-
-async function drawPictures(result) {
-  for (const one of result.querySelectorAll("[data-pictures]")) {
-    const trial = one.dataset.pictures;
-    if (!pictures.has(trial)) {
-      const answer = await ask({ do: "pictures", trial });
-      if (!answer || !one.isConnected) return;
-      pictures.set(trial, answer.html);
-    }
-    one.innerHTML = pictures.get(trial);
-  }
-}
 
 function sliderOf(button) {
   return button.parentElement.querySelector(".place");
 }
 
-// From where the slider stands; from the start where that is the end.
-async function hear(one) {
-  const buffer = await bufferOf(one);
-  if (!buffer || !one.isConnected) return;
-  const part = Number(sliderOf(one).value);
-  play({ button: one }, buffer, part < 0.99 ? part * buffer.duration : 0);
-  one.textContent = "Stop";
-}
-
-async function bufferOf(one) {
-  const { trial, letter } = one.dataset;
-  const name = `${open.id} ${trial} ${letter}`;
-  if (!decoded.has(name)) {
-    const answer = await ask({ do: "clip", trial, letter });
-    if (!answer) return null;
-    decoded.set(name, await decode(answer.wav));
-    if (decoded.size > LATELY) decoded.delete(decoded.keys().next().value);
+export class Result {
+  constructor(room) {
+    this.room = room;
+    this.player = room.player;
   }
-  return decoded.get(name);
-}
 
-function drawPlace() {
-  const slider = sliderOf(playing.button);
-  if (!slider.matches(":active")) slider.value = place(playing) / playing.source.buffer.duration;
-}
+  draw(html) {
+    const node = document.createElement("div");
+    node.className = "lab-result";
+    node.innerHTML = html;
+    this.room.append(node);
+    for (const button of node.querySelectorAll(".hear")) {
+      button.dataset.label = button.textContent;
+      button.addEventListener("click", () => this.#toggle(button));
+      const slider = sliderOf(button);
+      slider.disabled = false;
+      slider.addEventListener("change", () => this.#play(button));
+    }
+    this.#drawPictures(node);
+  }
 
-// A clip that was heard again has stopped: its slider stays there, or goes back from the end.
-function rest(mine, at) {
-  const part = at / mine.source.buffer.duration;
-  const slider = sliderOf(mine.button);
-  mine.button.textContent = mine.button.dataset.label;
-  if (!slider.matches(":active")) slider.value = part > 0.99 ? 0 : part;
-  setTimeout(() => { if (later) take(later); });
+  async #drawPictures(node) {
+    for (const place of node.querySelectorAll("[data-pictures]")) {
+      const trial = place.dataset.pictures;
+      if (!pictures.has(trial)) {
+        // One after the other: each costs the server a spectrogram.
+        // oxlint-disable-next-line no-await-in-loop
+        const answer = await this.room.ask({ do: "pictures", trial });
+        if (!answer || !place.isConnected) return;
+        pictures.set(trial, answer.html);
+      }
+      place.innerHTML = pictures.get(trial);
+    }
+  }
+
+  #toggle(button) {
+    if (this.player.clip && this.player.clip.button === button) this.player.stop();
+    else this.#play(button);
+  }
+
+  // From the slider's position; from the start if that is the end.
+  async #play(button) {
+    const buffer = await this.#bufferOf(button);
+    if (!buffer || !button.isConnected) return;
+    const part = Number(sliderOf(button).value);
+    const clip = { button, buffer, stopped: (position) => this.#stopped(button, position / buffer.duration) };
+    this.player.play(clip, part < AT_END ? part * buffer.duration : 0);
+    button.textContent = "Stop";
+  }
+
+  async #bufferOf(button) {
+    const { trial, letter } = button.dataset;
+    const name = `${this.room.comparison.id} ${trial} ${letter}`;
+    if (!decoded.has(name)) {
+      const answer = await this.room.ask({ do: "clip", trial, letter });
+      if (!answer) return null;
+      decoded.set(name, await this.player.decode(answer.wav));
+      if (decoded.size > MAX_DECODED) decoded.delete(decoded.keys().next().value);
+    }
+    return decoded.get(name);
+  }
+
+  // What changes while a clip plays.
+  drawPlayer() {
+    if (!this.player.clip) return;
+    const slider = sliderOf(this.player.clip.button);
+    if (!slider.matches(":active")) slider.value = this.player.fraction;
+  }
+
+  // The slider stays where the clip stopped, or goes back to the start from the end.
+  #stopped(button, part) {
+    button.textContent = button.dataset.label;
+    const slider = sliderOf(button);
+    if (!slider.matches(":active")) slider.value = part > AT_END ? 0 : part;
+    setTimeout(() => this.room.takeWaiting());
+  }
 }

@@ -20,14 +20,11 @@ from dia_demo.ui.compare.form import (
 )
 from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.generate.layout import SEED_CHARACTERS
+from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status
 
 VALUES_CHARACTERS = 200
 IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
-# What the listening room runs, joined in this order.
-SCRIPTS = tuple(
-    PAGE_FILES / "lab" / f"{name}.js" for name in "room player trial result keys".split()
-)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
 ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
 
@@ -77,7 +74,7 @@ def build_layout(
             room = gr.HTML(
                 {},
                 html_template=ROOM,
-                js_on_load="".join(path.read_text(encoding="utf-8") for path in SCRIPTS),
+                js_on_load=start_class(PAGE_FILES / "lab" / "room.js", "Room"),
                 server_functions=[ask],
                 elem_id="lab",
             )
