@@ -50,6 +50,8 @@ class Ready:
 
 @dataclass(frozen=True)
 class Encode:
+    """Ask for a row's encoder states. `freed`: caches of rows that ended."""
+
     text: bytes
     guidance: bool
     max_positions: int
@@ -58,6 +60,8 @@ class Encode:
 
 @dataclass(frozen=True)
 class Step:
+    """Ask for one decoder step: a code per channel, and the cache of each row."""
+
     codes: np.ndarray
     caches: tuple[int, ...]
     freed: tuple[int, ...]
@@ -65,6 +69,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Encoded:
+    """The row's cache has this number; `halves` slots of the batch are its own."""
+
     number: int
     halves: int
 

@@ -31,6 +31,8 @@ from dia_demo.model.threads import torch_threads
 
 
 class EncoderLayer(nn.Module):
+    """Self-attention and MLP, each after an RMSNorm."""
+
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         width, eps = config.hidden_size, config.norm_eps
@@ -68,6 +70,8 @@ class Encoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
+    """Self-attention, cross-attention to the text and MLP, each after an RMSNorm."""
+
     def __init__(self, config: DecoderConfig, text_width: int) -> None:
         super().__init__()
         width, eps = config.hidden_size, config.norm_eps

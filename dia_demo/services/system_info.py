@@ -27,6 +27,7 @@ class Machine:
 
 
 def describe_machine() -> Machine:
+    """The processor, memory and system of this machine."""
     name = torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "CPU"
     limited = processor.override()
     return Machine(

@@ -125,5 +125,5 @@ def header(parts: Sequence[str]) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """ "1 turn", "4 turns"."""
+    """A count with its noun: "1 turn", "4 turns"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

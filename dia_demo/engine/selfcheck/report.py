@@ -93,9 +93,9 @@ class VerdictKey:
 
 @dataclass(frozen=True)
 class Report:
-    """One self-check, whole or as far as it got. `model` is the checkpoint's name;
+    """One self-check, whole or as far as it got. `model` is the checkpoint's name.
 
-    failure says how a check, or a later run, ended that was no stage's own verdict.
+    `failure` says how a check or a later run ended, if that was no stage's own verdict.
     """
 
     key: VerdictKey

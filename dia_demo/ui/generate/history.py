@@ -154,7 +154,6 @@ class HistoryHandlers:
 
     def compare_with(self, key: str, event: gr.EventData):
         """An earlier take's settings on both sides of a comparison, with its tab in front."""
-
         kept = self.history.get(key, event_value(event, "id"))
         values = kept.values()
         self._check_model(values)
