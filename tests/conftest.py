@@ -52,8 +52,8 @@ def in_threads(monkeypatch):
     """A device's process is a thread, and reports after every step."""
     from tests.helpers.faults import ThreadProcess
 
-    for module in ("selfcheck.child", "remote"):
-        monkeypatch.setattr(f"dia_demo.engine.{module}.DeviceProcess", ThreadProcess)
+    for module in ("selfcheck.runner", "remote"):
+        monkeypatch.setattr(f"dia_demo.accelerator.{module}.DeviceProcess", ThreadProcess)
     monkeypatch.setattr("dia_demo.engine.events.REPORT_SECONDS", 0.0)
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
-from dia_demo.engine.backend import Backend
-from dia_demo.engine.selfcheck.child import CheckSpec, check
-from dia_demo.engine.selfcheck.report import VerdictKey
+from dia_demo.accelerator.backend import Backend
+from dia_demo.accelerator.selfcheck.report import VerdictKey
+from dia_demo.accelerator.selfcheck.runner import CheckSpec, check
 from dia_demo.task import Task
 from tools.make_random_dia import SIZES, write_checkpoint
 

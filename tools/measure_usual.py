@@ -1,4 +1,4 @@
-"""What the CPU's takes look like as waveforms: the ranges behind `dia_demo.engine.watch.Usual`.
+"""Waveforms of takes by the CPU: the ranges behind `dia_demo.accelerator.guard.Usual`.
 
     python -m tools.measure_usual [--model nano] [--takes 40]
 
@@ -17,8 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from dia_demo import audio
+from dia_demo.accelerator.guard import Usual, high_band_share
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.watch import Usual, high_band_share
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis
 

@@ -7,11 +7,11 @@ import json
 import sys
 import threading
 
+from dia_demo.accelerator.process import Stopped
+from dia_demo.accelerator.selfcheck.report import Report
+from dia_demo.accelerator.selfcheck.runner import Checking
 from dia_demo.cli.common import follow, runtime_of
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.process import Stopped
-from dia_demo.engine.selfcheck.child import Checking
-from dia_demo.engine.selfcheck.report import Report
 from dia_demo.errors import RunError
 from dia_demo.services.device_check import check_device
 from dia_demo.services.settings import Settings

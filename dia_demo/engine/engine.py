@@ -10,21 +10,21 @@ from time import perf_counter
 
 import numpy as np
 
+from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
+from dia_demo.accelerator.guard import check_waveform
+from dia_demo.accelerator.remote import RemoteDia
+from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.codec.codec import Codec, open_codec
 from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import events
-from dia_demo.engine.accelerator import Accelerator, default_verdicts
-from dia_demo.engine.devices import Placement, place
 from dia_demo.engine.events import Event, Failed, Loading
 from dia_demo.engine.loop import ROWS_AT_ONCE, run, run_to_end
 from dia_demo.engine.memory import check_free
-from dia_demo.engine.remote import RemoteDia
+from dia_demo.engine.placement import Placement, place
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import Track
-from dia_demo.engine.selfcheck.verdicts import VerdictStore
-from dia_demo.engine.watch import check_waveform
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.hub import fetch_checkpoint
 from dia_demo.model import checkpoint

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 
+from dia_demo.accelerator.selfcheck.report import Report
+from dia_demo.accelerator.selfcheck.runner import Checking
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.selfcheck.child import Checking
-from dia_demo.engine.selfcheck.report import Report
 from dia_demo.errors import DiaDemoError
 from dia_demo.hub import cached_config, fetch_checkpoint
 from dia_demo.model.checkpoint import local_folder

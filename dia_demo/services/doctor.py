@@ -14,8 +14,8 @@ import torch
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.codec.files import codec_source
 from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
-from dia_demo.engine.devices import Placement, place, xpu_status
 from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
+from dia_demo.engine.placement import Placement, place, xpu_status
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
 from dia_demo.hub import cached_config

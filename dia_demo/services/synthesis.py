@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from dia_demo import audio
+from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
+from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
-from dia_demo.engine.accelerator import Accelerator, default_verdicts
-from dia_demo.engine.devices import place
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     Cancelled,
@@ -29,8 +29,8 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
+from dia_demo.engine.placement import place
 from dia_demo.engine.row import Row, check_prompt
-from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.hub import cached_config

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import gradio as gr
 
-from dia_demo.engine.devices import XpuStatus
+from dia_demo.accelerator.process import Stopped
+from dia_demo.accelerator.selfcheck.report import STAGES, Report, StageReport
+from dia_demo.accelerator.selfcheck.runner import Checking
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.process import Stopped
-from dia_demo.engine.selfcheck.child import Checking
-from dia_demo.engine.selfcheck.report import STAGES, Report, StageReport
+from dia_demo.engine.placement import XpuStatus
 from dia_demo.files import PAGE_FILES, ROOT
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.synthesis import Synthesis

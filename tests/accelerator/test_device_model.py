@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo.engine import remote
+from dia_demo.accelerator import remote
+from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.selfcheck.report import Race
 from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
-from dia_demo.engine.hybrid import Hybrid
-from dia_demo.engine.selfcheck.report import Race
 from dia_demo.errors import InputError
 from tests.helpers.accelerators import (
     ANYTHING,

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
+from dia_demo.accelerator.backend import Backend
+from dia_demo.accelerator.device_model import Hybrid
 from dia_demo.config import ModelConfig
-from dia_demo.engine.backend import Backend
-from dia_demo.engine.hybrid import Hybrid
 from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
 from dia_demo.errors import RunError

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dia_demo import audio
-from dia_demo.engine import watch
-from dia_demo.engine.watch import check_waveform
+from dia_demo.accelerator import guard
+from dia_demo.accelerator.guard import check_waveform
 from dia_demo.errors import RunError
 
 
@@ -38,6 +38,6 @@ def test_what_is_no_speech_is_named(spoil, words):
 
 def test_high_band_is_a_share_of_power():
     noise = np.random.default_rng(0).standard_normal(44100)
-    assert watch.high_band_share(noise) == pytest.approx(0.5, abs=0.02)
-    assert watch.high_band_share(np.zeros(10)) == 0 == watch.high_band_share(np.zeros(0))
-    assert watch.high_band_share(speech()) < 0.01 and audio.health(speech(), 44100).crest_db > 6
+    assert guard.high_band_share(noise) == pytest.approx(0.5, abs=0.02)
+    assert guard.high_band_share(np.zeros(10)) == 0 == guard.high_band_share(np.zeros(0))
+    assert guard.high_band_share(speech()) < 0.01 and audio.health(speech(), 44100).crest_db > 6

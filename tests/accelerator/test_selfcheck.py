@@ -9,14 +9,14 @@ from functools import partial
 import pytest
 import torch
 
+from dia_demo.accelerator.backend import explain
+from dia_demo.accelerator.selfcheck import runner
+from dia_demo.accelerator.selfcheck.context import Plan, Subject
+from dia_demo.accelerator.selfcheck.report import STAGES, Report, VerdictKey
+from dia_demo.accelerator.selfcheck.runner import CheckSpec, check
+from dia_demo.accelerator.selfcheck.stages import ALL, run_stage, run_stages
+from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.checkpoint_files import fingerprint
-from dia_demo.engine.backend import explain
-from dia_demo.engine.selfcheck import child
-from dia_demo.engine.selfcheck.child import CheckSpec, check
-from dia_demo.engine.selfcheck.report import STAGES, Report, VerdictKey
-from dia_demo.engine.selfcheck.stages import ALL, run_stage, run_stages
-from dia_demo.engine.selfcheck.subject import Plan, Subject
-from dia_demo.engine.selfcheck.verdicts import VerdictStore
 from dia_demo.task import Task, result_of
 from tests.helpers.checkpoints import load, write_small
 from tests.helpers.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
@@ -120,7 +120,7 @@ def test_what_is_never_used_does_not_fail_the_check(model, fault):
 
 def test_without_the_plain_form_the_attention_stage_fails(model, monkeypatch):
     """The pin to MATH is what keeps fused attention's NaN out: without it the stage must see it."""
-    from dia_demo.engine import backend
+    from dia_demo.accelerator import backend
 
     forms = [backend.SDPBackend.FLASH_ATTENTION, backend.SDPBackend.MATH]
     monkeypatch.setattr(backend, "sdpa_kernel", lambda _, pin=backend.sdpa_kernel: pin(forms))
@@ -158,7 +158,7 @@ def test_abort_and_hang_are_told_by_stage(folder):
 
 @pytest.fixture
 def in_threads(monkeypatch):
-    monkeypatch.setattr(child, "DeviceProcess", ThreadProcess)
+    monkeypatch.setattr(runner, "DeviceProcess", ThreadProcess)
 
 
 def test_a_check_tells_how_far_it_is_and_ends_with_the_race(folder, in_threads):
@@ -206,7 +206,7 @@ def test_a_report_survives_json_and_names_what_failed(report, tmp_path):
 
 
 def passed(key: VerdictKey) -> Report:
-    from dia_demo.engine.selfcheck.report import Race, StageReport
+    from dia_demo.accelerator.selfcheck.report import Race, StageReport
 
     stages = tuple(StageReport(n, title, "pass", 1e-4, "L2", 0.0) for n, title in STAGES.items())
     return Report(key, CARD, "small", "now", stages, Race(2.0, 1.0, "float32"))

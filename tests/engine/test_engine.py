@@ -13,9 +13,8 @@ from torch import nn
 from dia_demo import processor, system
 from dia_demo.codec.codec import Codec, load_codec
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine import devices, events
 from dia_demo.engine import engine as engine_module
-from dia_demo.engine.devices import decoder_weights, place
+from dia_demo.engine import events, placement
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     AudioChunk,
@@ -27,6 +26,7 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
+from dia_demo.engine.placement import decoder_weights, place
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError, RunError
 from dia_demo.model import linear
@@ -269,7 +269,7 @@ def test_xpu_is_refused_with_its_reason():
 
 
 def test_a_small_model_takes_one_thread_and_leaves_the_rest_to_others(monkeypatch):
-    monkeypatch.setattr(devices, "granted_cores", lambda: 4)
+    monkeypatch.setattr(placement, "granted_cores", lambda: 4)
     assert place(RuntimeConfig(), SMALL).threads == 1
     assert place(RuntimeConfig(threads=3), SMALL).threads == 3
     assert place(RuntimeConfig(precision="int4"), ModelConfig()).threads == 4
@@ -283,8 +283,8 @@ def test_more_threads_than_granted_are_refused():
 def test_precision_is_as_asked_and_float32_for_a_small_model():
     for asked in ("float32", "bfloat16"):
         assert place(RuntimeConfig(precision=asked), SMALL).precision == asked
-    placement = place(RuntimeConfig(), SMALL)
-    assert placement.precision == "float32" and "small" in placement.reason
+    placed = place(RuntimeConfig(), SMALL)
+    assert placed.precision == "float32" and "small" in placed.reason
 
 
 FULL_SIZE = ModelConfig()
@@ -303,15 +303,15 @@ FULL_SIZE = ModelConfig()
 )
 def test_auto_is_the_fastest_that_sounds_the_same_here(features, numba, expected, monkeypatch):
     monkeypatch.setattr(processor, "features", lambda: frozenset(features))
-    monkeypatch.setattr(devices, "find_spec", lambda _: object() if numba else None)
+    monkeypatch.setattr(placement, "find_spec", lambda _: object() if numba else None)
     monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
-    placement = place(RuntimeConfig(), FULL_SIZE)
-    assert placement.precision == expected and len(placement.reason) > 20
+    placed = place(RuntimeConfig(), FULL_SIZE)
+    assert placed.precision == expected and len(placed.reason) > 20
     assert place(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
 
 
 def test_integers_without_numba_are_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    monkeypatch.setattr(placement, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="int4 needs numba.*pip install numba.*bfloat16"):
         place(RuntimeConfig(precision="int4"), SMALL)
 

@@ -6,7 +6,6 @@ import pytest
 
 from dia_demo import system
 from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
-from dia_demo.engine.devices import place
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.memory import (
     check_free,
@@ -16,6 +15,7 @@ from dia_demo.engine.memory import (
     needed_bytes,
     other_weights,
 )
+from dia_demo.engine.placement import place
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia

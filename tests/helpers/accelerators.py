@@ -3,12 +3,12 @@
 import threading
 from functools import partial
 
+from dia_demo.accelerator.accelerator import Accelerator
+from dia_demo.accelerator.guard import Limits, Usual
+from dia_demo.accelerator.selfcheck.report import STAGES, Race, Report, StageReport
+from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.config import GenerationParams, RuntimeConfig
-from dia_demo.engine.accelerator import Accelerator
-from dia_demo.engine.devices import XpuStatus
-from dia_demo.engine.selfcheck.report import STAGES, Race, Report, StageReport
-from dia_demo.engine.selfcheck.verdicts import VerdictStore
-from dia_demo.engine.watch import Limits, Usual
+from dia_demo.engine.placement import XpuStatus
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis
 from tests.accelerator.test_selfcheck import PLAN

@@ -5,7 +5,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 
-from dia_demo.engine.backend import Backend
+from dia_demo.accelerator.backend import Backend
 from tests.helpers.checkpoints import SMALL
 
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from dia_demo.engine.backend import Backend, Card, Memory
-from dia_demo.engine.process import DeviceProcess
+from dia_demo.accelerator.backend import Backend, Card, Memory
+from dia_demo.accelerator.process import DeviceProcess
 
 CARD = Card("cpu", "Stand-in", "1.0", False)
 MIB = 2**20

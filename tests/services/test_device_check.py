@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
+from dia_demo.accelerator.process import Stopped
+from dia_demo.accelerator.selfcheck.report import STAGES
 from dia_demo.cli import device, main
 from dia_demo.engine.events import Finished
-from dia_demo.engine.process import Stopped
-from dia_demo.engine.selfcheck.report import STAGES
 from dia_demo.services.device_check import check_device, last_report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from dia_demo.accelerator.selfcheck.report import STAGES, Race, Report
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.devices import XpuStatus, _why_no_xpu, xpu_status
 from dia_demo.engine.events import Finished
-from dia_demo.engine.selfcheck.report import STAGES, Race, Report
+from dia_demo.engine.placement import XpuStatus, _why_no_xpu, xpu_status
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form, layout
@@ -86,11 +86,11 @@ def test_no_driver_and_no_card_are_told_apart(seen, words):
 
 
 def test_an_integrated_card_is_named_and_refused(monkeypatch):
-    from dia_demo.engine import devices
-    from dia_demo.engine.backend import Backend, Card
+    from dia_demo.accelerator.backend import Backend, Card
+    from dia_demo.engine import placement
 
-    monkeypatch.setattr(devices.torch.version, "xpu", "20250302", raising=False)
-    monkeypatch.setattr(devices, "_is_available", lambda device: True)
+    monkeypatch.setattr(placement.torch.version, "xpu", "20250302", raising=False)
+    monkeypatch.setattr(placement, "_is_available", lambda device: True)
     card = Card("xpu:0", "Intel(R) Iris(R) Xe", "1.6", True)
     monkeypatch.setattr(Backend, "card", lambda self: card)
     status = xpu_status()
@@ -102,11 +102,11 @@ def test_an_integrated_card_is_named_and_refused(monkeypatch):
 
 def test_a_card_that_does_not_answer_is_refused(monkeypatch):
     """`is_available` is reported true on chips that fail at the first question."""
-    from dia_demo.engine import devices
-    from dia_demo.engine.backend import Backend
+    from dia_demo.accelerator.backend import Backend
+    from dia_demo.engine import placement
 
-    monkeypatch.setattr(devices.torch.version, "xpu", "20250302", raising=False)
-    monkeypatch.setattr(devices, "_is_available", lambda device: True)
+    monkeypatch.setattr(placement.torch.version, "xpu", "20250302", raising=False)
+    monkeypatch.setattr(placement, "_is_available", lambda device: True)
     monkeypatch.setattr(Backend, "card", lambda self: 1 / 0)
     assert not xpu_status().usable and "does not answer" in xpu_status().reason
 

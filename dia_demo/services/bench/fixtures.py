@@ -14,10 +14,10 @@ from torch import Tensor
 
 from dia_demo.codec.codec import Codec, load_codec, random_codec
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.devices import Placement, place
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import check_free
+from dia_demo.engine.placement import Placement, place
 from dia_demo.engine.row import Row
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import LoadedModel, random_model

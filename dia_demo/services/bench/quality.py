@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dia_demo.engine.devices import SMALL_WEIGHTS, decoder_weights
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run_to_end
+from dia_demo.engine.placement import SMALL_WEIGHTS, decoder_weights
 from dia_demo.engine.row import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-from dia_demo.engine.devices import place
 from dia_demo.engine.events import Loading, Waiting
+from dia_demo.engine.placement import place
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, failed_run

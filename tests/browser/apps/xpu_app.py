@@ -13,11 +13,11 @@ from pathlib import Path
 
 def main() -> None:
     # Here and not above: the device's own process begins with this file too.
-    from dia_demo.engine.accelerator import Accelerator
-    from dia_demo.engine.devices import XpuStatus
-    from dia_demo.engine.selfcheck.subject import Plan
-    from dia_demo.engine.selfcheck.verdicts import VerdictStore
-    from dia_demo.engine.watch import Limits, Usual
+    from dia_demo.accelerator.accelerator import Accelerator
+    from dia_demo.accelerator.guard import Limits, Usual
+    from dia_demo.accelerator.selfcheck.context import Plan
+    from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
+    from dia_demo.engine.placement import XpuStatus
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
     from dia_demo.ui.page import build_ui, launch_options

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.accelerator.backend import Backend, Card, explain
+from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.guard import Limits
+from dia_demo.accelerator.process import DeviceProcess, Failure
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig
-from dia_demo.engine.backend import Backend, Card, explain
-from dia_demo.engine.hybrid import Hybrid
-from dia_demo.engine.process import DeviceProcess, Failure
-from dia_demo.engine.watch import Limits
 from dia_demo.errors import RunError
 from dia_demo.model import checkpoint
 from dia_demo.model.kv_cache import RowCache

@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from dia_demo.engine.selfcheck.report import Report, VerdictKey
+from dia_demo.accelerator.selfcheck.report import Report, VerdictKey
 from dia_demo.files import write_atomic
 
 KEPT = 32

@@ -13,10 +13,11 @@ from time import perf_counter
 
 import torch
 
-from dia_demo.engine.backend import Backend, Card, explain
-from dia_demo.engine.process import DeviceProcess, Failure
-from dia_demo.engine.selfcheck.race import race
-from dia_demo.engine.selfcheck.report import (
+from dia_demo.accelerator.backend import Backend, Card, explain
+from dia_demo.accelerator.process import DeviceProcess, Failure
+from dia_demo.accelerator.selfcheck.context import Plan, Subject
+from dia_demo.accelerator.selfcheck.race import race
+from dia_demo.accelerator.selfcheck.report import (
     FAIL,
     STAGES,
     Race,
@@ -25,8 +26,7 @@ from dia_demo.engine.selfcheck.report import (
     VerdictKey,
     with_stage,
 )
-from dia_demo.engine.selfcheck.stages import broken_off, run_stages
-from dia_demo.engine.selfcheck.subject import Plan, Subject
+from dia_demo.accelerator.selfcheck.stages import broken_off, run_stages
 from dia_demo.errors import DiaDemoError
 from dia_demo.model import checkpoint
 from dia_demo.task import result_of

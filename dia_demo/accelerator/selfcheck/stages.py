@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 
-from dia_demo.engine.backend import explain
-from dia_demo.engine.selfcheck import data, kernels, steps
-from dia_demo.engine.selfcheck.report import (
+from dia_demo.accelerator.backend import explain
+from dia_demo.accelerator.selfcheck import device_stages, model_stages, op_stages
+from dia_demo.accelerator.selfcheck.context import TOLERANCES, Subject
+from dia_demo.accelerator.selfcheck.recorder import Tally
+from dia_demo.accelerator.selfcheck.report import (
     FAIL,
     NOTE,
     PASS,
@@ -17,8 +19,6 @@ from dia_demo.engine.selfcheck.report import (
     StageReport,
     finite,
 )
-from dia_demo.engine.selfcheck.subject import TOLERANCES, Subject
-from dia_demo.engine.selfcheck.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Stage:
 
 
 ALL = (
-    Stage(1, data.device, 1e-6),
-    Stage(2, kernels.linears, "linear"),
-    Stage(3, kernels.attention, "attention", "relative L2 of the worst head"),
-    Stage(4, kernels.elementwise, "elementwise"),
-    Stage(5, data.selection, 1e-5, required=False),
-    Stage(6, data.copies, 1e-6),
-    Stage(7, data.codec_layers, 1e-3, "relative L2 (60 dB)", required=False),
-    Stage(8, steps.teacher_forced, "kl", "nats of KL divergence"),
-    Stage(9, steps.soak, 0.01, "growth of memory"),
+    Stage(1, device_stages.device, 1e-6),
+    Stage(2, op_stages.linears, "linear"),
+    Stage(3, op_stages.attention, "attention", "relative L2 of the worst head"),
+    Stage(4, op_stages.elementwise, "elementwise"),
+    Stage(5, device_stages.selection, 1e-5, required=False),
+    Stage(6, device_stages.copies, 1e-6),
+    Stage(7, device_stages.codec_layers, 1e-3, "relative L2 (60 dB)", required=False),
+    Stage(8, model_stages.teacher_forced, "kl", "nats of KL divergence"),
+    Stage(9, model_stages.soak, 0.01, "growth of memory"),
 )
 
 

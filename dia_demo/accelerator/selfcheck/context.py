@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from dia_demo.accelerator.backend import Backend, Card
+from dia_demo.accelerator.device_model import Hybrid
 from dia_demo.config import ModelConfig
-from dia_demo.engine.backend import Backend, Card
-from dia_demo.engine.hybrid import Hybrid
 from dia_demo.model.checkpoint import DTYPES
 from dia_demo.model.dia import Dia
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dia_demo import audio
-from dia_demo.engine.selfcheck.report import Report
+from dia_demo.accelerator.selfcheck.report import Report
 from dia_demo.errors import RunError
 
 # A step may take this many times what it took in the race, and never less than SLOWEST_STEP.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dia_demo.accelerator.selfcheck.context import Subject
+from dia_demo.accelerator.selfcheck.model_stages import steps_per_second
+from dia_demo.accelerator.selfcheck.report import Race
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.selfcheck.report import Race
-from dia_demo.engine.selfcheck.steps import steps_per_second
-from dia_demo.engine.selfcheck.subject import Subject
 from dia_demo.task import result_of
 
 

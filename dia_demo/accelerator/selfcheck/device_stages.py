@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dia_demo.engine.selfcheck.kernels import HALVES, random
-from dia_demo.engine.selfcheck.subject import Subject
-from dia_demo.engine.selfcheck.tally import Tally
+from dia_demo.accelerator.selfcheck.context import Subject
+from dia_demo.accelerator.selfcheck.op_stages import HALVES, random
+from dia_demo.accelerator.selfcheck.recorder import Tally
 
 # Weights, caches and what the operations need beside them.
 ROOM = 1.3

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import torch
 
 from dia_demo import system
+from dia_demo.accelerator.backend import Backend, Card, explain
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.backend import Backend, Card, explain
 from dia_demo.engine.memory import (
     STEP_BYTES,
     check_granted,

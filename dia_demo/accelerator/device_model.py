@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from dia_demo.accelerator.backend import Backend
 from dia_demo.config import ModelConfig
-from dia_demo.engine.backend import Backend
 from dia_demo.errors import RunError
 from dia_demo.model.dia import Dia
 from dia_demo.model.kv_cache import RowCache

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dia_demo.engine.selfcheck.subject import Subject
-from dia_demo.engine.selfcheck.tally import Tally
+from dia_demo.accelerator.selfcheck.context import Subject
+from dia_demo.accelerator.selfcheck.recorder import Tally
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import RMSNorm, Rotary, attend, rotate
 

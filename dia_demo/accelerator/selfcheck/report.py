@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dia_demo.engine.backend import Card
+from dia_demo.accelerator.backend import Card
 from dia_demo.errors import RunError
 
 PASS, FAIL, NOTE, SKIPPED = "pass", "fail", "note", "skipped"

@@ -7,10 +7,10 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.selfcheck.context import Subject
+from dia_demo.accelerator.selfcheck.recorder import Tally
 from dia_demo.config import ModelConfig
-from dia_demo.engine.hybrid import Hybrid
-from dia_demo.engine.selfcheck.subject import Subject
-from dia_demo.engine.selfcheck.tally import Tally
 from dia_demo.model.dia import Dia
 
 TEXT = b"\x01 Good morning. Did you sleep well? \x02 I did, thank you, and you? \x01"

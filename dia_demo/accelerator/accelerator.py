@@ -10,17 +10,17 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.accelerator.backend import Backend
+from dia_demo.accelerator.guard import Limits, Usual, explain_failure
+from dia_demo.accelerator.remote import RemoteDia, RunSpec
+from dia_demo.accelerator.selfcheck.context import Plan
+from dia_demo.accelerator.selfcheck.report import Report, VerdictKey
+from dia_demo.accelerator.selfcheck.runner import Checking, CheckSpec, check
+from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.backend import Backend
-from dia_demo.engine.devices import Placement, XpuStatus, device_status, place
-from dia_demo.engine.remote import RemoteDia, RunSpec
-from dia_demo.engine.selfcheck.child import Checking, CheckSpec, check
-from dia_demo.engine.selfcheck.report import Report, VerdictKey
-from dia_demo.engine.selfcheck.subject import Plan
-from dia_demo.engine.selfcheck.verdicts import VerdictStore
-from dia_demo.engine.watch import Limits, Usual, explain_failure
+from dia_demo.engine.placement import Placement, XpuStatus, device_status, place
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder
 
