@@ -5,11 +5,18 @@ Two layouts of `config.json` are supported: that of transformers and that of nar
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dia_demo.config import DecoderConfig, EncoderConfig, GenerationParams, ModelConfig, Range
+from dia_demo.config import (
+    PARAMS,
+    DecoderConfig,
+    EncoderConfig,
+    GenerationParams,
+    ModelConfig,
+    Range,
+)
 from dia_demo.errors import InputError
 from dia_demo.untrusted import read_json
 
@@ -181,8 +188,8 @@ def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> N
 
 def _defaults(raw: dict, config: ModelConfig, source: str) -> GenerationParams:
     """The sampling defaults that `generation_config.json` sets."""
-    names = {"guidance_scale": "cfg_scale", "max_length": "max_tokens"}
-    known = {field.name for field in fields(GenerationParams)} - {"seed"}
+    names = {spec.saved_as: name for name, spec in PARAMS.items() if spec.saved_as}
+    known = PARAMS.keys() - {"seed"}
     renamed = {names.get(key, key): value for key, value in raw.items() if value is not None}
     values = {key: value for key, value in renamed.items() if key in known}
     limit = config.decoder.max_positions

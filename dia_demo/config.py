@@ -6,7 +6,9 @@ model runs on this machine; `GenerationParams` belongs to one row (one take). No
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from dia_demo.errors import InputError
 
@@ -38,41 +40,127 @@ SEED_LIMIT = 2**32 - 1
 
 
 @dataclass(frozen=True)
+class ParamSpec:
+    """A sampling parameter as the page, the command line and the API offer it.
+
+    allowed: its range, which may depend on the model. step: of its slider and number fields; None:
+    it has no slider. slider: the ends of the slider, where the whole range would be of no use.
+    advanced: under "More" on the page. saved_as: its key in `generation_config.json`, if it is
+    another.
+    """
+
+    default: float
+    label: str
+    help: str
+    allowed: Range | Callable[[ModelConfig], Range]
+    step: float | None = None
+    slider: tuple[float, float] | None = None
+    advanced: bool = False
+    saved_as: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.default, int)
+
+    def range(self, config: ModelConfig) -> Range:
+        """What the parameter may be with this checkpoint."""
+        return self.allowed if isinstance(self.allowed, Range) else self.allowed(config)
+
+
+def _param(spec: ParamSpec) -> Any:
+    return field(default=spec.default, metadata={"spec": spec})
+
+
+@dataclass(frozen=True)
 class GenerationParams:
-    """How one row is sampled.
+    """How one row is sampled. Every field is an entry of `PARAMS`.
 
     temperature: 0 is greedy. cfg_scale: guided = cond + cfg_scale * (cond - uncond), so 0 is off.
     top_k counts the codes kept per channel; top_p is the probability mass kept. max_tokens is an
     absolute position: it includes a voice prompt and the tail that undoes the delays.
     """
 
-    temperature: float = 1.2
-    cfg_scale: float = 3.0
-    top_p: float = 0.95
-    top_k: int = 45
-    max_tokens: int = 3072
-    seed: int = 0
+    temperature: float = _param(
+        ParamSpec(
+            1.2,
+            "Temperature",
+            "Low is steady, high is lively but less reliable; 0 turns sampling off.",
+            Range(0.0, 5.0),
+            step=0.05,
+            slider=(0.0, 2.5),
+        )
+    )
+    cfg_scale: float = _param(
+        ParamSpec(
+            3.0,
+            "CFG scale",
+            "How closely the speech follows the script.",
+            Range(0.0, 20.0),
+            step=0.1,
+            slider=(0.0, 10.0),
+            saved_as="guidance_scale",
+        )
+    )
+    top_p: float = _param(
+        ParamSpec(
+            0.95,
+            "Top-p",
+            "Excludes the least likely sounds; 1 excludes none.",
+            Range(0.01, 1.0),
+            step=0.01,
+            advanced=True,
+        )
+    )
+    top_k: int = _param(
+        ParamSpec(
+            45,
+            "Top-k",
+            "The number of sounds to choose from at each step.",
+            lambda config: Range(1, config.decoder.vocab_size, whole=True),
+            step=1,
+            slider=(1, 200),
+            advanced=True,
+        )
+    )
+    max_tokens: int = _param(
+        ParamSpec(
+            3072,
+            "Max tokens",
+            "The length at which the take is cut off.",
+            lambda config: Range(
+                config.shortest_max_tokens, config.decoder.max_positions, whole=True
+            ),
+            step=1,
+            saved_as="max_length",
+        )
+    )
+    seed: int = _param(
+        ParamSpec(
+            0,
+            "Seed",
+            "The same seed with the same settings repeats a take.",
+            Range(0, SEED_LIMIT, whole=True),
+        )
+    )
 
     def checked(self, config: ModelConfig) -> GenerationParams:
         """The same parameters, or an InputError that names the first field out of range."""
         for name, allowed in self.limits(config).items():
             allowed.check(name, getattr(self, name))
-        whole = ("top_k", "max_tokens", "seed")
-        return replace(self, **{name: int(getattr(self, name)) for name in whole})
+        whole = {name: int(getattr(self, name)) for name, spec in PARAMS.items() if spec.is_whole}
+        return replace(self, **whole)
 
     @staticmethod
     def limits(config: ModelConfig) -> dict[str, Range]:
         """What each field may be with this checkpoint."""
-        return {
-            "temperature": Range(0.0, 5.0),
-            "cfg_scale": Range(0.0, 20.0),
-            "top_p": Range(0.01, 1.0),
-            "top_k": Range(1, config.decoder.vocab_size, whole=True),
-            "max_tokens": Range(
-                config.shortest_max_tokens, config.decoder.max_positions, whole=True
-            ),
-            "seed": Range(0, SEED_LIMIT, whole=True),
-        }
+        return {name: spec.range(config) for name, spec in PARAMS.items()}
+
+
+# Sliders, options of the command line, arguments of the API and fields of a comparison are
+# generated from this.
+PARAMS: dict[str, ParamSpec] = {
+    param.name: param.metadata["spec"] for param in fields(GenerationParams)
+}
 
 
 @dataclass(frozen=True)

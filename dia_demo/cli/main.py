@@ -31,6 +31,7 @@ from dia_demo.cli.common import (
     stop_on_interrupt,
     voice_of,
 )
+from dia_demo.config import PARAMS
 from dia_demo.engine.events import Cancelled, Failed, Finished, Loading, Progress, Result, Started
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.services import models
@@ -86,15 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     say.add_argument("script", help='"[S1] Hello. [S2] Hi there."; - reads it from stdin')
     say.add_argument("-o", "--output", type=Path, metavar="FILE", help=".wav or .flac to write")
     add_runtime(say)
-    for name, kind in (
-        ("temperature", float),
-        ("cfg-scale", float),
-        ("top-p", float),
-        ("top-k", int),
-        ("max-tokens", int),
-        ("seed", int),
-    ):
-        say.add_argument(f"--{name}", type=kind, metavar="F" if kind is float else "N")
+    for name, spec in PARAMS.items():
+        say.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=int if spec.is_whole else float,
+            metavar="N" if spec.is_whole else "F",
+            help=spec.help[0].lower() + spec.help[1:].rstrip("."),
+        )
     say.add_argument("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2, pitch kept")
     add_voice(say)
     say.add_argument("--codes", type=Path, metavar="FILE.npy", help="also write the take's codes")
@@ -152,8 +151,7 @@ def _check_place(path: Path) -> None:
 def _request(options: argparse.Namespace, settings: Settings) -> Request:
     runtime = runtime_of(options, settings)
     info = result_of(models.fetch_description(runtime.model))
-    names = ("temperature", "cfg_scale", "top_p", "top_k", "max_tokens", "seed")
-    given = {name: getattr(options, name) for name in names}
+    given = {name: getattr(options, name) for name in PARAMS}
     given["seed"] = random_seed() if options.seed is None else options.seed
     params = replace(info.config.defaults, **{k: v for k, v in given.items() if v is not None})
     return Request(

@@ -43,10 +43,11 @@ def result(reason: str = "end", samples: int = 160) -> Result:
     return Result(np.zeros((3, 5), np.int16), wave, figures)
 
 
-def values(**changes) -> form.Form:
-    given = dict(zip(form.FIELDS, ("[S1] Hi. [S2]", 0.4, 1.5, 200, 0.9, 40, 7, 1.0), strict=False))
-    rest = {"voice_prompt": None, "voice_transcript": "", "model": "nano", "precision": "float32"}
-    return form.Form(**(given | rest | {"xpu": False} | changes))
+def field_values(**changes) -> list:
+    """The values of the Generate tab's fields, in the order of the page."""
+    first = ("[S1] Hi. [S2]", 0.4, 1.5, 200, 0.9, 40, 7, 1.0, None, "", "nano", "float32", False)
+    values = dict(zip(form.FIELDS, first, strict=True)) | changes
+    return [values[name] for name in form.FIELDS]
 
 
 def parts_by_name(cls: type) -> SimpleNamespace:

@@ -7,7 +7,7 @@ import pytest
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.ui.generate import form
-from tests.helpers.page_stubs import stub_handlers, values
+from tests.helpers.page_stubs import field_values, stub_handlers
 
 
 @pytest.mark.parametrize("asked", [None, "", " ", "-1", -1, -1.0])
@@ -27,9 +27,8 @@ def test_a_seed_means_the_same_typed_or_sent(asked):
 
 
 def test_a_request_takes_the_page_and_leaves_the_rest_as_started():
-    asked = values(voice_prompt="/tmp/a.wav", voice_transcript=" [S1] Yes. ").to_request(
-        RuntimeConfig(threads=1)
-    )
+    fields = field_values(voice_prompt="/tmp/a.wav", voice_transcript=" [S1] Yes. ")
+    asked = form.Form.of(fields).to_request(RuntimeConfig(threads=1))
     assert asked.runtime == RuntimeConfig("nano", "float32", "cpu", 1)
     assert asked.params == GenerationParams(0.4, 1.5, 0.9, 40, 200, 7)
     assert asked.voice.transcript == "[S1] Yes." and asked.script == "[S1] Hi. [S2]"

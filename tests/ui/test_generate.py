@@ -13,15 +13,13 @@ import soundfile
 from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
-from dia_demo.ui.generate import form
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
-from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result, stub_handlers, values
+from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, field_values, result, stub_handlers
 
 
 def press_generate(handlers: GenerateHandlers):
-    given = [getattr(values(), name) for name in form.FIELDS]
-    return handlers.generate(SimpleNamespace(session_hash="s"), *given)
+    return handlers.generate(SimpleNamespace(session_hash="s"), *field_values())
 
 
 @pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])

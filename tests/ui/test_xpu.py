@@ -23,7 +23,7 @@ from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.page import build_ui
 from dia_demo.ui.xpu import XpuHandlers, XpuPanel, document, toggle_state
 from tests.helpers.accelerators import FASTER, stand_in, trusted
-from tests.helpers.page_stubs import parts_by_name, values
+from tests.helpers.page_stubs import field_values, parts_by_name
 
 pytestmark = pytest.mark.usefixtures("in_threads")
 PAGE = SimpleNamespace(session_hash="page")
@@ -43,9 +43,8 @@ def generate(synthesis, **changes) -> list[dict]:
     parts = parts_by_name(layout.GenerateParts)
     parts.xpu = parts_by_name(XpuPanel)
     parts.fields = {name: f"field {name}" for name in form.FIELDS}
-    asked = values(model=synthesis.settings.runtime.model, precision="auto", max_tokens=60)
-    asked = replace(asked, voice_prompt=None, voice_transcript="", speed=1.0, **changes)
-    given = [getattr(asked, name) for name in form.FIELDS]
+    model = synthesis.settings.runtime.model
+    given = field_values(model=model, precision="auto", max_tokens=60, **changes)
     return list(GenerateHandlers(synthesis, parts, LiveAudio()).generate(PAGE, *given))
 
 
@@ -199,8 +198,8 @@ def test_a_device_that_fails_mid_take_offers_the_same_take_on_the_cpu(folder, tm
 def test_turning_on_a_slower_card_insists(folder, tmp_path):
     accelerator = trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
     synthesis = service(accelerator, folder, tmp_path)
-    asked = replace(values(), model=str(folder), precision="auto", xpu=True, max_tokens=60)
-    asked = replace(asked, voice_prompt=None, voice_transcript="", speed=1.0)
-    request = replace(asked.to_request(synthesis.settings.runtime), with_audio=False)
+    fields = field_values(model=str(folder), precision="auto", xpu=True, max_tokens=60)
+    request = form.Form.of(fields).to_request(synthesis.settings.runtime)
+    request = replace(request, with_audio=False)
     assert request.runtime.insist
     assert isinstance(list(synthesis.stream(request, threading.Event()))[-1], Finished)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dia_demo.audio import SPEEDS
-from dia_demo.config import Range, RuntimeConfig
+from dia_demo.config import PARAMS, Range, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.listening.plan import (
     MAX_TRIALS,
@@ -24,11 +24,7 @@ from dia_demo.ui.generate import form
 
 # What may differ, in the order of the page: label, step of its number field (None: a choice).
 SIDE_FIELDS: dict[str, tuple[str, float | None]] = {
-    "temperature": ("Temperature", 0.05),
-    "cfg_scale": ("CFG scale", 0.1),
-    "top_p": ("Top-p", 0.01),
-    "top_k": ("Top-k", 1),
-    "max_tokens": ("Max tokens", 1),
+    **{name: (spec.label, spec.step) for name, spec in PARAMS.items() if spec.step},
     "speed": ("Speed", 0.05),
     "seed_shift": ("Seed shift", 1),
     "model": ("Model", None),

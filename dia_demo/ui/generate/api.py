@@ -1,14 +1,16 @@
 """The one endpoint for programs: the same run as the page's, with plain arguments.
 
-Its numbers are no sliders: a slider would hold a program to the ends that suit the page's model.
+Its numbers are not the page's sliders, which would limit a program to what suits the page's model.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from inspect import Parameter, Signature
+from typing import Any
 
 import gradio as gr
 
@@ -32,42 +34,42 @@ def add_endpoint(parts: GenerateParts, handlers: GenerateHandlers) -> None:
     gr.on([], endpoint, inputs, [parts.take, figures], api_name="generate")
 
 
-def make_endpoint(handlers: GenerateHandlers):
-    """The function behind "/generate"; its arguments are the names a program uses."""
+# Every other argument may be left out; None is the model's or the program's own default.
+REQUIRED, DEFAULTS = ("script",), {"speed": 1.0, "xpu": False}
 
-    def generate(
-        request: gr.Request,
-        script,
-        temperature=None,
-        cfg_scale=None,
-        max_tokens=None,
-        top_p=None,
-        top_k=None,
-        seed=None,
-        speed=1.0,
-        voice_prompt=None,
-        voice_transcript=None,
-        model=None,
-        precision=None,
-        xpu=False,
-    ) -> Iterator[tuple[str, dict]]:
+
+def make_endpoint(handlers: GenerateHandlers) -> Callable[..., Iterator[tuple[str, dict]]]:
+    """The function behind "/generate"; the names of its arguments are those of `form.FIELDS`."""
+
+    def generate(request: gr.Request, *values: Any) -> Iterator[tuple[str, dict]]:
         """Speak a script: the take as a 16-bit WAV file, and its figures.
 
         A number that is left out is the model's own default; seed None or -1 is a random one.
         """
         started = handlers.synthesis.settings.runtime
-        model, precision = model or started.model, precision or started.precision
-        sampling = [temperature, cfg_scale, max_tokens, top_p, top_k]
-        rest = [seed, speed, voice_prompt, voice_transcript, model, precision, xpu]
-        with handlers.run.sessions.run(request) as cancel, handlers.scratch() as home:
-            defaults = form.defaults_of(handlers.synthesis.info(model))
-            named = zip(form.SAMPLING, sampling, strict=True)
-            filled = [defaults[name] if value is None else value for name, value in named]
-            take = whole_take(handlers.synthesis, form.Form(script, *filled, *rest), cancel)
-            # Handed over before the folder goes: gradio makes its copy first.
-            yield str(take.save(home / "take.wav")), asdict(take.figures)
+        named = dict(zip(form.FIELDS, values, strict=True))
+        named["model"] = named["model"] or started.model
+        named["precision"] = named["precision"] or started.precision
+        with handlers.run.sessions.run(request) as cancel, handlers.scratch() as folder:
+            for name, default in form.defaults_of(handlers.synthesis.info(named["model"])).items():
+                named[name] = default if named[name] is None else named[name]
+            asked = form.Form.of([named[name] for name in form.FIELDS])
+            take = whole_take(handlers.synthesis, asked, cancel)
+            # Yielded while the folder exists: gradio copies the file first.
+            yield str(take.save(folder / "take.wav")), asdict(take.figures)
 
+    # gradio reads the names and defaults of the arguments from the signature.
+    generate.__signature__ = _signature()  # type: ignore[attr-defined]
     return generate
+
+
+def _signature() -> Signature:
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    arguments = [
+        Parameter(name, kind, default=Parameter.empty if name in REQUIRED else DEFAULTS.get(name))
+        for name in form.FIELDS
+    ]
+    return Signature([Parameter("request", kind, annotation=gr.Request), *arguments])
 
 
 def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event) -> Take:

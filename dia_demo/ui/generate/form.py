@@ -1,29 +1,53 @@
-"""The values of the Generate form: what they are, what they mean, what a reload brings back."""
+"""The values of the Generate form: what they are, what they mean, what a reload restores."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.config import PARAMS, SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Request, VoicePrompt, random_seed
 
+# Parameters with a slider, in the order of the page.
+SAMPLING = tuple(
+    sorted((name for name, spec in PARAMS.items() if spec.step), key=lambda n: PARAMS[n].advanced)
+)
+# Also the order of the endpoint's arguments, which programs may pass by position: other parameters
+# follow at the end.
+_FIRST_FIELDS = (
+    "script",
+    "temperature",
+    "cfg_scale",
+    "max_tokens",
+    "top_p",
+    "top_k",
+    "seed",
+    "speed",
+    "voice_prompt",
+    "voice_transcript",
+    "model",
+    "precision",
+    "xpu",
+)
+FIELDS = _FIRST_FIELDS + tuple(name for name in SAMPLING if name not in _FIRST_FIELDS)
+# An upload does not outlive its page, and the experimental toggle starts off every time.
+REMEMBERED = tuple(name for name in FIELDS if name not in ("voice_prompt", "xpu"))
+
 
 @dataclass(frozen=True)
 class Form:
-    """One reading of the page's fields, in the order in which they are wired.
+    """The values of the page's fields.
 
-    seed None, blank or -1 asks for a random one. voice_prompt is the path of an upload.
+    sampling: by the names of SAMPLING. seed: None, blank or -1 for a random one. voice_prompt: the
+    path of an upload.
     """
 
     script: str
-    temperature: float
-    cfg_scale: float
-    max_tokens: int
-    top_p: float
-    top_k: int
+    sampling: dict[str, Any]
     seed: str | float | None
     speed: float
     voice_prompt: str | None
@@ -32,38 +56,35 @@ class Form:
     precision: str
     xpu: bool
 
-    def to_request(self, runtime: RuntimeConfig) -> Request:
-        """The request for the services; what the page does not ask is taken from `runtime`.
+    @classmethod
+    def of(cls, values: Sequence) -> Form:
+        """From the values of FIELDS."""
+        named = dict(zip(FIELDS, values, strict=True))
+        return cls(sampling={name: named.pop(name) for name in SAMPLING}, **named)
 
-        Raises InputError for a seed that is none and for an unknown precision.
+    def to_request(self, runtime: RuntimeConfig) -> Request:
+        """The request for the services; what the page does not set is taken from `runtime`.
+
+        Raises InputError for an invalid seed and for an unknown precision.
         """
         voice = None
         if self.voice_prompt:
             transcript = (self.voice_transcript or "").strip()
             voice = VoicePrompt(audio=Path(self.voice_prompt), transcript=transcript)
-        params = GenerationParams(
-            temperature=self.temperature,
-            cfg_scale=self.cfg_scale,
-            top_p=self.top_p,
-            top_k=self.top_k,
-            max_tokens=self.max_tokens,
-            seed=chosen_seed(self.seed),
+        params = GenerationParams(**self.sampling, seed=chosen_seed(self.seed))
+        runtime = replace(
+            runtime,
+            model=self.model,
+            precision=self.precision,
+            device="xpu" if self.xpu else "cpu",
+            # The page shows beside the toggle that the card is slower: turning it on insists.
+            insist=self.xpu,
         )
-        device = "xpu" if self.xpu else "cpu"
-        runtime = replace(runtime, model=self.model, precision=self.precision, device=device)
-        # Where the card is slower, the page says so beside the toggle: turning it on insists.
-        runtime = replace(runtime, insist=self.xpu)
         return Request(self.script or "", params, runtime, voice, self.speed)
 
 
-FIELDS = tuple(field.name for field in fields(Form))
-# An upload does not outlive its page, and the experimental toggle starts off every time.
-REMEMBERED = tuple(name for name in FIELDS if name not in ("voice_prompt", "xpu"))
-SAMPLING = ("temperature", "cfg_scale", "max_tokens", "top_p", "top_k")
-
-
 def chosen_seed(seed: str | float | None) -> int:
-    """The seed asked for, or a random one for blank and -1. InputError for what is no seed."""
+    """The requested seed; a random one for blank and -1. Raises InputError for anything else."""
     text = "" if seed is None else str(seed).strip()
     if text in ("", "-1", "-1.0"):
         return random_seed()
@@ -80,36 +101,30 @@ def chosen_seed(seed: str | float | None) -> int:
 
 def defaults_of(info: ModelInfo) -> dict[str, float]:
     """The sampling settings a model asks for."""
-    values = asdict(info.config.defaults)
-    return {name: values[name] for name in SAMPLING}
+    return {name: getattr(info.config.defaults, name) for name in SAMPLING}
 
 
 def slider_ends(info: ModelInfo) -> dict[str, tuple[float, float]]:
     """How far each slider reaches: what is useful, within what the model allows."""
-    limits = GenerationParams.limits(info.config)
-    useful = {"temperature": (0.0, 2.5), "cfg_scale": (0.0, 10.0), "top_k": (1, 200)}
     ends = {}
     for name in SAMPLING:
-        low, high = useful.get(name, (limits[name].low, limits[name].high))
-        ends[name] = (max(low, limits[name].low), min(high, limits[name].high))
+        spec, allowed = PARAMS[name], PARAMS[name].range(info.config)
+        low, high = spec.slider or (allowed.low, allowed.high)
+        ends[name] = (max(low, allowed.low), min(high, allowed.high))
     return ends
 
 
 def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
-    """The remembered values that still make sense; anything else is left out."""
+    """The valid ones of the saved values, numbers within the ends of their sliders."""
     values = {name: saved[name] for name in REMEMBERED if name in saved}
     for name, (low, high) in ends.items():
-        value = values.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or value != value:
-            values.pop(name, None)
-        elif not low <= value <= high:
+        value = values.pop(name, None)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
             values[name] = min(max(value, low), high)
     return values
 
 
 def out_of_reach(saved: dict, ends: dict[str, tuple[float, float]]) -> dict[str, float]:
-    """The numbers among the saved values that `restored` moves to the end of their slider, each
-    with the end it is moved to."""
-    kept = restored(saved, ends)
-    return {name: kept[name] for name in ends if name in kept and kept[name] != saved[name]}
+    """The saved numbers that `restored` moves to an end of their slider, with that end."""
+    values = restored(saved, ends)
+    return {name: values[name] for name in ends if name in values and values[name] != saved[name]}

@@ -59,7 +59,7 @@ class GenerateHandlers:
         def work(cancel: threading.Event) -> Iterator[Updates]:
             try:
                 with self.scratch() as folder:
-                    yield from self._run(form.Form(*values), cancel, live, folder)
+                    yield from self._run(form.Form.of(values), cancel, live, folder)
             finally:
                 live.done = True
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.config import PARAMS, PRECISIONS, RuntimeConfig
 from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.models import ModelInfo
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
@@ -184,15 +184,11 @@ def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
     }
 
 
-def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
-    parts = {
-        "temperature": _slider(info, "temperature", "Temperature", 0.05, TEMPERATURE_INFO),
-        "cfg_scale": _slider(info, "cfg_scale", "CFG scale", 0.1, CFG_INFO),
-        "max_tokens": _slider(info, "max_tokens", "Max tokens", 1, max_tokens_info(info)),
-    }
+def _settings_part(info: ModelInfo) -> dict[str, Any]:
+    advanced = [name for name in form.SAMPLING if PARAMS[name].advanced]
+    parts = {name: _slider(info, name) for name in form.SAMPLING if name not in advanced}
     with gr.Accordion("More", open=False, elem_id="more"):
-        parts["top_p"] = _slider(info, "top_p", "Top-p", 0.01, TOP_P_INFO)
-        parts["top_k"] = _slider(info, "top_k", "Top-k", 1, TOP_K_INFO)
+        parts |= {name: _slider(info, name) for name in advanced}
         with gr.Row(elem_id="seed-row"):
             # A text: gradio's number field turns "nothing" into 0 as soon as it is shown.
             parts["seed"] = gr.Textbox(
@@ -232,23 +228,25 @@ def _settings_part(info: ModelInfo) -> dict[str, gr.components.Component]:
     return parts
 
 
-TEMPERATURE_INFO = "How freely it speaks: low is steady, high is lively and less sure."
-CFG_INFO = "How closely it sticks to the script."
-TOP_P_INFO = "Leaves out the least likely sounds: 1 leaves out none."
-TOP_K_INFO = "How many sounds it chooses among at every step."
-
-
 def max_tokens_info(info: ModelInfo, max_tokens: int | None = None) -> str:
     """What the slider means right now."""
     count = int(info.config.defaults.max_tokens if max_tokens is None else max_tokens)
     return f"{tokens_hint(count, info.seconds_of(count))}, the longest it may get."
 
 
-def _slider(info: ModelInfo, name: str, label: str, step: float, hint: str) -> gr.Slider:
-    low, high = form.slider_ends(info)[name]
-    value = form.defaults_of(info)[name]
-    # Without gradio's own reset button, which knows the first model's defaults alone.
-    return gr.Slider(low, high, value, step=step, label=label, info=hint, elem_id=name, buttons=[])
+def _slider(info: ModelInfo, name: str) -> gr.Slider:
+    spec, (low, high) = PARAMS[name], form.slider_ends(info)[name]
+    return gr.Slider(
+        low,
+        high,
+        form.defaults_of(info)[name],
+        step=spec.step,
+        label=spec.label,
+        info=max_tokens_info(info) if name == "max_tokens" else spec.help,
+        elem_id=name,
+        # Without gradio's own reset button, which knows only the first model's defaults.
+        buttons=[],
+    )
 
 
 def _asset(name: str) -> str:
