@@ -17,7 +17,7 @@ from dia_demo import processor
 from dia_demo.codec.codec import random_codec
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
-from dia_demo.model import linear
+from dia_demo.model import autotune, linear
 from dia_demo.model.checkpoint import load_random
 from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import KERNELS
@@ -116,11 +116,11 @@ def test_the_codec_chooses_no_bfloat16_without_instructions(monkeypatch):
 
 
 def test_kernels_that_multiply_bfloat16_are_not_tried_without_instructions(monkeypatch, tmp_path):
-    monkeypatch.setattr(linear, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(processor, "features", lambda: frozenset({"avx2"}))
-    found = products_of(lambda: linear.choose(SMALL, "bfloat16", threads=1))
+    found = products_of(lambda: linear.choose_kernel(SMALL, "bfloat16", threads=1))
     assert found == set()
-    tried = linear.choose(SMALL, "bfloat16", threads=1).milliseconds
+    tried = linear.choose_kernel(SMALL, "bfloat16", threads=1).milliseconds
     assert "oneDNN packed" not in tried and "compiled" in tried
 
 

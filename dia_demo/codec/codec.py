@@ -1,7 +1,7 @@
-"""The Descript Audio Codec: waveforms to codes and back, whole or as they come.
+"""The Descript Audio Codec: waveforms to codes and back, whole or as a stream.
 
-Shapes: N samples, T frames, C codebooks. Where the network comes from is in `codec_files.py` and
-`codec_weights.py`, how it is computed in `codec_decoder.py`.
+Shapes: N samples, T frames, C codebooks. Where the network comes from is in files.py and
+weights.py, how it is computed in decoder.py and convolution.py.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dia_demo.codec.decoder import Decoder, Kept, decoder_work
+from dia_demo.codec.decoder import StreamingDecoder, StreamState, macs_per_frame
 from dia_demo.codec.files import find_codec
 from dia_demo.codec.highpass import HighPass
 from dia_demo.codec.weights import StoredDac, build_dac, open_dac
 from dia_demo.errors import InputError, RunError
 from dia_demo.task import result_of
 
-# A stream's first block gives this many frames, for a quick first sound; each next one is twice as
-# long, to this many. They bound the memory of a decode; longer ones are no faster.
+# Frames of a stream's first block, which is short for a quick first sound; each next one is twice
+# as long, up to the second number, which bounds the memory. Longer blocks are not faster.
 _FIRST_FRAMES = 8
 _LONGEST_BLOCK = 32
 
@@ -31,8 +31,8 @@ def open_codec(
 ) -> Generator[float, None, Codec]:
     """The codec of a checkpoint folder, or Descript's 44.1 kHz codec where it has none of its own.
 
-    Yields the part fetched. precision: of decoding; "auto", "float32" or "bfloat16" (encoding is
-    float32). Raises InputError where none can be had or its files do not fit together.
+    Yields the fraction fetched. precision: of decoding; "auto", "float32" or "bfloat16" (encoding
+    is float32). Raises InputError if no codec is available or its files are inconsistent.
     """
     folder = None if folder is None else Path(folder)
     source = yield from find_codec(folder, allow_download=allow_download)
@@ -42,7 +42,7 @@ def open_codec(
 def load_codec(
     folder: Path | str | None = None, *, allow_download: bool = True, precision: str = "auto"
 ) -> Codec:
-    """What `open_codec` opens, waiting for it."""
+    """`open_codec` as a blocking call."""
     return result_of(open_codec(folder, allow_download=allow_download, precision=precision))
 
 
@@ -52,10 +52,10 @@ def random_codec(seed: int = 0, precision: str = "auto", **kwargs) -> Codec:
 
 
 def random_dac(seed: int = 0, **kwargs) -> StoredDac:
-    """Its weights, made when they are read."""
+    """The codec of `random_codec`; its weights are made when they are read."""
     net = build_dac(kwargs, "random_codec")
     shapes = {name: tensor.shape for name, tensor in net.state_dict().items()}
-    seeds = {name: seed * len(shapes) + place for place, name in enumerate(shapes)}
+    seeds = {name: seed * len(shapes) + index for index, name in enumerate(shapes)}
 
     def read(name: str) -> Tensor:
         noise = torch.randn(shapes[name], generator=torch.Generator().manual_seed(seeds[name]))
@@ -63,15 +63,15 @@ def random_dac(seed: int = 0, **kwargs) -> StoredDac:
             return 1 + 0.2 * noise
         if name.endswith("bias"):
             return 0.05 * noise
-        # Small steps keep residual sums, and with them rounding, from growing with depth.
+        # Small weights keep residual sums, and so rounding, from growing with depth.
         return noise / (4 * noise[0].numel()) ** 0.5
 
     return StoredDac(f"random weights, seed {seed}", net, read)
 
 
 class Codec:
-    """A DAC ready to run. Rates are in Hz; `source` says where the weights come from, `choice` how
-    decoding is computed and why. The encoder is loaded when it is first needed."""
+    """A loaded DAC. Rates are in Hz; `source` says where the weights come from, `choice` how
+    decoding is computed and why. The encoder is loaded at its first use."""
 
     def __init__(self, stored: StoredDac, precision: str = "auto") -> None:
         net = stored.net
@@ -83,9 +83,9 @@ class Codec:
         self.context = decoder_context(net.decoder, self.hop_length)
         self._stored = stored
         self._encoder: nn.Module | None = None
-        self._decoder = Decoder(
+        self._decoder = StreamingDecoder(
             stored.read,
-            decoder_work(stored.shapes, list(net.decoder_rates)),
+            macs_per_frame(stored.shapes, list(net.decoder_rates)),
             self.num_codebooks,
             len(net.decoder_rates),
             self.frames_per_second,
@@ -108,7 +108,7 @@ class Codec:
         if num_frames == 0:
             return np.zeros((0, self.num_codebooks), np.int16)
         if not np.isfinite(samples_N).all():
-            raise RunError("The audio to encode holds values that are not numbers.")
+            raise RunError("The audio to encode contains values that are not numbers.")
         padded = np.zeros((1, 1, num_frames * self.hop_length), np.float32)
         padded[0, 0, : len(samples_N)] = samples_N
         if self._encoder is None:
@@ -127,7 +127,7 @@ class Codec:
         return np.concatenate([stream.push(codes_TC), stream.finish()])
 
     def stream(self) -> DecodeStream:
-        """A decoder for codes that arrive bit by bit."""
+        """A decoder for codes that arrive in pieces."""
         return DecodeStream(self)
 
     def check_codes(self, codes_TC: np.ndarray) -> np.ndarray:
@@ -144,78 +144,78 @@ class Codec:
             frame, codebook = outside[0]
             raise InputError(
                 f"Codes must lie in 0..{self.codebook_size - 1}; frame {frame}, codebook "
-                f"{codebook} holds {codes_TC[frame, codebook]}."
+                f"{codebook} contains {codes_TC[frame, codebook]}."
             )
         return codes_TC.astype(np.int64)
 
-    def advance(self, codes_TC: np.ndarray, kept: Kept, last: bool) -> np.ndarray:
-        """The samples that can be computed now that these checked codes follow: float32 [N].
+    def advance(self, codes_TC: np.ndarray, state: StreamState, last: bool) -> np.ndarray:
+        """Feed a stream's next codes, checked; returns the samples that are complete, float32 [N].
 
-        kept: empty for a new stream, then what the call before left in it. Transposed convolutions
-        of odd stride give one sample less than their stride times their input, so a take may end
-        a few samples early.
+        state: of the stream, empty at its beginning; it is updated. Transposed convolutions of odd
+        stride give one sample less than their stride times their input, so a take may end a few
+        samples early.
         """
         with torch.inference_mode():
-            samples_N = self._decoder(torch.from_numpy(codes_TC), kept, last).numpy()
+            samples_N = self._decoder(torch.from_numpy(codes_TC), state, last).numpy()
         if not np.isfinite(samples_N).all():
             raise RunError(
                 "The codec produced values that are not numbers, so the audio was discarded: its "
                 f"weights ({self.source}) may be damaged."
             )
-        return self._highpass(samples_N, kept) if self._highpass else samples_N
+        return self._highpass(samples_N, state) if self._highpass else samples_N
 
 
 class DecodeStream:
-    """Decodes codes as they come; all it returns, in order, equals the decoded whole.
+    """Decodes codes that arrive in pieces; the samples it returns equal those of `Codec.decode`.
 
-    The network looks ahead, so samples come `codec.context[1]` frames late. The codes are cut into
-    the same blocks however they arrive, so that even rounding is the same.
+    The network looks ahead, so samples are delayed by `codec.context[1]` frames. The codes are cut
+    into the same blocks however they arrive, so that even the rounding is the same.
     """
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        self._kept: Kept = {}
+        self._state: StreamState = {}
         self._waiting_TC = np.zeros((0, codec.num_codebooks), np.int64)
         self._block = codec.context[1] + _FIRST_FRAMES
         self._next = 2 * _FIRST_FRAMES
-        self._frames = 0  # Taken so far, whether decoded or not.
-        self._samples = 0  # Handed out so far.
+        self._frames = 0  # Received so far, decoded or not.
+        self._samples = 0  # Returned so far.
         self._finished = False
 
     def push(self, codes_TC: np.ndarray) -> np.ndarray:
-        """Take further codes [k, C]; return float32 samples that are ready now, often none."""
+        """Add codes [k, C]; returns the float32 samples that are complete, often none."""
         assert not self._finished, "push after finish"
         codes_TC = self._codec.check_codes(codes_TC)
         self._frames += len(codes_TC)
         self._waiting_TC = np.concatenate([self._waiting_TC, codes_TC])
-        ready = []
+        blocks = []
         while len(self._waiting_TC) >= self._block:
-            ready.append(self._advance(self._block))
+            blocks.append(self._advance(self._block))
             self._block, self._next = self._next, min(2 * self._next, _LONGEST_BLOCK)
-        return _joined(ready)
+        return _joined(blocks)
 
     def finish(self) -> np.ndarray:
-        """The rest of the take: no codes follow."""
+        """The remaining samples; no codes follow."""
         self._finished = True
         if not self._frames:
             return _joined([])
         rest = self._advance(len(self._waiting_TC), last=True)
-        # What transposed convolutions of odd stride leave out is silence.
+        # Transposed convolutions of odd stride give fewer samples: the rest is silence.
         missing = self._frames * self._codec.hop_length - self._samples
         return np.pad(rest, (0, missing))
 
     def _advance(self, num_frames: int, last: bool = False) -> np.ndarray:
         codes_TC, self._waiting_TC = np.split(self._waiting_TC, [num_frames])
-        samples_N = self._codec.advance(codes_TC, self._kept, last)
+        samples_N = self._codec.advance(codes_TC, self._state, last)
         self._samples += len(samples_N)
         return samples_N
 
 
 def decoder_context(decoder: nn.Module, hop_length: int) -> tuple[int, int]:
-    """Frames before and after a frame that its samples depend on.
+    """How many frames before and after a frame its samples depend on.
 
-    Walks the convolutions from the output back, widening the interval of positions one frame's
-    samples need. Residual branches keep the length, so the convolutions alone decide.
+    Goes through the convolutions from the output backwards and widens the interval of positions
+    that one frame's samples need. Residual branches keep the length, so only convolutions count.
     """
     layers = [m for m in decoder.modules() if isinstance(m, nn.Conv1d | nn.ConvTranspose1d)]
     low, high = 0, hop_length - 1

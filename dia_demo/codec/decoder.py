@@ -1,67 +1,70 @@
-"""The codec's decoder over time as it comes: each layer keeps the rows that its next ones need.
+"""The codec's decoder as a stream: each layer keeps the input rows that its next outputs need.
 
-So codes that arrive bit by bit cost no more than codes decoded whole: nothing is computed twice.
-What a stream keeps lies outside the layers, in its `Kept`. Shapes: T rows of C channels (I in, O
-out), a row lying together in memory; T counts frames at the decoder's start, samples at its end.
+Codes that arrive in pieces cost no more than codes decoded whole, since nothing is computed twice.
+The state of a stream is outside the layers, in its `StreamState`. Shapes: T rows of C channels (I
+in, O out), a row contiguous in memory; T counts frames at the decoder's start, samples at its end.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil, prod
 
 import torch
 from torch import Tensor
 
-from dia_demo.codec.convolution import Choice, choose
+from dia_demo.codec.convolution import BackendChoice, choose_backend
 from dia_demo.codec.snake import Snake, snake_kind
 
 DILATIONS = (1, 3, 9)
-# Weights are packed for blocks of this many frames. What comes at a take's ends is filled up with
-# zeros to whole steps: oneDNN compiles for every new length, and for far shorter ones it would
-# rearrange all weights at every call.
+# Weights are packed for blocks of this many frames. Shorter blocks, at a take's ends, are padded
+# with zeros to multiples of STEP_FRAMES: oneDNN compiles for every new length, and for much shorter
+# ones it would reorder all weights at every call.
 USUAL_FRAMES = 32
 STEP_FRAMES = 16
-# By layer: its rows for next time.
-Kept = dict[object, Tensor]
+# The input rows that each layer keeps for its next outputs.
+StreamState = dict[object, Tensor]
 Read = Callable[[str], Tensor]
 
 log = logging.getLogger(__name__)
 
 
-class OverTime:
-    """A convolution along a stream, with zeros before its first row and after its last."""
+class StreamingConv1d:
+    """A convolution over a stream, padded with zeros at its beginning and end.
+
+    padding: rows of zeros at each end. rows: the usual number of outputs of a block.
+    """
 
     def __init__(
         self,
-        choice: Choice,
+        choice: BackendChoice,
         weight_OIK: Tensor,
         bias_O: Tensor,
-        zeros: int,
+        padding: int,
         rows: int,
         dilation: int = 1,
         snake: Snake | None = None,
     ) -> None:
         self.outputs, self.inputs, kernel = weight_OIK.shape
-        self.reach, self.zeros, self.snake = dilation * (kernel - 1), zeros, snake
+        self.reach, self.padding, self.snake = dilation * (kernel - 1), padding, snake
         self.step = rows * STEP_FRAMES // USUAL_FRAMES
         self.convolution = choice.build(weight_OIK, bias_O, rows, dilation)
 
-    def __call__(self, x_TI: Tensor, kept: Kept, last: bool) -> Tensor:
-        """The rows that can be computed now, of the activated x where there is an activation."""
-        out_TO, ready = self.compute(x_TI, kept, last)
-        return out_TO[:ready]
+    def __call__(self, x_TI: Tensor, state: StreamState, last: bool) -> Tensor:
+        """The outputs that can be computed now, of snake(x) where there is an activation."""
+        out_TO, available = self.compute(x_TI, state, last)
+        return out_TO[:available]
 
-    def compute(self, x_TI: Tensor, kept: Kept, last: bool) -> tuple[Tensor, int]:
-        """Whole steps of rows, and how many of them are rows of the stream."""
-        before = kept.get(self)
+    def compute(self, x_TI: Tensor, state: StreamState, last: bool) -> tuple[Tensor, int]:
+        """Outputs padded to whole steps, and how many of them belong to the stream."""
+        before = state.get(self)
         if before is None:
-            before = x_TI.new_zeros(self.zeros, self.inputs)
+            before = x_TI.new_zeros(self.padding, self.inputs)
         start, end = len(before), len(before) + len(x_TI)
-        stop = end + (self.zeros if last else 0)
-        ready = max(0, stop - self.reach)
-        steps = -(-ready // self.step)
+        stop = end + (self.padding if last else 0)
+        available = max(0, stop - self.reach)
+        steps = -(-available // self.step)
         rows = x_TI.new_empty(max(stop, self.reach + steps * self.step), self.inputs)
         rows[:start] = before
         if self.snake is None:
@@ -69,136 +72,149 @@ class OverTime:
         else:
             self.snake(x_TI, rows[start:end])
         rows[end:] = 0
-        kept[self] = rows[ready:stop].clone()
-        return (self.convolution(rows) if ready else x_TI.new_empty(0, self.outputs)), ready
+        state[self] = rows[available:stop].clone()
+        out_TO = self.convolution(rows) if available else x_TI.new_empty(0, self.outputs)
+        return out_TO, available
 
 
-class Upsample:
-    """The transposed convolution of kernel 2 * stride, after its activation.
+class StreamingConvTranspose1d:
+    """A transposed convolution of kernel 2 * stride over a stream, after its activation.
 
-    An output depends on two neighbouring inputs, so all `stride` outputs between the two are one
-    row of a convolution of kernel 2: [T, I] to [T, stride * O], which is [stride * T, O].
+    An output depends on two neighbouring inputs, so the `stride` outputs between the two are one
+    row of a convolution of kernel 2: [T, I] to [T, stride * O], viewed as [stride * T, O].
     """
 
     def __init__(
-        self, choice: Choice, weight_IOK: Tensor, bias_O: Tensor, rows: int, snake: Snake
+        self, choice: BackendChoice, weight_IOK: Tensor, bias_O: Tensor, rows: int, snake: Snake
     ) -> None:
         stride = weight_IOK.shape[-1] // 2
-        self.outputs, self.cut = weight_IOK.shape[1], ceil(stride / 2)
+        self.outputs, self.padding = weight_IOK.shape[1], ceil(stride / 2)
         # [I, O, tap, stride] to [stride, O, I, tap]; the first tap is the older input's.
         taps = weight_IOK.unflatten(-1, (2, stride)).flip(2).permute(3, 1, 0, 2)
-        self.over_time = OverTime(
+        self.convolution = StreamingConv1d(
             choice, taps.flatten(0, 1), bias_O.repeat(stride), 1, rows, snake=snake
         )
 
-    def __call__(self, x_TI: Tensor, kept: Kept, last: bool) -> Tensor:
-        first = self.over_time not in kept
-        out_TO = self.over_time(x_TI, kept, last).view(-1, self.outputs)
-        return out_TO[self.cut if first else 0 : len(out_TO) - (self.cut if last else 0)]
+    def __call__(self, x_TI: Tensor, state: StreamState, last: bool) -> Tensor:
+        is_first = self.convolution not in state
+        out_TO = self.convolution(x_TI, state, last).view(-1, self.outputs)
+        start = self.padding if is_first else 0
+        return out_TO[start : len(out_TO) - (self.padding if last else 0)]
 
 
 class ResidualUnit:
-    """x + a narrow convolution of a wide one, each after its activation."""
+    """x + a convolution of kernel 1 of a dilated one, each after its activation."""
 
-    def __init__(self, choice: Choice, read: Read, name: str, rows: int, dilation: int) -> None:
+    def __init__(
+        self, choice: BackendChoice, read: Read, name: str, rows: int, dilation: int
+    ) -> None:
         weight, bias = read(f"{name}.1.weight"), read(f"{name}.1.bias")
-        zeros = dilation * (weight.shape[-1] - 1) // 2
+        padding = dilation * (weight.shape[-1] - 1) // 2
         snake = Snake(read(f"{name}.0.alpha").flatten())
-        self.wide = OverTime(choice, weight, bias, zeros, rows, dilation, snake)
+        self.dilated = StreamingConv1d(choice, weight, bias, padding, rows, dilation, snake)
         self.snake = Snake(read(f"{name}.2.alpha").flatten())
-        self.narrow = choice.build(read(f"{name}.3.weight"), read(f"{name}.3.bias"), rows)
+        self.pointwise = choice.build(read(f"{name}.3.weight"), read(f"{name}.3.bias"), rows)
 
-    def __call__(self, x_TC: Tensor, kept: Kept, last: bool) -> Tensor:
-        inner_TC, ready = self.wide.compute(x_TC, kept, last)
-        before = kept.get(self, x_TC[:0])
-        filling = x_TC.new_zeros(max(0, len(inner_TC) - len(before) - len(x_TC)), x_TC.shape[1])
-        out_TC = torch.cat([before, x_TC, filling])
-        kept[self] = out_TC[ready : len(before) + len(x_TC)].clone()
-        if ready:
+    def __call__(self, x_TC: Tensor, state: StreamState, last: bool) -> Tensor:
+        inner_TC, available = self.dilated.compute(x_TC, state, last)
+        before = state.get(self, x_TC[:0])
+        missing = max(0, len(inner_TC) - len(before) - len(x_TC))
+        out_TC = torch.cat([before, x_TC, x_TC.new_zeros(missing, x_TC.shape[1])])
+        state[self] = out_TC[available : len(before) + len(x_TC)].clone()
+        if available:
             self.snake(inner_TC)
-            self.narrow.add(inner_TC, out_TC[: len(inner_TC)])
-        return out_TC[:ready]
+            self.pointwise.add(inner_TC, out_TC[: len(inner_TC)])
+        return out_TC[:available]
 
 
-class Codebooks:
-    """Codes to the decoder's input: the sum of every book's vector, widened; in float32."""
+class ResidualVQ:
+    """Codes to the decoder's input: the sum of the codebooks' projected vectors, in float32."""
 
     def __init__(self, read: Read, num_codebooks: int) -> None:
-        names = [f"quantizer.quantizers.{book}" for book in range(num_codebooks)]
-        self.vectors_VD = [read(f"{name}.codebook.weight") for name in names]
-        widen = [read(f"{name}.out_proj.weight").flatten(1) for name in names]
-        self.widen_DL = torch.cat(widen, dim=1).t().contiguous()
-        self.bias_L = sum(read(f"{name}.out_proj.bias") for name in names)
+        names = [f"quantizer.quantizers.{codebook}" for codebook in range(num_codebooks)]
+        self.codebooks_VD = [read(f"{name}.codebook.weight") for name in names]
+        projections = [read(f"{name}.out_proj.weight").flatten(1) for name in names]
+        self.out_proj_DL = torch.cat(projections, dim=1).t().contiguous()
+        biases = [read(f"{name}.out_proj.bias") for name in names]
+        self.bias_L = sum(biases[1:], start=biases[0])
 
     def __call__(self, codes_TC: Tensor) -> Tensor:
-        found = [vectors[codes_TC[:, book]] for book, vectors in enumerate(self.vectors_VD)]
-        return torch.addmm(self.bias_L, torch.cat(found, dim=1), self.widen_DL)
+        vectors = [table[codes_TC[:, c]] for c, table in enumerate(self.codebooks_VD)]
+        return torch.addmm(self.bias_L, torch.cat(vectors, dim=1), self.out_proj_DL)
 
 
-class Decoder:
-    """Codes to samples. `choice` says in which precision and form, and why."""
+class StreamingDecoder:
+    """Codes to samples. `choice`: the precision and backend of its convolutions, and why."""
 
     def __init__(
         self,
         read: Read,
-        work: dict[str, int],
+        macs: dict[str, int],
         num_codebooks: int,
         num_blocks: int,
         frames_per_second: float,
         precision: str = "auto",
     ) -> None:
-        """read: a tensor in float32 by dac.DAC's name, weight norm folded. work: `decoder_work`."""
-        gflop_per_second = 2e-9 * sum(work.values()) * frames_per_second
-        log.info("the codec's activation: %s", snake_kind())  # Compiled now, not in the first take.
-        heaviest = max(work, key=work.get)  # One of kernel 7: they do nine tenths of the work.
-        self.choice = choose(read(heaviest), gflop_per_second, precision)
-        self.codebooks = Codebooks(read, num_codebooks)
+        """read: gives a tensor of dac.DAC by name, in float32, weight norm folded.
+
+        macs: of `macs_per_frame`.
+        """
+        gflop_per_second = 2e-9 * sum(macs.values()) * frames_per_second
+        # Compiles the activation now, not during the first take.
+        log.info("the codec's activation: %s", snake_kind())
+        # The largest is one of those of kernel 7, which do nine tenths of the work.
+        largest = max(macs, key=lambda name: macs[name])
+        self.choice = choose_backend(read(largest), gflop_per_second, precision)
+        self.quantizer = ResidualVQ(read, num_codebooks)
         self.layers = list(_layers(read, self.choice, num_blocks))
 
-    def __call__(self, codes_TC: Tensor, kept: Kept, last: bool) -> Tensor:
-        """The samples, float32 [N], that can be computed now that these codes follow.
+    def __call__(self, codes_TC: Tensor, state: StreamState, last: bool) -> Tensor:
+        """Feed the stream's next codes; returns the samples, float32 [N], that are complete.
 
-        kept: empty for a new stream, then what the call before left in it.
+        state: of the stream, empty at its beginning; it is updated. last: no codes follow.
         """
-        x_TC = self.codebooks(codes_TC).to(self.choice.dtype)
+        x_TC = self.quantizer(codes_TC).to(self.choice.dtype)
         for layer in self.layers:
-            x_TC = layer(x_TC, kept, last)
+            x_TC = layer(x_TC, state, last)
         return x_TC[:, 0].float().tanh()
 
 
-def decoder_work(shapes: dict[str, tuple[int, ...]], rates: list[int]) -> dict[str, int]:
-    """Multiplications for one frame by each of the decoder's convolutions, by its weight's name."""
+def macs_per_frame(shapes: dict[str, tuple[int, ...]], rates: list[int]) -> dict[str, int]:
+    """Multiply-adds of each of the decoder's convolutions for one frame, by its weight's name."""
     stages, rows = {"0": 1}, 1
     for number, rate in enumerate(rates, start=1):
         rows *= rate
         stages[str(number)] = rows
     stages[str(len(rates) + 2)] = rows
-    work = {}
+    macs = {}
     for name, shape in shapes.items():
         if name.startswith("decoder.") and name.endswith(".weight"):
-            work[name] = stages[name.split(".")[2]] * prod(shape)
+            macs[name] = stages[name.split(".")[2]] * prod(shape)
     for number, rate in enumerate(rates, start=1):
-        work[f"decoder.model.{number}.block.1.weight"] //= rate  # It runs on its input's rows.
-    return work
+        # A transposed convolution runs on the rows of its input.
+        macs[f"decoder.model.{number}.block.1.weight"] //= rate
+    return macs
 
 
-def _layers(read: Read, choice: Choice, blocks: int):
+def _layers(
+    read: Read, choice: BackendChoice, blocks: int
+) -> Iterator[StreamingConv1d | StreamingConvTranspose1d | ResidualUnit]:
     rows = USUAL_FRAMES
 
-    def ends(name: str, snake: Snake | None = None) -> OverTime:
+    def outer(name: str, snake: Snake | None = None) -> StreamingConv1d:
         weight = read(f"{name}.weight")
-        return OverTime(
+        return StreamingConv1d(
             choice, weight, read(f"{name}.bias"), weight.shape[-1] // 2, rows, snake=snake
         )
 
-    yield ends("decoder.model.0")
+    yield outer("decoder.model.0")
     for number in range(1, blocks + 1):
         name = f"decoder.model.{number}.block"
         snake = Snake(read(f"{name}.0.alpha").flatten())
         weight = read(f"{name}.1.weight")
-        yield Upsample(choice, weight, read(f"{name}.1.bias"), rows, snake)
+        yield StreamingConvTranspose1d(choice, weight, read(f"{name}.1.bias"), rows, snake)
         rows *= weight.shape[-1] // 2
         for unit, dilation in enumerate(DILATIONS, start=2):
             yield ResidualUnit(choice, read, f"{name}.{unit}.block", rows, dilation)
     snake = Snake(read(f"decoder.model.{blocks + 1}.alpha").flatten())
-    yield ends(f"decoder.model.{blocks + 2}", snake)
+    yield outer(f"decoder.model.{blocks + 2}", snake)

@@ -1,11 +1,11 @@
-"""The high-pass filter of a codec whose output carries an offset or rumble."""
+"""The high-pass filter of a codec whose output has an offset or rumble."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from dia_demo.codec.decoder import Kept
+from dia_demo.codec.decoder import StreamState
 
 # Two second-order sections: 24 dB down an octave below the cutoff, 0.1 dB at 1.6 times it.
 _ORDER = 4
@@ -14,8 +14,8 @@ _ORDER = 4
 class HighPass:
     """A Butterworth filter over samples that arrive in pieces.
 
-    It is computed sample by sample in float64 and its state lies in the stream's `Kept`, so the
-    output does not depend on how the samples are cut, to the last bit.
+    It is computed in float64 and its state is part of the stream's `StreamState`, so the output
+    does not depend on how the samples are cut, not even in the last bit.
     """
 
     def __init__(self, cutoff_hz: float, sample_rate: int) -> None:
@@ -25,14 +25,15 @@ class HighPass:
         self._settled = signal.sosfilt_zi(self._sections)
         self._run = signal.sosfilt
 
-    def __call__(self, samples_N: np.ndarray, kept: Kept) -> np.ndarray:
-        """float32 [N] filtered, following on from what this stream has had."""
+    def __call__(self, samples_N: np.ndarray, state: StreamState) -> np.ndarray:
+        """Filter the stream's next samples, float32 [N]."""
         if not len(samples_N):
             return samples_N
-        if self not in kept:  # As if the first sample had always been there: no step, no click.
-            kept[self] = torch.from_numpy(self._settled * float(samples_N[0]))
-        filtered_N, state = self._run(
-            self._sections, samples_N.astype(np.float64), zi=kept[self].numpy()
+        if self not in state:
+            # As if the first sample had been constant before: no step, no click.
+            state[self] = torch.from_numpy(self._settled * float(samples_N[0]))
+        filtered_N, sections_state = self._run(
+            self._sections, samples_N.astype(np.float64), zi=state[self].numpy()
         )
-        kept[self] = torch.from_numpy(state)
+        state[self] = torch.from_numpy(sections_state)
         return filtered_N.astype(np.float32)

@@ -1,13 +1,12 @@
-"""The linears that every decoder step reads: their kernels, and which one is fastest here.
+"""The kernels for the linears that every decoder step reads, and the choice among them.
 
-Which kernel is fastest depends on the processor and the precision, so it is found by a short timed
-trial on the machine at hand, among those whose error passes, and remembered in the cache folder. A
-further kernel is one more entry in KERNELS.
+Which kernel is fastest depends on the processor and the precision. It is found by a timed trial
+(model/autotune.py) and remembered in the cache folder. A new kernel is one more entry in KERNELS.
 
-One kernel serves every number of rows: it fixes the order of the weights in memory, and two would
-round differently, so that a seed's take would depend on what is made beside it. So the trial asks
-for the rows of one utterance, two, four and eight, and takes the kernel that serves them all;
-inside a kernel the tiles go by the number of rows.
+One kernel serves every batch size: it fixes the order of the weights in memory, and two kernels
+would round differently, so that a take would depend on what is generated beside it. So the trial
+covers batches of one, two, four and eight utterances. Inside a kernel the tile size depends on the
+number of rows.
 """
 
 from __future__ import annotations
@@ -17,12 +16,9 @@ import importlib.util
 import json
 import logging
 import platform
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from time import perf_counter
 
 import torch
 from torch import Tensor, nn
@@ -30,31 +26,33 @@ from torch import Tensor, nn
 from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.files import cache_folder, write_atomic
 from dia_demo.kernels.jit import digest
+from dia_demo.model.autotune import (
+    Budget,
+    Case,
+    first_near_fastest,
+    remember,
+    remembered,
+    run_trial,
+)
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
 
-# Rows with guidance, a conditional and an unconditional half: of 1, 2, 4 and 8 utterances.
+# Rows of activations of 1, 2, 4 and 8 utterances with guidance (conditional and unconditional).
 TRIAL_ROWS = (2, 4, 8, 16)
-# Seconds for a kernel and number of rows; calls that are timed together, and how often: at least
-# three times unless a call takes longer than SLOW_CALL, since other programs may stall any one.
-TRIAL_SECONDS, TRIAL_TIMES, TRIAL_REPEATS, SLOW_CALL = 0.05, 8, 5, 0.5
-# A trial is noisy, and two kernels round differently: unless it is clearly slower, the first of
-# KERNELS is taken, so that a seed gives the same take after every start.
-SLOWER_BY = 1.3
-# Relative L2 error against float64 that a kernel may add to what its precision loses anyway.
+TRIAL_BUDGET = Budget(seconds=0.05, repeats=6, calls=8)
+# Relative L2 error against float64 that a kernel may add to that of its precision.
 LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
-# What the logits keep where the rest has fewer bits.
+# The precision of the logits' linear where it has more bits than the rest.
 WIDEST = {"int4": "int8"}
 
 log = logging.getLogger(__name__)
 
 
 class OneDnnLinear(nn.Module):
-    """A linear whose weight lies in the blocked order that oneDNN reads fastest.
+    """A linear with its weight in the blocked order that oneDNN reads fastest.
 
-    The order belongs to this processor: it is made when the model is loaded and never stored.
+    The order depends on the processor: it is made when the model is loaded and never stored.
     """
 
     def __init__(self, weight_NK: Tensor, precision: str) -> None:
@@ -72,7 +70,7 @@ class OneDnnLinear(nn.Module):
 
 
 class PlainLinear(nn.Module):
-    """torch's own linear on the weight as it lies in the checkpoint, in its input's precision."""
+    """torch's own linear on the weight as the checkpoint stores it, in its input's precision."""
 
     def __init__(self, weight_NK: Tensor, precision: str = "float32") -> None:
         super().__init__()
@@ -84,12 +82,12 @@ class PlainLinear(nn.Module):
 
 
 class PackedInt8Linear(nn.Module):
-    """torch's int8 kernel: a scale for every output, activations in bfloat16."""
+    """torch's int8 kernel: one scale per output, activations in bfloat16."""
 
     def __init__(self, weight_NK: Tensor, precision: str) -> None:
         super().__init__()
         self.outputs, self.inputs = weight_NK.shape
-        # It reads past the end of shapes that are not whole.
+        # The kernel reads past the end of shapes that are not multiples of 64.
         whole = (0, -self.inputs % 64, 0, -self.outputs % 64)
         weight_NK = nn.functional.pad(weight_NK.float(), whole)
         scale = weight_NK.abs().amax(1).div_(127).clamp_(min=1e-30)
@@ -105,9 +103,10 @@ class PackedInt8Linear(nn.Module):
 
 @dataclass(frozen=True)
 class Kernel:
-    """One way to run a decoder's linears: which module they become, and who runs a step.
+    """One implementation of the decoder's linears.
 
-    compiled: the whole step is one function (model/compiled_step.py); use_dot: which of its routes.
+    build: the module that replaces a linear. compiled: the whole step runs as one function
+    (model/compiled_step.py). use_dot: by its dot-product route.
     """
 
     name: str
@@ -117,12 +116,12 @@ class Kernel:
     use_dot: bool = False
 
     def module(self, name: str, weight_NK: Tensor, precision: str) -> nn.Module:
-        """The module of the decoder's linear `name`."""
+        """The module for the decoder's linear `name`."""
         width = WIDEST.get(precision, precision) if name.endswith("logits_dense") else precision
         return self.build(weight_NK, width)
 
     def run(self, linear: nn.Module, x: Tensor, threads: int, times: int = 1) -> Tensor:
-        """x [rows, inputs] through a linear as a step runs it, so many times."""
+        """A linear of x [rows, inputs], computed `times` times as a step computes it."""
         if not self.compiled:
             for _ in range(times):
                 out = linear(x)
@@ -159,10 +158,10 @@ KERNELS = (
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The kernel a model runs with, and its threads.
+class KernelChoice:
+    """The kernel that a model runs with, and its threads.
 
-    milliseconds: of each tried, on one linear, for every number of TRIAL_ROWS.
+    milliseconds: of each kernel that passed, on one linear, for every number of TRIAL_ROWS.
     """
 
     kernel: Kernel
@@ -177,13 +176,13 @@ class Choice:
         )
         rows = " / ".join(map(str, TRIAL_ROWS))
         return (
-            f"{self.kernel.name}: the fastest here, or near it, of those that passed "
+            f"{self.kernel.name}: the fastest kernel that passed on this processor, or close to it "
             f"(at {rows} rows: {tried})"
         )
 
 
 def can_compile() -> bool:
-    """Whether the compiled kernels can be had: numba is installed and works here."""
+    """Whether the compiled kernels are available: numba is installed and works here."""
     if importlib.util.find_spec("numba") is None:
         return False
     try:
@@ -195,9 +194,9 @@ def can_compile() -> bool:
 
 
 def step_linears(model: Dia) -> Iterator[str]:
-    """Names of all linears a decoder step reads.
+    """Names of all linears that a decoder step reads.
 
-    Keys and values of cross-attention are made once per row: they are not among them.
+    The keys and values of cross-attention are computed once per row, so they are not included.
     """
     for index in range(model.config.decoder.num_layers):
         layer = f"decoder.layers.{index}"
@@ -211,7 +210,7 @@ def step_linears(model: Dia) -> Iterator[str]:
 
 
 def decoder_weights(config: ModelConfig) -> int:
-    """Weights of the linears that every decoder step reads."""
+    """The number of weights in the linears that every decoder step reads."""
     d = config.decoder
     self_attention = (2 * d.num_heads + 2 * d.num_kv_heads) * d.head_dim * d.hidden_size
     cross_attention = 2 * d.cross_num_heads * d.cross_head_dim * d.hidden_size
@@ -220,122 +219,69 @@ def decoder_weights(config: ModelConfig) -> int:
     return d.num_layers * (self_attention + cross_attention + mlp) + head
 
 
-def choose(config: ModelConfig, precision: str, threads: int) -> Choice:
-    """The kernel for a model of this shape: remembered, or found by timing each on one linear.
+def choose_kernel(config: ModelConfig, precision: str, threads: int) -> KernelChoice:
+    """The kernel for a model of this shape: remembered, or found by a trial on one linear.
 
-    The linear has the shape of the widest of the model. Kernels that fail or err too much at any
-    number of rows are left out. InputError where none is left.
+    The linear has the shape of the model's widest. Raises InputError where no kernel passes.
     """
     shape = (2 * config.decoder.intermediate_size, config.decoder.hidden_size)
     key = _key(shape, precision, threads)
-    remembered = _remembered().get(key)
     candidates = {kernel.name: kernel for kernel in KERNELS if precision in kernel.precisions}
-    if remembered and remembered["name"] in candidates:
-        return Choice(candidates[remembered["name"]], threads, remembered["milliseconds"])
+    earlier = remembered(key)
+    if earlier and earlier["name"] in candidates:
+        return KernelChoice(candidates[earlier["name"]], threads, earlier["milliseconds"])
     if not can_compile():
         candidates = {n: kernel for n, kernel in candidates.items() if not kernel.compiled}
-    milliseconds = _try_all(candidates.values(), shape, precision, threads)
+    milliseconds = _run_trial(candidates, shape, precision, threads)
     if not milliseconds:
         raise InputError(
-            f"No kernel for {precision} runs here. It needs numba: pip install numba, or choose "
-            f"{' or '.join(FLOATS)}."
+            f"No kernel for {precision} works on this machine. It needs numba: run pip install "
+            f"numba, or choose {' or '.join(FLOATS)}."
         )
-    name = _serves_all(milliseconds)
-    _remember(key, {"name": name, "milliseconds": milliseconds})
-    return Choice(candidates[name], threads, milliseconds)
+    name = first_near_fastest(milliseconds)
+    remember(key, {"name": name, "milliseconds": milliseconds})
+    return KernelChoice(candidates[name], threads, milliseconds)
 
 
-def _serves_all(milliseconds: dict[str, list[float]]) -> str:
-    """The first that is nowhere clearly slower than the fastest there; else the one least so."""
-    fastest = [min(column) for column in zip(*milliseconds.values(), strict=True)]
-    behind = {
-        name: max(ms / least for ms, least in zip(each, fastest, strict=True))
-        for name, each in milliseconds.items()
-    }
-    near = (name for name, ratio in behind.items() if ratio <= SLOWER_BY)
-    return next(near, min(behind, key=behind.get))
-
-
-@torch.inference_mode()
-def _try_all(
-    kernels: Iterable[Kernel], shape: tuple[int, int], precision: str, threads: int
+def _run_trial(
+    kernels: dict[str, Kernel], shape: tuple[int, int], precision: str, threads: int
 ) -> dict[str, list[float]]:
+    """Milliseconds of a linear of `shape` at every number of TRIAL_ROWS, by kernel."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(shape, generator=generator)
     x = torch.randn(max(TRIAL_ROWS), shape[1], generator=generator)
     if precision != "float32" and processor.multiplies_bfloat16():
         x = x.bfloat16()
-    expected = x.double() @ _as_kept(weight, precision).t()
-    milliseconds = {}
-    for kernel in kernels:
-        try:
-            linear = kernel.build(weight, precision)
-            errors, took = [], []
-            for rows in TRIAL_ROWS:
-                run = partial(kernel.run, linear, x[:rows], threads)
-                off = run().double() - expected[:rows]
-                errors.append(float(off.norm() / expected[:rows].norm()))
-                took.append(_fastest(run))
-        except (RuntimeError, AttributeError, NotImplementedError, ImportError) as reason:
-            log.info("kernel %s does not run here: %s", kernel.name, reason)
-            continue
-        if all(error <= LARGEST_ERROR[precision] for error in errors):
-            milliseconds[kernel.name] = took
-        else:
-            log.warning("kernel %s is off by %s here and is not used", kernel.name, errors)
-    return milliseconds
+    expected = x.double() @ _as_stored(weight, precision).t()
+
+    def cases(kernel: Kernel) -> list[Case]:
+        linear = kernel.build(weight, precision)
+        return [
+            Case(
+                partial(kernel.run, linear, x[:rows], threads),
+                expected[:rows],
+                LARGEST_ERROR[precision],
+            )
+            for rows in TRIAL_ROWS
+        ]
+
+    return run_trial(
+        {name: partial(cases, kernel) for name, kernel in kernels.items()}, TRIAL_BUDGET
+    )
 
 
-def _as_kept(weight_NK: Tensor, precision: str) -> Tensor:
-    """float64 weights as their precision keeps them: a kernel answers for its own error only."""
-    kept = PackedLinear.of(weight_NK, precision).weights(torch.float32)
-    return kept.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
-
-
-def _fastest(run: Callable[[int], object]) -> float:
-    """Milliseconds of one call, the best of a few; some kernels take seconds on some processors."""
-    began = perf_counter()
-    run(1)
-    once = perf_counter() - began
-    times = TRIAL_TIMES if once * TRIAL_TIMES < TRIAL_SECONDS else 1
-    took, until = [once], began + TRIAL_SECONDS
-    least = 3 if once < SLOW_CALL else 1
-    while len(took) < least or (len(took) <= TRIAL_REPEATS and perf_counter() < until):
-        began = perf_counter()
-        run(times)
-        took.append((perf_counter() - began) / times)
-    return 1000 * min(took)
+def _as_stored(weight_NK: Tensor, precision: str) -> Tensor:
+    """float64 weights as this precision stores them, so that only a kernel's own error counts."""
+    stored = PackedLinear.of(weight_NK, precision).weights(torch.float32)
+    return stored.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
 
 
 def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
-    """What a trial's result depends on."""
-    compiler = None
-    if can_compile():
-        compiler = importlib.metadata.version("numba")
+    """Everything that a trial's result depends on."""
+    compiler = importlib.metadata.version("numba") if can_compile() else None
     tried = [kernel.name for kernel in KERNELS if precision in kernel.precisions]
     return json.dumps(
         [platform.machine(), digest(), torch.__version__, compiler, precision, shape, threads]
         + [tried, TRIAL_ROWS],
         default=str,
     )
-
-
-def _trials() -> Path:
-    return cache_folder() / "kernels.json"
-
-
-def _remembered() -> dict:
-    try:
-        found = json.loads(_trials().read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
-    except (OSError, ValueError):
-        return {}
-
-
-def _remember(key: str, result: dict) -> None:
-    """Keep a trial's result; without a writable folder it is found anew at every start."""
-    text = json.dumps(_remembered() | {key: result}, indent=1)
-    with suppress(OSError):
-        _trials().parent.mkdir(parents=True, exist_ok=True)
-        with write_atomic(_trials()) as part:
-            part.write_text(text, encoding="utf-8")

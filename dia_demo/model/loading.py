@@ -12,7 +12,7 @@ from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
 from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import Choice, choose
+from dia_demo.model.linear import KernelChoice, choose_kernel
 from dia_demo.model.threads import torch_threads
 from dia_demo.system import give_back_memory
 from dia_demo.task import Task
@@ -26,7 +26,7 @@ class LoadedModel:
     """A model, the kernel it runs with, and what a person should know about its loading."""
 
     model: Dia
-    choice: Choice
+    choice: KernelChoice
     note: str = ""
 
 
@@ -66,7 +66,7 @@ def random_model(config: ModelConfig, precision: str, threads: int, seed: int = 
 def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
     yield "Choosing the fastest kernels for this processor", 0.0
     with torch_threads(threads):
-        return choose(config, precision, threads)
+        return choose_kernel(config, precision, threads)
 
 
 def _with_stage(what: str, work: Generator[float, None, Dia | None]) -> Generator:
@@ -76,7 +76,7 @@ def _with_stage(what: str, work: Generator[float, None, Dia | None]) -> Generato
     return task.result
 
 
-def _install(model: Dia, choice: Choice, note: str = "") -> Stages:
+def _install(model: Dia, choice: KernelChoice, note: str = "") -> Stages:
     # Tensors as they came, and what was made of them on the way, are of no more use.
     give_back_memory()
     if choice.kernel.compiled:

@@ -1,4 +1,4 @@
-"""The codec: streamed = whole = Descript's own decoder, in every form and precision."""
+"""The codec: streamed = whole = Descript's own decoder, in every backend and precision."""
 
 import numpy as np
 import pytest
@@ -159,13 +159,13 @@ def test_a_stream_sounds_early_and_computes_nothing_twice():
     assert sum(passes) == 2000 and max(passes) <= 40
 
 
-def test_what_a_stream_keeps_does_not_grow():
+def test_the_state_of_a_stream_does_not_grow():
     codec = random_codec(precision="float32", **SHAPES["nine books, odd strides"])
     stream = codec.stream()
     sizes = []
     for _ in range(5):
         stream.push(random_codes(codec, 320))
-        sizes.append(sum(rows.numel() for rows in stream._kept.values()))
+        sizes.append(sum(rows.numel() for rows in stream._state.values()))
     assert len(set(sizes)) == 1
 
 
@@ -201,11 +201,11 @@ def test_rates_are_those_of_the_config(codec):
         (np.zeros((3, 5), int), r"\[frames, 4\], not \[3, 5\]"),
         (np.zeros(4, int), r"\[frames, 4\]"),
         (np.zeros((3, 4)), "whole numbers"),
-        (np.array([[0, 0, 0, 0], [0, 0, 64, 0]]), "0..63; frame 1, codebook 2 holds 64"),
-        (np.array([[0, -1, 0, 0]]), "holds -1"),
+        (np.array([[0, 0, 0, 0], [0, 0, 64, 0]]), "0..63; frame 1, codebook 2 contains 64"),
+        (np.array([[0, -1, 0, 0]]), "contains -1"),
     ],
 )
-def test_codes_that_are_none_are_refused(codes, message):
+def test_invalid_codes_are_refused(codes, message):
     codec = random_codec(**SHAPES["four books, even strides"])
     with pytest.raises(InputError, match=message):
         codec.decode(codes)
@@ -224,28 +224,28 @@ def test_what_is_not_finite_is_never_handed_on():
         codec.decode(random_codes(codec, 5))
 
 
-# Forms and precisions
+# Backends and precisions
 
 
-@pytest.mark.parametrize("form", convolution.FORMS)
-def test_every_form_gives_the_same(monkeypatch, form):
+@pytest.mark.parametrize("backend", convolution.BACKENDS)
+def test_every_backend_gives_the_same(monkeypatch, backend):
     shape = SHAPES["nine books, odd strides"]
-    monkeypatch.setattr(convolution, "FORMS", {form: convolution.FORMS[form]})
+    monkeypatch.setattr(convolution, "BACKENDS", {backend: convolution.BACKENDS[backend]})
     codec = random_codec(precision="float32", **shape)
     codes = random_codes(codec, 77)
     single = descripts(random_dac(**shape), shape)(codes)
-    assert codec.choice.form == form
+    assert codec.choice.backend == backend
     np.testing.assert_allclose(codec.decode(codes)[: single.size], single, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", convolution.FORMS)
-def test_bfloat16_errs_no_more_than_it_must(monkeypatch, shape, theirs, form):
-    if form == "oneDNN packed" and not multiplies_bfloat16():
+@pytest.mark.parametrize("backend", convolution.BACKENDS)
+def test_bfloat16_errs_no_more_than_it_must(monkeypatch, shape, theirs, backend):
+    if backend == "oneDNN packed" and not multiplies_bfloat16():
         pytest.skip("oneDNN refuses bfloat16 on processors without instructions for it")
-    monkeypatch.setattr(convolution, "FORMS", {form: convolution.FORMS[form]})
+    monkeypatch.setattr(convolution, "BACKENDS", {backend: convolution.BACKENDS[backend]})
     codec = random_codec(seed=1, precision="bfloat16", **shape)
     codes = random_codes(codec, 100)
-    assert (codec.choice.precision, codec.choice.form) == ("bfloat16", form)
+    assert (codec.choice.precision, codec.choice.backend) == ("bfloat16", backend)
     assert signal_to_noise(codec.decode(codes), theirs(codes)) > 30
     steps = iter(lambda: 7, None)
     np.testing.assert_array_equal(streamed(codec, codes, steps), codec.decode(codes))
@@ -266,8 +266,8 @@ def test_a_trial_is_as_short_for_a_tiny_codec(monkeypatch, width, rows):
             super().__init__(*given)
             asked.append(given[-1])
 
-    monkeypatch.setattr(convolution, "FORMS", {"plain": Noted})
-    convolution.choose(torch.randn(width, width, 7), 1.0, "float32")
+    monkeypatch.setattr(convolution, "BACKENDS", {"plain": Noted})
+    convolution.choose_backend(torch.randn(width, width, 7), 1.0, "float32")
     assert asked == [rows]
 
 
@@ -278,43 +278,48 @@ class IsOff(convolution.PlainConvolution):
 
 @pytest.mark.parametrize("bad", [Breaks, IsOff])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_form_that_fails_or_errs_is_not_chosen(monkeypatch, bad, precision):
-    forms = {"bad": bad, "plain": convolution.PlainConvolution}
-    monkeypatch.setattr(convolution, "FORMS", forms)
-    choice = convolution.choose(torch.randn(8, 8, 7), 1.0, precision)
-    assert (choice.precision, choice.form) == (precision, "plain")
+def test_a_backend_that_fails_or_errs_is_not_chosen(monkeypatch, bad, precision):
+    backends = {"bad": bad, "plain": convolution.PlainConvolution}
+    monkeypatch.setattr(convolution, "BACKENDS", backends)
+    choice = convolution.choose_backend(torch.randn(8, 8, 7), 1.0, precision)
+    assert (choice.precision, choice.backend) == (precision, "plain")
     assert "plain" in choice.reason and "bad" not in choice.reason
 
 
-def speeds(monkeypatch, table):
-    """Trials that come out as told, in GFLOP/s; the codec needs one for realtime."""
-    monkeypatch.setattr(
-        convolution, "_trial", lambda _, dtype, form: table.get((str(dtype)[6:], form))
-    )
-    return convolution.choose(torch.zeros(1, 1, 1), 1.0)
+def choice_at(speeds, monkeypatch):
+    """The choice if trials give these GFLOP/s; the codec needs one for realtime."""
+
+    def trial(candidates, budget):
+        gflop = 2e-9 * convolution.TRIAL_MOST_ROWS
+        return {key: [1000 * gflop / speeds[key]] for key in candidates if key in speeds}
+
+    monkeypatch.setattr(convolution, "run_trial", trial)
+    return convolution.choose_backend(torch.zeros(1, 1, 1), 1.0)
 
 
 def test_auto_is_float32_where_that_is_fast_and_the_fastest_elsewhere(monkeypatch):
     monkeypatch.setattr(convolution, "multiplies_bfloat16", lambda: True)
     fast = {("float32", "plain"): 30.0, ("float32", "unfolded"): 50.0, ("bfloat16", "plain"): 99.0}
-    choice = speeds(monkeypatch, fast)
-    assert (choice.precision, choice.form) == ("float32", "unfolded")
+    choice = choice_at(fast, monkeypatch)
+    assert (choice.precision, choice.backend) == ("float32", "unfolded")
     slow = {key: speed / 10 for key, speed in fast.items()}
-    choice = speeds(monkeypatch, slow)
-    assert (choice.precision, choice.form) == ("bfloat16", "plain")
+    choice = choice_at(slow, monkeypatch)
+    assert (choice.precision, choice.backend) == ("bfloat16", "plain")
     assert choice.reason.startswith("bfloat16, plain: about 9.9x realtime here")
 
 
 def test_without_fast_bfloat16_auto_does_not_even_try_it(monkeypatch):
     monkeypatch.setattr(convolution, "multiplies_bfloat16", lambda: False)
-    choice = speeds(monkeypatch, {("float32", "plain"): 1.0, ("bfloat16", "plain"): 9.0})
+    speeds = {("float32", "plain"): 1.0, ("bfloat16", "plain"): 9.0}
+    choice = choice_at(speeds, monkeypatch)
     assert choice.precision == "float32"
 
 
-def test_forms_about_as_fast_are_taken_in_order(monkeypatch):
+def test_the_first_of_backends_about_as_fast_is_taken(monkeypatch):
     """So that a seed gives the same samples after every start."""
-    choice = speeds(monkeypatch, {("float32", "oneDNN packed"): 0.9, ("float32", "plain"): 1.0})
-    assert choice.form == "oneDNN packed"
+    speeds = {("float32", "oneDNN packed"): 0.9, ("float32", "plain"): 1.0}
+    choice = choice_at(speeds, monkeypatch)
+    assert choice.backend == "oneDNN packed"
 
 
 def test_the_embedded_codec_keeps_its_sound_in_bfloat16():
@@ -337,8 +342,8 @@ def test_the_decoder_does_not_keep_what_only_the_encoder_needs():
     assert not [name for name in asked if name.startswith("decoder")]
 
 
-def test_the_work_is_that_of_the_full_size():
+def test_macs_per_frame_counts_the_full_size():
     """138 GFLOP for a second of Descript's 44.1 kHz codec."""
     shapes = {name: tuple(t.shape) for name, t in build_dac({}).state_dict().items()}
-    work = decoder.decoder_work(shapes, [8, 8, 4, 2])
-    assert 2e-9 * sum(work.values()) * 44100 / 512 == pytest.approx(138, abs=1)
+    macs = decoder.macs_per_frame(shapes, [8, 8, 4, 2])
+    assert 2e-9 * sum(macs.values()) * 44100 / 512 == pytest.approx(138, abs=1)

@@ -20,7 +20,7 @@ from tests.helpers.codec_folders import NATIVE, dac_model, hf_tensors, transform
 def one_form():
     """Codecs that are compared compute alike: their trials may choose different convolutions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution, "FORMS", {"plain": convolution.PlainConvolution})
+        patch.setattr(convolution, "BACKENDS", {"plain": convolution.PlainConvolution})
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -13,7 +14,7 @@ from torch import nn
 
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
-from dia_demo.model import linear
+from dia_demo.model import autotune, linear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
 from dia_demo.model.packed_linear import PackedLinear
 from tests.helpers.checkpoints import SMALL
@@ -26,7 +27,7 @@ CASES = [(kernel, precision) for kernel in KERNELS for precision in kernel.preci
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """Trials of other tests, and of this machine's owner, decide nothing here."""
-    monkeypatch.setattr(linear, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
 
 
 def as_kept(weight, precision):
@@ -128,7 +129,7 @@ def test_a_kernel_that_errs_or_fails_is_never_chosen(monkeypatch):
     plain = Kernel("plain", linear.PlainLinear, ("float32",))
     kernels = (Kernel("wrong", Wrong, ("float32",)), Kernel("broken", broken, ("float32",)), plain)
     monkeypatch.setattr(linear, "KERNELS", kernels)
-    choice = linear.choose(SMALL, "float32", threads=1)
+    choice = linear.choose_kernel(SMALL, "float32", threads=1)
     assert choice.kernel is plain
     assert set(choice.milliseconds) == {"plain"}
 
@@ -143,68 +144,39 @@ def test_a_kernel_must_be_right_for_every_number_of_rows(monkeypatch):
     plain = Kernel("plain", linear.PlainLinear, ("float32",))
     few = Kernel("few", WrongWithMany, ("float32",))
     monkeypatch.setattr(linear, "KERNELS", (few, plain))
-    assert set(linear.choose(SMALL, "float32", threads=1).milliseconds) == {"plain"}
-
-
-@pytest.mark.parametrize(
-    ("took", "chosen"),
-    [
-        ({"first": [1.0, 1.2], "other": [0.9, 1.0]}, "first"),
-        ({"first": [1.0, 5.0], "other": [1.2, 1.0]}, "other"),
-        ({"first": [1.0, 5.0], "other": [3.0, 1.0]}, "other"),
-        ({"first": [1.0, 3.0], "other": [5.0, 1.0]}, "first"),
-    ],
-)
-def test_the_kernel_chosen_serves_one_utterance_and_eight(took, chosen):
-    assert linear._serves_all(took) == chosen
-
-
-def test_one_stalled_call_decides_no_trial(monkeypatch):
-    """Another program may hold up any one call: the first took 74 ms where the kernel takes 3."""
-    clock = iter([0.0, 0.074, 0.08, 0.104, 0.11, 0.134, 0.2])
-    monkeypatch.setattr(linear, "perf_counter", lambda: next(clock))
-    calls = []
-    assert linear._fastest(calls.append) == pytest.approx(24.0)
-    assert calls == [1, 1, 1]
-
-
-def test_a_kernel_of_seconds_is_called_once(monkeypatch):
-    clock = iter([0.0, 2.0, 2.1])
-    monkeypatch.setattr(linear, "perf_counter", lambda: next(clock))
-    calls = []
-    assert linear._fastest(calls.append) == pytest.approx(2000.0) and calls == [1]
+    assert set(linear.choose_kernel(SMALL, "float32", threads=1).milliseconds) == {"plain"}
 
 
 def test_a_trial_is_remembered_for_its_precision_and_threads(monkeypatch):
-    first = linear.choose(SMALL, "float32", threads=1)
-    monkeypatch.setattr(linear, "_try_all", lambda *_: pytest.fail("it was tried again"))
-    again = linear.choose(SMALL, "float32", threads=1)
+    first = linear.choose_kernel(SMALL, "float32", threads=1)
+    monkeypatch.setattr(linear, "run_trial", lambda *_: pytest.fail("it was tried again"))
+    again = linear.choose_kernel(SMALL, "float32", threads=1)
     assert (again.kernel, again.milliseconds) == (first.kernel, first.milliseconds)
     with pytest.raises(pytest.fail.Exception):
-        linear.choose(SMALL, "float32", threads=2)
+        linear.choose_kernel(SMALL, "float32", threads=2)
 
 
 def test_a_trial_of_other_kernels_is_not_remembered(monkeypatch):
     """A newer version may be faster, or right where the old one failed."""
-    linear.choose(SMALL, "float32", threads=1)
+    linear.choose_kernel(SMALL, "float32", threads=1)
     monkeypatch.setattr(linear, "digest", lambda: "another version's")
-    monkeypatch.setattr(linear, "_try_all", lambda *_: pytest.fail("it was tried again"))
+    monkeypatch.setattr(linear, "run_trial", lambda *_: pytest.fail("it was tried again"))
     with pytest.raises(pytest.fail.Exception, match="tried again"):
-        linear.choose(SMALL, "float32", threads=1)
+        linear.choose_kernel(SMALL, "float32", threads=1)
 
 
 def test_a_damaged_memory_of_trials_is_replaced(tmp_path):
     (tmp_path / "kernels.json").write_text("{nonsense", encoding="utf-8")
-    linear.choose(SMALL, "float32", threads=1)
-    assert linear._remembered()
+    linear.choose_kernel(SMALL, "float32", threads=1)
+    assert json.loads((tmp_path / "kernels.json").read_text())
 
 
 def test_without_numba_torchs_kernels_serve(monkeypatch):
     monkeypatch.setattr(linear, "can_compile", lambda: False)
     for precision in FLOATS:
-        assert not linear.choose(SMALL, precision, threads=1).kernel.compiled
+        assert not linear.choose_kernel(SMALL, precision, threads=1).kernel.compiled
     with pytest.raises(InputError, match="pip install numba"):
-        linear.choose(SMALL, "int4", threads=1)
+        linear.choose_kernel(SMALL, "int4", threads=1)
 
 
 OTHER_PROCESSOR = """

@@ -33,7 +33,7 @@ def own_cache(tmp_path, monkeypatch):
     """A cache folder of its own, in which small models are kept too, and one kernel."""
     monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(packed_cache, "LEAST_BYTES", 0)
-    monkeypatch.setattr(loading, "choose", lambda *_: linear.Choice(COMPILED, 1))
+    monkeypatch.setattr(loading, "choose_kernel", lambda *_: linear.KernelChoice(COMPILED, 1))
     return tmp_path / "cache"
 
 

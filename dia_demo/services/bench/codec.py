@@ -33,7 +33,7 @@ def job(job: dict, say: Say) -> dict:
     codec = load_any_codec(job)
     loaded = perf_counter() - began
     choice = codec.choice
-    found = {"load_seconds": loaded, "precision": choice.precision, "form": choice.form}
+    found = {"load_seconds": loaded, "precision": choice.precision, "form": choice.backend}
     found |= {"reason": choice.reason, "source": codec.source}
     say("Preparing the codec", 0.2, **found)
     codes = random_codes(codec, job.get("seconds", AUDIO_SECONDS))
