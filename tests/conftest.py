@@ -6,6 +6,7 @@ And care for a torchaudio that does not load: what imports the package is import
 import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 # First of all: DIA_CPU takes effect when the package is imported, before torch is.
 import dia_demo  # noqa: F401
@@ -122,6 +123,18 @@ def chromium():
         launched = playwright.chromium.launch(executable_path=path, args=browser.CHROMIUM_ARGS)
         yield launched
         launched.close()
+
+
+# Tests that are marked by their folder.
+FOLDER_MARKERS = {"browser": "browser", "kernels": "kernels", "tools": "slow"}
+
+
+def pytest_collection_modifyitems(items):
+    tests = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(tests).parts[0]
+        if folder in FOLDER_MARKERS:
+            item.add_marker(FOLDER_MARKERS[folder])
 
 
 FAILED = pytest.StashKey[bool]()

@@ -164,6 +164,7 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(not X86, reason="the override is for x86-64")
+@pytest.mark.slow
 def test_the_override_limits_every_library(tmp_path):
     limited = python(DESCRIBE, DIA_CPU="avx2", DIA_CACHE=str(tmp_path))
     assert limited.returncode == 0, limited.stderr
@@ -177,11 +178,13 @@ def test_the_override_limits_every_library(tmp_path):
 
 
 @pytest.mark.skipif(not X86, reason="the override is for x86-64")
+@pytest.mark.slow
 def test_an_override_that_comes_too_late_is_refused():
     late = python("import torch, dia_demo", DIA_CPU="avx2")
     assert late.returncode == 1 and "import dia_demo first" in late.stderr
 
 
+@pytest.mark.slow
 def test_an_unknown_class_is_refused_with_those_allowed():
     with pytest.raises(InputError, match="DIA_CPU must be one of native, avx2, not 'pentium'"):
         Settings.from_env({"DIA_CPU": "pentium"})

@@ -45,6 +45,7 @@ def at_full_size(backend) -> Hybrid:
     return Hybrid.copy_of(model.requires_grad_(False), backend, torch.float32)
 
 
+@pytest.mark.slow
 def test_steps_of_the_full_size_mix_no_devices():
     """Every layer of Dia-1.6B, with guidance and a prompt: 18 decoder layers, 9 channels."""
     hybrid = at_full_size(FakeXpu(FULL_SIZE))

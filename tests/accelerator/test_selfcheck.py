@@ -142,6 +142,7 @@ def test_a_fault_in_a_kernel_spares_the_soak_but_not_the_other_stages(model):
 # In a process of its own
 
 
+@pytest.mark.slow
 def test_abort_and_hang_are_told_by_stage(folder):
     """A driver that aborts takes its own process along, and nothing else; a hang has a limit."""
     specs = [spec(folder, "abort of the process"), spec(folder, "hang", stage_limit=3.0)]

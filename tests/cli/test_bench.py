@@ -20,6 +20,7 @@ from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child
 pytestmark = pytest.mark.processor
 
 
+@pytest.mark.slow
 def test_the_command_gives_json_and_a_table(capsys, monkeypatch):
     """With the real processes; they read as little memory as where hardly any is free."""
     monkeypatch.setattr(runner, "available_bytes", lambda: 2**28)

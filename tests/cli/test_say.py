@@ -128,6 +128,7 @@ def test_a_seed_is_the_take_and_a_seed_nobody_gave_is_told(cli, folder):
     np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
 
 
+@pytest.mark.slow
 def test_every_setting_reaches_the_model(say):
     """One that is parsed and dropped leaves the codes as they were."""
     assert say(SCRIPT, "--codes", "usual.npy")[0] == 0
@@ -342,6 +343,7 @@ def run_process(*arguments, **options):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, **options)
 
 
+@pytest.mark.slow
 def test_a_process_speaks_from_stdin_and_warns_at_most(folder, tmp_path):
     options = ("--model", folder, "--threads", 1, "--max-tokens", 60, "--seed", 1, "--json")
     out = run_process("say", "-", "-o", tmp_path / "take.wav", *options, input=SCRIPT)
@@ -351,6 +353,7 @@ def test_a_process_speaks_from_stdin_and_warns_at_most(folder, tmp_path):
     assert soundfile.info(tmp_path / "take.wav").frames == SMALL.frames_within(60) * 256
 
 
+@pytest.mark.slow
 def test_a_process_ends_with_the_code_of_its_error():
     out = run_process("say", "", "-o", "/tmp/never.wav", "--model", "no such model")
     assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
@@ -370,6 +373,7 @@ def test_the_longest_name_a_file_may_have_is_written(say):
     assert say(SCRIPT, "-o", name)[0] == 0 and Path(name).is_file()
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough_meets_no_traceback():
     """`doctor | head -1`."""
     reading, writing = os.pipe()
@@ -381,6 +385,7 @@ def test_a_reader_that_has_had_enough_meets_no_traceback():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.slow
 def test_an_output_that_is_full_is_a_failure_in_one_line(folder, tmp_path):
     command = [sys.executable, "-m", "dia_demo", "say", SCRIPT, "--model", str(folder)]
     command += ["-o", str(tmp_path / "take.wav"), "--max-tokens", "40"]

@@ -32,7 +32,7 @@ def model(tmp_path_factory):
 @pytest.fixture(
     scope="module",
     params=[
-        (kernel, precision)
+        pytest.param((kernel, precision), marks=[pytest.mark.kernels] if kernel.compiled else [])
         for kernel in KERNELS
         for precision in kernel.precisions
         # torch's kernels round a row of bfloat16 otherwise where more stand beside it.

@@ -58,6 +58,7 @@ def test_closing_ends_the_warm_up(folder, tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [None, 0.5])
+@pytest.mark.slow
 def test_ctrl_c_in_the_warm_up_or_in_a_take_ends_in_order(tmp_path, seconds):
     """The process itself: it aborted in three of four tries ("terminate called")."""
     port = browser.free_port()

@@ -154,6 +154,7 @@ def test_room_is_reserved_before_anything_is_written(tmp_path):
     assert not used.exists()
 
 
+@pytest.mark.slow
 def test_the_app_ends_on_sigterm_and_leaves_nothing_temporary(tmp_path):
     """An upload, one that breaks off, and a take handed out."""
     with running_app(tmp_path) as url:

@@ -201,6 +201,7 @@ def test_a_cut_never_splits_a_character():
 # The invariant of all repairs
 
 
+@pytest.mark.slow
 def test_a_repair_removes_its_finding_and_brings_no_error():
     repairs = set()
     for script in random_scripts(500):
@@ -255,6 +256,7 @@ def seconds_to_check(script):
     ],
     ids=["spaces in a tag", "tags", "sentences"],
 )
+@pytest.mark.slow
 def test_four_times_the_script_takes_about_four_times_as_long(grown, size, monkeypatch):
     monkeypatch.setattr("dia_demo.text.script_check.MAX_SCRIPT_CHARACTERS", 10**9)
     assert seconds_to_check(grown(4 * size)) < 10 * seconds_to_check(grown(size))

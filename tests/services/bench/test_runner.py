@@ -89,6 +89,7 @@ def test_a_part_that_fails_keeps_the_figures_it_had():
     assert any(e.report.hardware == partial and not e.report.failures for e in events)
 
 
+@pytest.mark.slow
 def test_a_child_measures_in_a_process_of_its_own():
     job = {"kind": "hardware", "threads": 1, "available": 2**28}
     told, found = drain(run_child(job, threading.Event()))
