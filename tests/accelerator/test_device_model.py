@@ -127,6 +127,7 @@ def test_a_failure_mid_take_drops_it_whole_and_the_cpu_works_at_once(folder, in_
     assert isinstance(on_cpu[-1], Finished)
 
 
+@pytest.mark.slow
 def test_a_driver_that_aborts_takes_only_its_own_process_and_the_queue_moves_on(folder):
     """The real thing: a process that dies by SIGABRT while another person waits for the CPU."""
     synthesis = service(trusted(stand_in("abort of the process", late=8), folder))

@@ -26,6 +26,7 @@ def fake(folder):
     return Hybrid.copy_of(load(folder), backend, torch.float32)
 
 
+@pytest.mark.slow
 def test_a_whole_generation_mixes_no_devices(fake, monkeypatch):
     """Encoder, prompt, every step past the cache's growths, the end: all on the fake XPU."""
     monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 12)
@@ -55,6 +56,7 @@ def test_steps_of_the_full_size_mix_no_devices():
     assert hybrid.backend.fetched == row.steps + 1
 
 
+@pytest.mark.slow
 def test_rows_with_and_without_guidance_mix_no_devices(fake):
     """Several rows of other lengths share the steps, and end one after the other."""
     rows = [

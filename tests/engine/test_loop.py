@@ -17,7 +17,15 @@ from dia_demo.model import checkpoint, kv_cache
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL, load, random_codes, say, threads_for, write_small
+from tests.helpers.checkpoints import (
+    SMALL,
+    load,
+    marks_for,
+    random_codes,
+    say,
+    threads_for,
+    write_small,
+)
 
 pytestmark = pytest.mark.processor
 
@@ -32,7 +40,7 @@ def model(tmp_path_factory):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((kernel, precision), marks=[pytest.mark.kernels] if kernel.compiled else [])
+        pytest.param((kernel, precision), marks=marks_for(kernel))
         for kernel in KERNELS
         for precision in kernel.precisions
         # torch's kernels round a row of bfloat16 otherwise where more stand beside it.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -65,6 +66,11 @@ def load(folder: Path, precision: str = "float32") -> Dia:
 def threads_for(kernel: Kernel) -> int:
     """Two share a compiled step; torch's second would only spin where other tests are at work."""
     return 2 if kernel.compiled else 1
+
+
+def marks_for(kernel) -> list:
+    """The marks of a test's parameter with this kernel."""
+    return [pytest.mark.kernels] if kernel.compiled else []
 
 
 def write_small(folder: Path, seed: int = 0, codec: bool = False) -> Path:

@@ -54,6 +54,7 @@ def codes_of(model):
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
+@pytest.mark.kernels
 def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypatch):
     first, told, note = load(folder, precision)
     file = packed_cache.prepared_file(folder, precision)

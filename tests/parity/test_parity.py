@@ -17,7 +17,7 @@ from dia_demo.model.delay import apply_delay
 from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
 from dia_demo.text.script_check import encode_script
-from tests.helpers.checkpoints import threads_for
+from tests.helpers.checkpoints import marks_for, threads_for
 from tests.helpers.references import SHAPES, make_reference
 
 pytestmark = pytest.mark.processor
@@ -36,7 +36,11 @@ def references(tmp_path_factory):
 
 @pytest.fixture(
     scope="module",
-    params=[(shape, kernel) for shape in SHAPES for kernel in IN_FLOAT32],
+    params=[
+        pytest.param((shape, kernel), marks=marks_for(kernel))
+        for shape in SHAPES
+        for kernel in IN_FLOAT32
+    ],
     ids=lambda param: f"{param[0]}, {param[1].name}",
 )
 def pair(request, references):

@@ -21,8 +21,10 @@ from dia_demo.text.script_check import check_script
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import default_side
 from dia_demo.ui.compare.handlers import CompareHandlers
+from dia_demo.ui.compare.layout import CompareParts
 from tests.helpers.checkpoints import write_small
 from tests.helpers.comparisons import make
+from tests.helpers.page_stubs import parts_by_name
 
 CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
 PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."
@@ -142,5 +144,5 @@ def test_a_comparison_reads_plain_characters_and_its_form_shows_them(nano, tmp_p
     side = default_side(nano, "nano")
     head = ("sighted", f"{CURLY}\n---\n{PLAIN}", 1, "", "top_k", "", False)
     values = [*head, *side.values(), *(side | {"top_k": 3}).values()]
-    note = CompareHandlers(nano, None, None).describe(*values)
+    note = CompareHandlers(nano, None, parts_by_name(CompareParts)).describe(*values)
     assert note.count("Read as") == 1 and "I&#x27;m sure you&#x27;ll like it, &quot;" in note

@@ -85,6 +85,7 @@ def test_the_codec_is_measured_whole_and_streamed(folder):
     assert "small" in found["source"]
 
 
+@pytest.mark.slow
 def test_the_same_precision_differs_by_nothing_and_a_changed_one_by_something(folder):
     job = {"model": str(folder), "threads": 1, "precisions": ["float32", "bfloat16"]}
     found = quality.job(job, lambda *_, **figures: None)

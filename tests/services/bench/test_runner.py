@@ -133,6 +133,7 @@ def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
         drain(run_child({}, threading.Event(), silence_limit=0.3))
 
 
+@pytest.mark.slow
 def test_a_silent_child_is_reported_every_second(monkeypatch, tmp_path):
     """It imports and compiles for a long time before it has anything to report."""
     code = """
