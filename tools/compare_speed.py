@@ -17,6 +17,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from dia_demo.model.dia import Dia
 from dia_demo.services.bench.fixtures import load_engine, make_rows
 from dia_demo.services.bench.plan import MEASURED
 from dia_demo.services.bench.steps import decode_rate
+from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.system import granted_cores
 from tools.make_random_dia import config_json
 from tools.torchaudio_guard import hide_broken_torchaudio
@@ -191,11 +193,12 @@ def main() -> None:
     parser.add_argument("--no-transformers", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(granted_cores())
-    job = {"model": str(options.folder), "random": None if options.folder else "dia-1.6b"}
+    size = None if options.folder else "dia-1.6b"
+    job = Job(JobKind.RUN, str(options.folder), random=size)
     sides: dict[str, Step] = {}
     engines = {}
     for precision in options.precision:
-        engine = load_engine(job | {"precision": precision}, lambda *_: None)
+        engine = load_engine(replace(job, precision=precision), lambda *_: None)
         print(f"loaded in {precision}", flush=True)
         for rows in options.rows:
             name = row_name(precision, rows)

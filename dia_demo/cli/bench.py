@@ -13,28 +13,41 @@ from dia_demo.cli.common import follow
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, BenchPlan
-from dia_demo.services.bench.report import BenchReport, bound_by_memory, meaning
+from dia_demo.services.bench.report import (
+    BenchReport,
+    FailedRun,
+    FinishedRun,
+    bound_by_memory,
+    meaning,
+    pair_ratios,
+)
 from dia_demo.services.bench.runner import Measuring, measure
+from dia_demo.services.bench.types import (
+    CodecResult,
+    HardwareResult,
+    QualityResult,
+    SerialProxy,
+)
 from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.settings import Settings
 
 # Title and format of a run's figures, in the order of the table.
-COLUMNS: Sequence[tuple[str, str, Callable[[dict], str]]] = (
-    ("precision", "<", lambda run: run["precision"]),
-    ("rows", ">", lambda run: str(run["rows"])),
-    ("ms/step", ">", lambda run: f"{run['ms_per_step']:.1f}"),
-    ("fastest 1/4", ">", lambda run: f"{run['ms_per_step_fast_quartile']:.1f}"),
-    ("GB/step", ">", lambda run: f"{run['gb_per_step']:.3f}"),
-    ("limit ms", ">", lambda run: _or_dash(run["limit_ms"], ".1f")),
-    ("achieved", ">", lambda run: _or_dash(run["achieved"], ".0%")),
-    ("then", ">", lambda run: _or_dash(run.get("achieved_then"), ".0%")),
-    ("tokens", ">", lambda run: f"{run['realtime_tokens']:.3g}x"),
-    ("codec", ">", lambda run: _or_dash(run["realtime_codec"], ".3g", "x")),
-    ("whole", ">", lambda run: f"{run['realtime_whole']:.3g}x"),
-    ("1st audio", ">", lambda run: f"{run['first_audio_seconds']:.1f} s"),
-    ("load", ">", lambda run: f"{run['load_seconds']:.1f} s"),
-    ("memory", ">", lambda run: f"{run['peak_rss_bytes'] / 1e9:.2f} GB"),
-    ("kernels", "<", lambda run: run["kernels"]),
+COLUMNS: Sequence[tuple[str, str, Callable[[FinishedRun], str]]] = (
+    ("precision", "<", lambda run: run.precision),
+    ("rows", ">", lambda run: str(run.rows)),
+    ("ms/step", ">", lambda run: f"{run.ms_per_step:.1f}"),
+    ("fastest 1/4", ">", lambda run: f"{run.ms_per_step_fast_quartile:.1f}"),
+    ("GB/step", ">", lambda run: f"{run.gb_per_step:.3f}"),
+    ("limit ms", ">", lambda run: _or_dash(run.limit_ms, ".1f")),
+    ("achieved", ">", lambda run: _or_dash(run.achieved, ".0%")),
+    ("then", ">", lambda run: _or_dash(run.achieved_then, ".0%")),
+    ("tokens", ">", lambda run: f"{run.realtime_tokens:.3g}x"),
+    ("codec", ">", lambda run: _or_dash(run.realtime_codec, ".3g", "x")),
+    ("whole", ">", lambda run: f"{run.realtime_whole:.3g}x"),
+    ("1st audio", ">", lambda run: f"{run.first_audio_seconds:.1f} s"),
+    ("load", ">", lambda run: f"{run.load_seconds:.1f} s"),
+    ("memory", ">", lambda run: f"{run.peak_rss_bytes / 1e9:.2f} GB"),
+    ("kernels", "<", lambda run: run.kernels),
 )
 
 
@@ -95,12 +108,12 @@ def _bench(options: argparse.Namespace) -> int:
     announcer = _Announcer(sys.stderr if options.json else sys.stdout)
     report, stopped = _run(plan, announcer)
     if options.json:
-        print(json.dumps(report.to_dict() | {"stopped": stopped}))
+        print(json.dumps(report.to_json() | {"stopped": stopped}))
     else:
         print("\n".join(as_text(report)))
     if stopped:
         print("error: stopped; what was measured until then is reported.", file=sys.stderr)
-    return 1 if stopped or report.failures or all("error" in run for run in report.runs) else 0
+    return 1 if stopped or report.failures or not report.finished_runs() else 0
 
 
 def _run(plan: BenchPlan, announcer: _Announcer) -> tuple[BenchReport, bool]:
@@ -137,19 +150,19 @@ def announcements(report: BenchReport) -> Iterator[str]:
         f"{report.plan.title} on {report.machine.cpu}, {report.threads} threads, "
         f"{report.machine.simd}"
     )
-    if "serial_proxy" in (report.hardware or {}):
-        yield from _hardware(report)
-    if "realtime_float32" in (report.codec or {}):
+    if report.hardware is not None and report.hardware.serial_proxy is not None:
+        yield from _hardware(report.hardware, report.hardware.serial_proxy)
+    if report.codec is not None and report.codec.complete:
         yield from _codec(report.codec)
     for run in report.runs:
-        together = "one utterance" if run["rows"] == 1 else f"{run['rows']} utterances"
-        name = f"{run['precision']}, {together}"
-        if "error" in run:
-            yield f"{name}: not measured: {run['error']}"
+        together = "one utterance" if run.rows == 1 else f"{run.rows} utterances"
+        name = f"{run.precision}, {together}"
+        if isinstance(run, FailedRun):
+            yield f"{name}: not measured: {run.error}"
         else:
             yield (
-                f"{name}: {run['ms_per_step']:.1f} ms a step, first sound after "
-                f"{run['first_audio_seconds']:.1f} s"
+                f"{name}: {run.ms_per_step:.1f} ms a step, first sound after "
+                f"{run.first_audio_seconds:.1f} s"
             )
     for what, why in report.failures.items():
         yield f"{what}: not measured completely: {why}"
@@ -158,44 +171,43 @@ def announcements(report: BenchReport) -> Iterator[str]:
 def as_text(report: BenchReport) -> Iterator[str]:
     """What the whole report adds to its announcements, in lines for a terminal."""
     runs = report.finished_runs()
-    done = [run for run in runs if "error" not in run]
     yield ""
-    yield from table(done)
+    yield from table(runs)
     yield ""
-    yield from _ratios(report.to_dict()["pair_ratio"])
+    yield from _ratios(pair_ratios(runs))
     yield from _quality(report.quality)
-    yield from _explained(done)
+    yield from _explained(runs)
     yield meaning(report)
 
 
-def _hardware(report: BenchReport) -> Iterator[str]:
-    rates, proxy = report.hardware["gflops"], report.hardware["serial_proxy"]
+def _hardware(hardware: HardwareResult, proxy: SerialProxy) -> Iterator[str]:
+    rates = hardware.gflops or {}
+    rate = rates["bfloat16"]
     bfloat16 = (
         "nothing in bfloat16, which it has no instructions for"
-        if rates["bfloat16"] is None
-        else f"{rates['bfloat16']:,.0f} in bfloat16"
+        if rate is None
+        else f"{rate:,.0f} in bfloat16"
     )
     yield (
-        f"The machine reads {report.hardware['read_gb_s']:.1f} GB/s and multiplies "
+        f"The machine reads {hardware.read_gb_s:.1f} GB/s and multiplies "
         f"{rates['float32']:,.0f} GFLOP/s in float32, {bfloat16}."
     )
     yield (
-        f"Serial proxy (80 products of a 128-vector, {proxy['how']}): "
-        f"{proxy['samples_per_second']:,.0f} samples/s, {proxy['of_16khz']:.2f} of 16 kHz; "
-        f"{proxy['gb_s']:.0f} GB/s, {proxy['of_80_gb_s']:.2f} of 80; "
-        f"{proxy['efficiency']:.0%} of the core's {proxy['peak_gflops']:,.0f} GFLOP/s."
+        f"Serial proxy (80 products of a 128-vector, {proxy.how}): "
+        f"{proxy.samples_per_second:,.0f} samples/s, {proxy.of_16khz:.2f} of 16 kHz; "
+        f"{proxy.gb_s:.0f} GB/s, {proxy.of_80_gb_s:.2f} of 80; "
+        f"{proxy.efficiency:.0%} of the core's {proxy.peak_gflops:,.0f} GFLOP/s."
     )
 
 
-def _codec(codec: dict) -> Iterator[str]:
+def _codec(codec: CodecResult) -> Iterator[str]:
     yield (
-        f"The codec decodes at {codec['realtime_whole']:.2f}x realtime whole, "
-        f"{codec['realtime_streamed']:.2f}x as it arrives ({codec['precision']}, "
-        f"{codec['form']})."
+        f"The codec decodes at {codec.realtime_whole:.2f}x realtime whole, "
+        f"{codec.realtime_streamed:.2f}x as it arrives ({codec.precision}, {codec.form})."
     )
 
 
-def table(runs: Sequence[dict]) -> Iterator[str]:
+def table(runs: Sequence[FinishedRun]) -> Iterator[str]:
     """Lines of columns, a line a run."""
     if not runs:
         return
@@ -214,26 +226,25 @@ def _ratios(ratios: dict[str, dict[str, float]]) -> Iterator[str]:
         yield f"A step of several over a step of one, {precision}: {told}."
 
 
-def _quality(quality: dict | None) -> Iterator[str]:
+def _quality(quality: QualityResult | None) -> Iterator[str]:
     if quality is None:
         return
-    yield f"Beside float32, on {quality['steps']} steps of {quality['takes']} takes of its own:"
-    for precision, found in quality["precisions"].items():
-        if "error" in found:
-            yield f"  {precision:<9} failed: {found['error']}"
+    yield f"Beside float32, on {quality.steps} steps of {quality.takes} takes of its own:"
+    for precision, found in quality.precisions.items():
+        if found.error is not None:
+            yield f"  {precision:<9} failed: {found.error}"
             continue
-        heard = found.get("word_error")
-        told = "" if heard is None else f", words wrong {heard:.1%}"
-        kl = ", ".join(f"{one:.1e}" for one in found["kl"])
+        wrong = "" if found.word_error is None else f", words wrong {found.word_error:.1%}"
+        kl = ", ".join(f"{nats:.1e}" for nats in found.kl)
         yield (
-            f"  {precision:<9} KL {found['kl_mean']:.1e} nats ({kl}), "
-            f"same likeliest code {found['top1_mean']:.1%}{told}"
+            f"  {precision:<9} KL {found.kl_mean:.1e} nats ({kl}), "
+            f"same likeliest code {found.top1_mean:.1%}{wrong}"
         )
-    if quality["word_error_note"]:
-        yield f"  Words were not counted: {quality['word_error_note']}."
+    if quality.word_error_note:
+        yield f"  Words were not counted: {quality.word_error_note}."
 
 
-def _explained(runs: Sequence[dict]) -> Iterator[str]:
+def _explained(runs: Sequence[FinishedRun]) -> Iterator[str]:
     if not runs:
         return
     if any(map(bound_by_memory, runs)):

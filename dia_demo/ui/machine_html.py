@@ -11,10 +11,13 @@ from html import escape
 from dia_demo.services.bench.report import (
     EXAMPLE_SECONDS,
     BenchReport,
+    FailedRun,
+    FinishedRun,
     bound_by_memory,
     meaning,
     spoken,
 )
+from dia_demo.services.bench.types import HardwareResult
 from dia_demo.ui import html
 from dia_demo.ui.status import factor
 
@@ -39,7 +42,7 @@ def nothing_yet() -> str:
 
 def report_html(report: BenchReport, finished: bool) -> str:
     """What is known so far: what it means, the picture, the machine's own figures."""
-    runs = report.finished_runs()
+    runs = report.all_runs()
     if not runs and report.hardware is None:
         return nothing_yet()
     parts = [f'<p class="machine-meaning">{escape(meaning(report))}</p>'] if finished else []
@@ -51,13 +54,13 @@ def report_html(report: BenchReport, finished: bool) -> str:
     return f'<div class="machine-report">{"".join(parts)}</div>'
 
 
-def picture(runs: Sequence[dict], loaded: bool = True) -> str:
+def picture(runs: Sequence[FinishedRun | FailedRun], loaded: bool = True) -> str:
     """Bars on one scale of realtime factors: what the memory allows, and what was reached."""
-    done = [run for run in runs if "error" not in run]
+    done = [run for run in runs if isinstance(run, FinishedRun)]
     limited = any(map(bound_by_memory, done))
     # Where weights stay in the cache the memory's limit is far away, and would dwarf the rest.
-    ends = [run["realtime_limit"] for run in done if limited and run.get("realtime_limit")]
-    scale = max([1.0, *ends, *(run["realtime_tokens"] for run in done)])
+    ends = [run.realtime_limit for run in done if limited and run.realtime_limit]
+    scale = max([1.0, *ends, *(run.realtime_tokens for run in done)])
     rows = "".join(_row(run, scale, limited, loaded) for run in runs)
     key = '<span class="key reached"></span> reached'
     if limited:
@@ -71,17 +74,17 @@ def picture(runs: Sequence[dict], loaded: bool = True) -> str:
     )
 
 
-def _row(run: dict, scale: float, limited: bool, loaded: bool) -> str:
-    together = "" if run["rows"] == 1 else f", {run['rows']} together"
-    name = escape(f"{run['precision']}{together}")
-    if "error" in run:
-        told = f'<p class="machine-failed">Not measured: {escape(run["error"])}</p>'
+def _row(run: FinishedRun | FailedRun, scale: float, limited: bool, loaded: bool) -> str:
+    together = "" if run.rows == 1 else f", {run.rows} together"
+    name = escape(f"{run.precision}{together}")
+    if isinstance(run, FailedRun):
+        told = f'<p class="machine-failed">Not measured: {escape(run.error)}</p>'
         return f'<li><div class="run-name">{name}</div>{told}</li>'
-    reached, limit = run["realtime_tokens"], run.get("realtime_limit")
+    reached, limit = run.realtime_tokens, run.realtime_limit
     told = f"{factor(reached)} realtime"
     possible = ""
     if limited and limit:
-        told += f" of {factor(limit)} possible, {run['achieved']:.0%}"
+        told += f" of {factor(limit)} possible, {run.achieved:.0%}"
         possible = f'<span class="possible" style="width: {_percent(limit, scale)}"></span>'
     return (
         f'<li><div class="run-name">{name}</div>'
@@ -93,16 +96,16 @@ def _row(run: dict, scale: float, limited: bool, loaded: bool) -> str:
     )
 
 
-def _more(run: dict, loaded: bool) -> str:
+def _more(run: FinishedRun, loaded: bool) -> str:
     """What else is known of a run, in one line. loaded: it has a checkpoint to load from."""
     parts = [
-        f"{EXAMPLE_SECONDS:.0f}-second take: about {spoken(run['take_seconds'])}",
-        f"first sound after {run['first_audio_seconds']:.1f} s",
-        f"{run['ms_per_step']:.1f} ms a step",
-        f"memory {run['peak_rss_bytes'] / 1e9:.1f} GB",
+        f"{EXAMPLE_SECONDS:.0f}-second take: about {spoken(run.take_seconds)}",
+        f"first sound after {run.first_audio_seconds:.1f} s",
+        f"{run.ms_per_step:.1f} ms a step",
+        f"memory {run.peak_rss_bytes / 1e9:.1f} GB",
     ]
     if loaded:
-        parts.append(f"loads in {run['load_seconds']:.1f} s")
+        parts.append(f"loads in {run.load_seconds:.1f} s")
     return " · ".join(parts)
 
 
@@ -112,31 +115,31 @@ def _percent(value: float, scale: float) -> str:
 
 def machine_rows(report: BenchReport) -> list[tuple[str, str]]:
     """The machine's own figures as (name, value) pairs."""
-    rows = []
+    rows: list[tuple[str, str]] = []
     if report.hardware is not None:
-        rows += _hardware_rows(report)
+        rows += _hardware_rows(report.hardware, report.read_gb_s)
     if report.codec is not None:
         rows += [
-            (title, f"{factor(report.codec[key])} realtime")
-            for title, key in (
-                ("Codec, whole take", "realtime_whole"),
-                ("Codec, as it arrives", "realtime_streamed"),
+            (title, f"{factor(rate)} realtime")
+            for title, rate in (
+                ("Codec, whole take", report.codec.realtime_whole),
+                ("Codec, as it arrives", report.codec.realtime_streamed),
             )
-            if key in report.codec
+            if rate is not None
         ]
     rows.append(("Threads", str(report.threads)))
     return rows
 
 
-def _hardware_rows(report: BenchReport) -> Iterator[tuple[str, str]]:
+def _hardware_rows(hardware: HardwareResult, read_gb_s: float | None) -> Iterator[tuple[str, str]]:
     """What is known of the machine so far."""
-    rates, proxy = report.hardware.get("gflops", {}), report.hardware.get("serial_proxy")
-    yield "Reads", f"{report.read_gb_s:.0f} GB/s"
+    rates, proxy = hardware.gflops or {}, hardware.serial_proxy
+    yield "Reads", f"{read_gb_s:.0f} GB/s"
     for precision in ("float32", "bfloat16"):
         if precision in rates:
             rate = rates[precision]
             known = NO_INSTRUCTIONS if rate is None else f"{rate:,.0f} GFLOP/s"
             yield f"Multiplies, {precision}", known
     if proxy is not None:
-        yield "80 products in turn", f"{proxy['samples_per_second'] / 1000:.1f} of 16 kHz"
-        yield "… of one core’s rate", f"{proxy['efficiency']:.0%}"
+        yield "80 products in turn", f"{proxy.samples_per_second / 1000:.1f} of 16 kHz"
+        yield "… of one core’s rate", f"{proxy.efficiency:.0%}"

@@ -15,7 +15,7 @@ from dia_demo.services.bench.report import RUN_KEYS, BenchReport
 from dia_demo.services.bench.runner import Measuring
 from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.ui import machine_html
-from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child
+from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result
 
 pytestmark = pytest.mark.processor
 
@@ -67,7 +67,7 @@ def test_bad_input_is_one_line(arguments, capsys):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_stopped_benchmark_reports_what_it_has(capsys, monkeypatch, as_json):
     def stopped(plan, cancel):
-        yield Measuring("The codec", 0.5, BenchReport(plan, 1, hardware=HARDWARE))
+        yield Measuring("The codec", 0.5, BenchReport(plan, 1, hardware=hardware_result()))
         raise BenchStopped
 
     monkeypatch.setattr(cli_bench, "measure", stopped)
@@ -97,11 +97,11 @@ def test_results_are_printed_as_they_come(capsys, monkeypatch):
     seen = []
 
     def child(job, cancel):
-        if job["kind"] == "run":
+        if job.kind == "run":
             seen.append(capsys.readouterr().out)
         yield from ()
         answers = {"hardware": HARDWARE, "codec": CODEC, "run": RAW}
-        return answers[job["kind"]] | {k: job[k] for k in ("precision", "rows") if k in job}
+        return answers[job.kind] | ({"rows": job.rows} if job.kind == "run" else {})
 
     monkeypatch.setattr(
         cli_bench, "measure", lambda plan, cancel: runner.measure(plan, cancel, child)
@@ -114,13 +114,14 @@ def test_results_are_printed_as_they_come(capsys, monkeypatch):
 
 
 def test_what_a_processor_has_no_instructions_for_is_not_measured(capsys, monkeypatch):
-    slow = HARDWARE | {"gflops": HARDWARE["gflops"] | {"bfloat16": None}}
-    answers = fake_child(hardware=slow, codec=CODEC, run=RAW)
+    rates = HARDWARE["gflops"] | {"bfloat16": None}
+    answers = fake_child(hardware=HARDWARE | {"gflops": rates}, codec=CODEC, run=RAW)
     monkeypatch.setattr(
         cli_bench, "measure", lambda plan, cancel: runner.measure(plan, cancel, answers)
     )
     assert main(["bench", "--random-weights", "tiny", "--precision", "float32"]) == 0
     assert "nothing in bfloat16, which it has no instructions for" in capsys.readouterr().out
+    slow = hardware_result(gflops=rates)
     html = machine_html.report_html(BenchReport(BenchPlan(random="tiny"), 1, hardware=slow), False)
     assert "Multiplies, bfloat16" in html and machine_html.NO_INSTRUCTIONS in html
 

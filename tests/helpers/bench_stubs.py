@@ -1,19 +1,23 @@
-"""Parts of a benchmark that answer at once: figures as a machine gives them, without a machine."""
+"""Parts of a benchmark that answer at once: results as a machine gives them, as JSON has them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from dia_demo.services.bench import hardware
 from dia_demo.services.bench.plan import BenchPlan
+from dia_demo.services.bench.types import HardwareResult, RunResult
 from dia_demo.services.bench.worker import JobProgress
 
 TINY = BenchPlan(random="tiny", precisions=("float32",), steps=4, text_bytes=9, threads=1)
 HARDWARE = {
     "read_gb_s": 50.0,
+    "read_by": "numba",
     "gflops": {"float32": 100.0, "bfloat16": 400.0, "float32_one_core": 50.0},
-    "serial_proxy": hardware.serial_proxy(50.0, samples=2),
+    "serial_proxy": asdict(hardware.serial_proxy(50.0, samples=2)),
 }
 CODEC = {"realtime_whole": 4.0, "realtime_streamed": 3.8, "precision": "float32", "form": "plain"}
-CODEC |= {"realtime_float32": None}
+CODEC |= {"load_seconds": 0.5, "reason": "the fastest", "source": "small", "complete": True}
 RAW = {
     "precision": "float32",
     "rows": 2,
@@ -28,7 +32,21 @@ RAW = {
     "kernels": "plain",
     "max_delay": 15,
     "read_gb_s_then": 48.0,
+    "threads": 1,
+    "reason": "asked for",
+    "start_seconds": 6.0,
+    "load_codec_seconds": 0.5,
+    "load_peak_rss_bytes": 8_000_000_000,
+    "warm_up_seconds": 1.0,
 }
+
+
+def hardware_result(**changes) -> HardwareResult:
+    return HardwareResult.from_json(HARDWARE | changes)
+
+
+def run_result(**changes) -> RunResult:
+    return RunResult(**RAW | changes)
 
 
 def fake_child(**answers):
@@ -37,12 +55,13 @@ def fake_child(**answers):
 
     def start(job, cancel):
         yield JobProgress("working", 0.5)
-        answer = answers[job["kind"]]
+        answer = answers[job.kind]
         if isinstance(answer, list):  # Figures before the error.
             yield JobProgress("working", 0.6, answer[0])
             answer = answer[1]
         if isinstance(answer, Exception):
             raise answer
-        return answer | {k: job[k] for k in ("precision", "rows") if k in job}
+        own = {"precision": job.precision, "rows": job.rows} if job.kind == "run" else {}
+        return answer | own
 
     return start

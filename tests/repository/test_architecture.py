@@ -156,3 +156,32 @@ def is_print(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     )
+
+
+def test_no_public_class_name_is_taken_twice():
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module_of(path))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_no_folder_is_crowded():
+    folders = {path.parent for path in SOURCES if path.name != "app.py"}
+    counts = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
+    assert {folder: count for folder, count in counts.items() if count > 15} == {}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Neither at the top, nor inside a function, nor for a type alone."""
+    modules = {module_of(path): path for path in SOURCES}
+    left = {name: imports(path) & modules.keys() for name, path in modules.items()}
+    # What imports none of the rest, or is imported by none of it, is in no circle.
+    while outside := {
+        name
+        for name, others in left.items()
+        if not others & left.keys() or not any(name in others for others in left.values())
+    }:
+        left = {name: others for name, others in left.items() if name not in outside}
+    assert {name: sorted(others & left.keys()) for name, others in left.items()} == {}

@@ -10,7 +10,8 @@ from dia_demo import system
 from dia_demo.engine.events import Waiting
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
-from dia_demo.services.bench.report import BenchReport, failed_run
+from dia_demo.services.bench.report import BenchReport, FailedRun
+from dia_demo.services.bench.types import CodecResult, RunResult
 from dia_demo.services.bench.worker import JobProgress
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
@@ -24,7 +25,7 @@ from dia_demo.ui.machine import (
     bench_status,
     full_size_info,
 )
-from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child
+from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result, run_result
 
 DIA = BenchPlan(random="dia-1.6b", threads=1)
 REQUEST = SimpleNamespace(session_hash="one")
@@ -36,8 +37,8 @@ def handlers():
     return MachineHandlers(Synthesis(Settings()), panel)
 
 
-def report(*runs: dict) -> BenchReport:
-    return BenchReport(DIA, 1, hardware=HARDWARE, codec=CODEC, runs=runs)
+def report(*runs: RunResult | FailedRun) -> BenchReport:
+    return BenchReport(DIA, 1, hardware=hardware_result(), codec=CodecResult(**CODEC), runs=runs)
 
 
 def test_what_is_chosen_is_planned(handlers):
@@ -53,8 +54,8 @@ def test_dia_that_was_never_fetched_is_measured_with_random_weights(handlers, mo
 
 
 def test_bars_are_on_one_scale_with_the_limit_behind():
-    one = RAW | {"rows": 1}
-    html = machine_html.report_html(report(one, RAW | {"precision": "int8"}), finished=True)
+    runs = run_result(rows=1), run_result(precision="int8")
+    html = machine_html.report_html(report(*runs), finished=True)
     # A fiftieth of a second in a tenth: 0.2x of the 0.25x that 50 GB/s allow; 1x is the scale.
     assert 'aria-label="float32: 0.20x realtime of 0.25x possible, 80%"' in html
     assert 'class="possible" style="width: 25.00%"' in html
@@ -64,13 +65,13 @@ def test_bars_are_on_one_scale_with_the_limit_behind():
 
 
 def test_a_model_in_the_cache_has_no_limit_drawn():
-    html = machine_html.report_html(report(RAW | {"step_bytes": 10**6}), finished=False)
+    html = machine_html.report_html(report(run_result(step_bytes=10**6)), finished=False)
     assert "possible" not in html and "memory sets no limit" in html
 
 
 def test_what_was_not_measured_says_why_and_stays_text():
     evil = '<img src=x onerror="alert(1)">'
-    html = machine_html.report_html(report(RAW, failed_run("int8", 1, evil)), finished=True)
+    html = machine_html.report_html(report(run_result(), FailedRun("int8", 1, evil)), finished=True)
     assert "Not measured" in html and "<img" not in html
     assert machine_html.NOTHING_YET in machine_html.report_html(BenchReport(DIA, 1), False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 from dia_demo.codec.codec import Codec
 from dia_demo.services.bench.fixtures import load_any_codec
-from dia_demo.services.bench.worker import Say
+from dia_demo.services.bench.types import CodecResult, Job, ReportProgress
 from dia_demo.system import granted_cores, peak_rss_bytes
 
 # As long as it takes for the stream's blocks to have their full length for most of the time; less
@@ -21,38 +22,39 @@ REPEATS = 3
 ARRIVING = 17
 
 
-def job(job: dict, say: Say) -> dict:
-    """The codec's figures: factors are seconds of audio over seconds of decoding.
-
-    realtime_whole and realtime_streamed are of the form that this machine chose; float32, kept for
-    reference, is measured beside it.
-    """
-    torch.set_num_threads(job.get("threads") or granted_cores())
-    say("Loading the codec", 0.0)
+def run_job(job: Job, report_progress: ReportProgress) -> CodecResult:
+    """The codec in the form that this machine chose; float32 is measured beside it."""
+    torch.set_num_threads(job.threads or granted_cores())
+    report_progress("Loading the codec", 0.0)
     began = perf_counter()
     codec = load_any_codec(job)
-    loaded = perf_counter() - began
-    choice = codec.choice
-    found = {"load_seconds": loaded, "precision": choice.precision, "form": choice.backend}
-    found |= {"reason": choice.reason, "source": codec.source}
-    say("Preparing the codec", 0.2, **found)
-    codes = random_codes(codec, job.get("seconds", AUDIO_SECONDS))
-    found["prepare_seconds"] = timed(lambda: codec.decode(codes[: len(codes) // 4]))
+    loaded, choice = perf_counter() - began, codec.choice
+    result = CodecResult(loaded, choice.precision, choice.backend, choice.reason, codec.source)
+
+    def report(doing: str, fraction: float) -> None:
+        report_progress(doing, fraction, **result.to_json())
+
+    report("Preparing the codec", 0.2)
+    codes = random_codes(codec, job.codec_seconds or AUDIO_SECONDS)
+    prepared = timed(lambda: codec.decode(codes[: len(codes) // 4]))
     codes = codes[: affordable_frames(codec, codes, DECODE_SECONDS)]
     seconds = len(codes) / codec.frames_per_second
-    found["audio_seconds"] = seconds
+    result = replace(result, prepare_seconds=prepared, audio_seconds=seconds)
     whole, streamed = [], []
     for turn in range(REPEATS):
-        say("Decoding a whole take", 0.3 + 0.2 * turn, **found)
+        report("Decoding a whole take", 0.3 + 0.2 * turn)
         whole.append(timed(lambda: codec.decode(codes)))
-        found["realtime_whole"] = seconds / min(whole)
-        say("Decoding as it arrives", 0.4 + 0.2 * turn, **found)
+        result = replace(result, realtime_whole=seconds / min(whole))
+        report("Decoding as it arrives", 0.4 + 0.2 * turn)
         streamed.append(timed(lambda: stream(codec, codes)))
-        found["realtime_streamed"] = seconds / min(streamed)
-        found["streamed_over_whole"] = min(streamed) / min(whole)
-    found["peak_rss_bytes"] = peak_rss_bytes()
-    say("Decoding in float32", 0.9, **found)
-    return found | {"realtime_float32": _float32_rate(codec, codes, job)}
+        result = replace(
+            result,
+            realtime_streamed=seconds / min(streamed),
+            streamed_over_whole=min(streamed) / min(whole),
+        )
+    result = replace(result, peak_rss_bytes=peak_rss_bytes())
+    report("Decoding in float32", 0.9)
+    return replace(result, realtime_float32=_float32_rate(codec, codes, job), complete=True)
 
 
 def affordable_frames(codec: Codec, codes_TC: np.ndarray, seconds: float) -> int:
@@ -62,7 +64,7 @@ def affordable_frames(codec: Codec, codes_TC: np.ndarray, seconds: float) -> int
     return min(len(codes_TC), max(len(few), int(seconds / per_frame)))
 
 
-def _float32_rate(codec: Codec, codes_TC: np.ndarray, job: dict) -> float | None:
+def _float32_rate(codec: Codec, codes_TC: np.ndarray, job: Job) -> float | None:
     """None where float32 is what was chosen anyway."""
     if codec.choice.precision == "float32":
         return None

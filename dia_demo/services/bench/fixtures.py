@@ -22,7 +22,7 @@ from dia_demo.engine.row import Row
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import LoadedModel, random_model
 from dia_demo.services.bench.plan import RANDOM_SIZES
-from dia_demo.services.bench.worker import Say
+from dia_demo.services.bench.types import Job, ReportProgress
 from dia_demo.task import Task
 
 GUIDANCE = 3.0
@@ -46,37 +46,29 @@ class RandomEngine(Engine):
 
     def __init__(self, name: str, loaded: LoadedModel, placement: Placement) -> None:
         super().__init__(name, Path("random weights"), loaded.model, placement, loaded=loaded)
-        self._random_codec: Codec | None = None
 
     def open_codec(self) -> Iterator[Loading]:
-        yield Loading("Making a codec", 0.0)
-        self.load_codec()
-
-    def load_codec(self) -> None:
-        if self._random_codec is None:
-            self._random_codec = _random_codec(self.name)
-
-    @property
-    def codec(self) -> Codec:
-        self.load_codec()
-        return self._random_codec
+        if self._codec is None:
+            yield Loading("Making a codec", 0.0)
+            self._codec = _random_codec(self.name)
 
 
-def load_engine(job: dict, say: Say) -> Engine:
+def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
     """The engine of a job's model (or random weights), precision and threads, without its codec."""
-    runtime = RuntimeConfig(
-        model=job["model"], precision=job["precision"], threads=job.get("threads")
-    )
-    if job.get("random"):
-        return _report_progress(_load_random(job["random"], runtime), "Making random weights", say)
-    return _report_progress(Engine.load(runtime), f"Loading {job['model']}", say)
+    runtime = RuntimeConfig(model=job.model, precision=job.precision, threads=job.threads)
+    doing = "Making random weights" if job.random else f"Loading {job.model}"
+    task = Task(_load_random(job.random, runtime) if job.random else Engine.load(runtime))
+    for loading in task:
+        report_progress(doing, loading.fraction)
+    return task.result
 
 
-def load_any_codec(job: dict, precision: str = "auto") -> Codec:
+def load_any_codec(job: Job, precision: str = "auto") -> Codec:
     """The codec of a job's model, or one of random weights and the same size."""
-    if job.get("random"):
-        return _random_codec(job["random"], precision)
-    return load_codec(Path(job["folder"]), allow_download=False, precision=precision)
+    if job.random:
+        return _random_codec(job.random, precision)
+    assert job.folder is not None, "a checkpoint's folder, or random weights"
+    return load_codec(Path(job.folder), allow_download=False, precision=precision)
 
 
 def _random_codec(size: str, precision: str = "auto") -> Codec:
@@ -84,22 +76,14 @@ def _random_codec(size: str, precision: str = "auto") -> Codec:
     return random_codec(precision=precision, **arguments)
 
 
-def _load_random(size: str, runtime: RuntimeConfig) -> Generator[float, None, Engine]:
+def _load_random(size: str, runtime: RuntimeConfig) -> Generator[Loading, None, Engine]:
     config = RANDOM_SIZES[size]
     placement = place(runtime, config)
     check_free(config, placement.precision)
     making = Task(random_model(config, placement.precision, placement.threads))
-    for _, fraction in making:
-        yield fraction
+    for name, fraction in making:
+        yield Loading(name, fraction)
     return RandomEngine(size, making.result, placement)
-
-
-def _report_progress(work: Generator, what: str, say: Say):
-    """The result of work whose fractions (or events with one) are passed on."""
-    task = Task(work)
-    for progress in task:
-        say(what, getattr(progress, "fraction", progress))
-    return task.result
 
 
 # Rows

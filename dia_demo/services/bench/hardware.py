@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from dia_demo.processor import multiplies_bfloat16
-from dia_demo.services.bench.worker import Say
+from dia_demo.services.bench.types import HardwareResult, Job, ReportProgress, SerialProxy
 from dia_demo.system import granted_cores
 
 # Far beyond the cache of a few cores: a sum over it comes from memory. To fill it takes longer than
@@ -29,26 +29,25 @@ LAYERS, CHANNELS, SAMPLES_PER_SECOND, STREAM_GB_S = 80, 128, 16_000, 80.0
 PROXY_SAMPLES = 1500
 
 
-def job(job: dict, say: Say) -> dict:
-    """read_gb_s, gflops {float32, bfloat16, float32_one_core} and serial_proxy of this machine.
+def run_job(job: Job, report_progress: ReportProgress) -> HardwareResult:
+    """What this machine gives to the job's threads, within its free memory.
 
-    For the job's threads and free memory. gflops["bfloat16"] is None where the processor has no
-    instructions for it: nothing is multiplied in bfloat16 there.
+    Nothing is multiplied in bfloat16 where the processor has no instructions for it.
     """
-    threads = job["threads"] or granted_cores()
+    threads = job.threads or granted_cores()
     torch.set_num_threads(threads)
-    say("Reading memory", 0.05)
-    read, reader = read_bandwidth(threads, job.get("available"))
-    say("Multiplying matrices", 0.4, read_gb_s=read, read_by=reader)
-    gflops = {"float32": matrix_rate(torch.float32, threads)}
-    say("Multiplying matrices", 0.5, gflops=dict(gflops))
+    report_progress("Reading memory", 0.05)
+    read, reader = read_bandwidth(threads, job.available_bytes)
+    report_progress("Multiplying matrices", 0.4, read_gb_s=read, read_by=reader)
+    gflops: dict[str, float | None] = {"float32": matrix_rate(torch.float32, threads)}
+    report_progress("Multiplying matrices", 0.5, gflops=dict(gflops))
     gflops["bfloat16"] = matrix_rate(torch.bfloat16, threads) if multiplies_bfloat16() else None
-    say("Multiplying matrices", 0.6, gflops=dict(gflops))
-    gflops["float32_one_core"] = matrix_rate(torch.float32, 1)
-    say("Multiplying one after another", 0.7, gflops=gflops)
-    proxy = serial_proxy(gflops["float32_one_core"])
+    report_progress("Multiplying matrices", 0.6, gflops=dict(gflops))
+    gflops["float32_one_core"] = one_core = matrix_rate(torch.float32, 1)
+    report_progress("Multiplying one after another", 0.7, gflops=gflops)
+    proxy = serial_proxy(one_core)
     torch.set_num_threads(threads)
-    return {"read_gb_s": read, "read_by": reader, "gflops": gflops, "serial_proxy": proxy}
+    return HardwareResult(read, reader, gflops, proxy)
 
 
 def buffer_bytes(available: int | None) -> int:
@@ -117,7 +116,7 @@ def matrix_rate(dtype: torch.dtype, threads: int) -> float:
     return 2 * size**3 / min(seconds, _best_seconds(lambda: left @ right)) / 1e9
 
 
-def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> dict:
+def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> SerialProxy:
     """A 128-vector through eighty 128x128 matrices, each sample from the one before; one core.
 
     peak_gflops: that core's rate in a large matrix product, of which `efficiency` is the share.
@@ -136,16 +135,16 @@ def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> dict:
     rate = samples / _best_seconds(lambda: run(matrices, vector, samples))
     gflops = rate * 2 * matrices.size / 1e9
     gb_s = rate * matrices.nbytes / 1e9
-    return {
-        "samples_per_second": rate,
-        "of_16khz": rate / SAMPLES_PER_SECOND,
-        "gb_s": gb_s,
-        "of_80_gb_s": gb_s / STREAM_GB_S,
-        "gflops": gflops,
-        "peak_gflops": peak_gflops,
-        "efficiency": gflops / peak_gflops,
-        "how": how,
-    }
+    return SerialProxy(
+        samples_per_second=rate,
+        of_16khz=rate / SAMPLES_PER_SECOND,
+        gb_s=gb_s,
+        of_80_gb_s=gb_s / STREAM_GB_S,
+        gflops=gflops,
+        peak_gflops=peak_gflops,
+        efficiency=gflops / peak_gflops,
+        how=how,
+    )
 
 
 def _best_seconds(run: Callable[[], object]) -> float:

@@ -88,8 +88,8 @@ class BenchPlan:
         most = config.decoder.max_positions - config.max_delay - WARM_STEPS - 2
         Range(1, most, whole=True).check("steps", self.steps)
         Range(1, config.encoder.max_positions, whole=True).check("text-bytes", self.text_bytes)
-        unique = {"precisions": self.precisions, "rows": self.rows}
-        return replace(self, **{name: tuple(dict.fromkeys(v)) for name, v in unique.items()})
+        once = tuple(dict.fromkeys(self.precisions))
+        return replace(self, precisions=once, rows=tuple(dict.fromkeys(self.rows)))
 
     def _check_model(self) -> None:
         if self.random is not None:

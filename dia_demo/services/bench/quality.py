@@ -22,7 +22,12 @@ from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.dia import Dia
 from dia_demo.services.bench import words
 from dia_demo.services.bench.fixtures import GUIDANCE, load_engine
-from dia_demo.services.bench.worker import Say
+from dia_demo.services.bench.types import (
+    Job,
+    PrecisionQuality,
+    QualityResult,
+    ReportProgress,
+)
 from dia_demo.text.script import encode_script
 
 REFERENCE = "float32"
@@ -40,65 +45,78 @@ class Forced:
     codes: np.ndarray
 
 
-def job(job: dict, say: Say) -> dict:
+def run_job(job: Job, report_progress: ReportProgress) -> QualityResult:
     """KL and top-1 agreement by channel for each precision of the job, and word error.
 
-    A precision that fails has an "error" in their place; float32 must not fail.
+    A precision that fails has an error in their place; float32 must not fail.
     """
-    asked = (one for one in job["precisions"] if one not in (REFERENCE, "auto"))
+    asked = (name for name in job.precisions if name not in (REFERENCE, "auto"))
     precisions = [REFERENCE, *asked]
     comparison = _Comparison(job)
     for number, precision in enumerate(precisions):
-
-        def tell(what: str, fraction: float, done=number, name=precision) -> None:
-            say(f"{name}: {what}", (done + fraction) / len(precisions))
-
         try:
-            comparison.found[precision] = comparison.measure(precision, tell)
+            comparison.precisions[precision] = comparison.measure(
+                precision, _part_of(report_progress, precision, number, len(precisions))
+            )
         except (DiaDemoError, RuntimeError) as error:
             if precision == REFERENCE:
                 raise
-            comparison.found[precision] = {"error": str(error)}
-        say(f"{precision}: done", (number + 1) / len(precisions), **comparison.figures())
-    return comparison.figures()
+            comparison.precisions[precision] = PrecisionQuality(error=str(error))
+        done = (number + 1) / len(precisions)
+        report_progress(f"{precision}: done", done, **comparison.result().to_json())
+    return comparison.result()
+
+
+def _part_of(
+    report_progress: ReportProgress, precision: str, number: int, count: int
+) -> ReportProgress:
+    """Reports of one precision of several as reports of the whole job."""
+
+    def report(doing: str, fraction: float, /, **_: object) -> None:
+        report_progress(f"{precision}: {doing}", (number + fraction) / count)
+
+    return report
 
 
 class _Comparison:
     """float32's takes and logits, and every further precision beside them."""
 
-    def __init__(self, job: dict) -> None:
+    def __init__(self, job: Job) -> None:
         self.job = job
         self.takes: list[Forced] = []
         self.expected: list[Tensor] = []
-        self.found: dict[str, dict] = {}
+        self.precisions: dict[str, PrecisionQuality] = {}
         self.note: str | None = None
 
-    def figures(self) -> dict:
-        """What is known so far, as the report has it."""
-        return {
-            "reference": REFERENCE,
-            "takes": len(self.takes),
-            "steps": sum(len(take.codes) for take in self.takes),
-            "precisions": dict(self.found),
-            "word_error_note": self.note,
-        }
+    def result(self) -> QualityResult:
+        """What is known so far."""
+        return QualityResult(
+            reference=REFERENCE,
+            takes=len(self.takes),
+            steps=sum(len(take.codes) for take in self.takes),
+            precisions=dict(self.precisions),
+            word_error_note=self.note,
+        )
 
-    def measure(self, precision: str, tell: Say) -> dict:
+    def measure(self, precision: str, report_progress: ReportProgress) -> PrecisionQuality:
         """The figures of one precision; the first must be float32."""
-        job = self.job | {"precision": precision}
-        engine = load_engine(job, lambda what, fraction: tell(what, fraction / 5))
+
+        def report_loading(doing: str, fraction: float, /, **_: object) -> None:
+            report_progress(doing, fraction / 5)
+
+        engine = load_engine(replace(self.job, precision=precision), report_loading)
         if not self.takes:
-            tell("making takes", 0.2)
+            report_progress("making takes", 0.2)
             self.takes = make_takes(engine)
-        tell("the same codes again", 0.4)
+        report_progress("the same codes again", 0.4)
         logits = [forced_logits(engine.model, take) for take in self.takes]
         self.expected = self.expected or logits
-        found = compare(self.expected, logits, self.takes, engine.config.num_codes)
-        if job["model"] == EMBEDDED and not job.get("random"):
-            tell("listening", 0.6)
-            count = job.get("sentences", len(words.SENTENCES))
-            found["word_error"], self.note = heard_error(engine, count)
-        return found
+        quality = compare(self.expected, logits, self.takes, engine.config.num_codes)
+        if self.job.model != EMBEDDED or self.job.random:
+            return quality
+        report_progress("listening", 0.6)
+        word_error, self.note = heard_error(engine, self.job.sentences)
+        return replace(quality, word_error=word_error)
 
 
 # Teacher-forced
@@ -149,15 +167,15 @@ def forced_logits(model: Dia, take: Forced) -> Tensor:
 
 
 def compare(
-    expected: Sequence[Tensor], found: Sequence[Tensor], takes: Sequence[Forced], codes: int
-) -> dict:
-    """How far `found` is from `expected`, both logits [steps, 2, C, V] of each take.
+    expected: Sequence[Tensor], actual: Sequence[Tensor], takes: Sequence[Forced], codes: int
+) -> PrecisionQuality:
+    """How far `actual` is from `expected`, both logits [steps, 2, C, V] of each take.
 
     kl: nats from the distribution that is sampled (conditional, temperature 1), a channel; top1:
     the share of steps at which the likeliest code after guidance is the same, a channel.
     """
     kl, same = [], []
-    for e, f, take in zip(expected, found, takes, strict=True):
+    for e, f, take in zip(expected, actual, takes, strict=True):
         lag = take.row.config.max_delay
         # Before the delays are over, and after the end, channels say what is not theirs to choose.
         kept = slice(lag, max(lag + 1, len(e) - lag))
@@ -168,12 +186,12 @@ def compare(
         best = [(x[:, 0] + scale * (x[:, 0] - x[:, 1]))[..., :codes].argmax(-1) for x in (e, f)]
         same.append((best[0] == best[1]).double())
     kl_C, same_C = torch.cat(kl).mean(0), torch.cat(same).mean(0)
-    return {
-        "kl": kl_C.tolist(),
-        "kl_mean": kl_C.mean().item(),
-        "top1": same_C.tolist(),
-        "top1_mean": same_C.mean().item(),
-    }
+    return PrecisionQuality(
+        kl=tuple(kl_C.tolist()),
+        kl_mean=kl_C.mean().item(),
+        top1=tuple(same_C.tolist()),
+        top1_mean=same_C.mean().item(),
+    )
 
 
 # Heard

@@ -5,10 +5,12 @@ Units: GB is 1e9 bytes; realtime factors are seconds of audio over seconds of wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from dia_demo.services.bench.plan import BenchPlan
+from dia_demo.services.bench.types import CodecResult, HardwareResult, QualityResult, RunResult
 from dia_demo.services.system_info import Machine, describe_machine
 
 RUN_KEYS = (
@@ -21,49 +23,92 @@ CACHED_GB = 0.1
 
 
 @dataclass(frozen=True)
-class BenchReport:
-    """What is known so far. hardware and codec are None where they were not measured, and lack the
-    figures that were not reached.
+class FinishedRun(RunResult):
+    """A run with the figures that follow from it; None where the bandwidth is unknown.
 
-    automatic: the precision that "auto" takes here. runs: one dict each, as a child or `failed_run`
-    gave it; failures: the parts that failed, with their reasons; quality: by precision, None where
-    it was not asked for.
+    achieved is the share of the limit by the best bandwidth that was seen, achieved_then by the
+    bandwidth measured between the run's own steps: neighbours may share the machine's memory.
+    """
+
+    gb_per_step: float
+    achieved_gb_s: float
+    realtime_tokens: float
+    realtime_whole: float
+    take_seconds: float
+    limit_ms: float | None
+    achieved: float | None
+    realtime_limit: float | None
+    achieved_then: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """RUN_KEYS first; of the others, those that are known."""
+        known = {name: value for name, value in asdict(self).items() if value is not None}
+        return dict.fromkeys(RUN_KEYS) | known
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that could not be made or finished, with the figures that were known by then."""
+
+    precision: str
+    rows: int
+    error: str
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        own = {"precision": self.precision, "rows": self.rows, "error": self.error}
+        return dict.fromkeys(RUN_KEYS) | dict(self.known) | own
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """What is known so far. hardware and codec are None where nothing of them is known yet.
+
+    automatic: the precision that "auto" takes here. failures: the parts that failed, with their
+    reasons. quality is None where it was not asked for.
     """
 
     plan: BenchPlan
-    threads: int
+    threads: int | None
     automatic: str | None = None
     machine: Machine = field(default_factory=describe_machine)
-    hardware: dict | None = None
-    codec: dict | None = None
-    runs: tuple[dict, ...] = ()
-    quality: dict | None = None
+    hardware: HardwareResult | None = None
+    codec: CodecResult | None = None
+    runs: tuple[RunResult | FailedRun, ...] = ()
+    quality: QualityResult | None = None
     failures: dict[str, str] = field(default_factory=dict)
 
     @property
     def read_gb_s(self) -> float | None:
         """The best bandwidth seen during the whole benchmark, so that no limit flatters."""
-        seen = [run["read_gb_s_then"] for run in self.runs if run.get("read_gb_s_then")]
+        seen = [run.read_gb_s_then for run in self.runs if isinstance(run, RunResult)]
         if self.hardware is not None:
-            seen.append(self.hardware["read_gb_s"])
+            seen.append(self.hardware.read_gb_s)
         return max(seen, default=None)
 
-    def finished_runs(self) -> list[dict]:
-        """Every run with all its figures, RUN_KEYS first; None where a figure is unknown."""
-        return [finish_run(run, self.read_gb_s) for run in self.runs]
+    def all_runs(self) -> list[FinishedRun | FailedRun]:
+        """Every run, those that were measured with the figures that follow."""
+        return [
+            run if isinstance(run, FailedRun) else finish_run(run, self.read_gb_s)
+            for run in self.runs
+        ]
 
-    def to_dict(self) -> dict:
-        """The whole as JSON has it."""
-        hardware = self.hardware or {}
-        runs = self.finished_runs()
+    def finished_runs(self) -> list[FinishedRun]:
+        """The runs that were measured."""
+        return [run for run in self.all_runs() if isinstance(run, FinishedRun)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole as `bench --json` prints it."""
+        hardware = self.hardware
+        proxy = hardware and hardware.serial_proxy
         return {
             "read_gb_s": self.read_gb_s,
-            "gflops": hardware.get("gflops"),
-            "serial_proxy": hardware.get("serial_proxy"),
-            "codec": self.codec,
-            "runs": runs,
-            "pair_ratio": pair_ratios(runs),
-            "quality": self.quality,
+            "gflops": hardware and hardware.gflops,
+            "serial_proxy": proxy and asdict(proxy),
+            "codec": self.codec and self.codec.to_json(),
+            "runs": [run.to_json() for run in self.all_runs()],
+            "pair_ratio": pair_ratios(self.finished_runs()),
+            "quality": self.quality and self.quality.to_json(),
             "model": self.plan.title,
             "random_weights": self.plan.random is not None,
             "steps": self.plan.steps,
@@ -75,83 +120,67 @@ class BenchReport:
         }
 
 
-def finish_run(run: dict, read_gb_s: float | None) -> dict:
-    """A raw run with the figures that follow: limit, share of it, realtime factors, a take.
-
-    achieved is the share of the limit by `read_gb_s`, achieved_then by the bandwidth measured
-    between the run's own steps: neighbours may share the machine's memory.
-    """
-    done = dict.fromkeys(RUN_KEYS) | run
-    if "error" in run:
-        return done
-    gb, seconds = run["step_bytes"] / 1e9, run["ms_per_step"] / 1000
-    tokens = run["rows"] / (run["frames_per_second"] * seconds)
-    codec = run["realtime_codec"]
-    whole = tokens if codec is None else 1 / (1 / tokens + 1 / codec)
-    done |= {
-        "gb_per_step": gb,
-        "achieved_gb_s": gb / seconds,
-        "realtime_tokens": tokens,
-        "realtime_whole": whole,
-        "take_seconds": take_seconds(run, EXAMPLE_SECONDS),
-    }
-    if read_gb_s:
-        limit = gb / read_gb_s
-        done |= {"limit_ms": 1000 * limit, "achieved": limit / seconds}
-        done["realtime_limit"] = run["rows"] / (run["frames_per_second"] * limit)
-    if then := run.get("read_gb_s_then"):
-        done["achieved_then"] = gb / then / seconds
-    return done
+def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
+    """A run with what follows: its limit by `read_gb_s`, realtime factors, the time of a take."""
+    gb, seconds = run.step_bytes / 1e9, run.ms_per_step / 1000
+    tokens = run.rows / (run.frames_per_second * seconds)
+    limit = gb / read_gb_s if read_gb_s else None
+    return FinishedRun(
+        **vars(run),
+        gb_per_step=gb,
+        achieved_gb_s=gb / seconds,
+        realtime_tokens=tokens,
+        realtime_whole=1 / (1 / tokens + 1 / run.realtime_codec),
+        take_seconds=take_seconds(run, EXAMPLE_SECONDS),
+        limit_ms=1000 * limit if limit else None,
+        achieved=limit / seconds if limit else None,
+        realtime_limit=run.rows / (run.frames_per_second * limit) if limit else None,
+        achieved_then=gb / run.read_gb_s_then / seconds if run.read_gb_s_then else None,
+    )
 
 
-def failed_run(precision: str, rows: int, error: str) -> dict:
-    """What stands for a run that could not be made."""
-    return {"precision": precision, "rows": rows, "error": error}
-
-
-def take_seconds(run: dict, audio: float) -> float:
+def take_seconds(run: RunResult, audio: float) -> float:
     """Seconds that a take of so much audio takes, estimated from what was measured: its frames
     and the delays behind them step by step, and decoding."""
-    frames = audio * run["frames_per_second"] + run["max_delay"]
-    decoding = run["rows"] * audio / run["realtime_codec"] if run["realtime_codec"] else 0.0
-    return frames * run["ms_per_step"] / 1000 + decoding
+    frames = audio * run.frames_per_second + run.max_delay
+    return frames * run.ms_per_step / 1000 + run.rows * audio / run.realtime_codec
 
 
-def pair_ratios(runs: Sequence[dict]) -> dict[str, dict[str, float]]:
+def pair_ratios(runs: Sequence[RunResult]) -> dict[str, dict[str, float]]:
     """By precision: how many times one utterance's step the step of several together takes."""
-    steps = {(run["precision"], run["rows"]): run["ms_per_step"] for run in runs}
+    steps = {(run.precision, run.rows): run.ms_per_step for run in runs}
     ratios: dict[str, dict[str, float]] = {}
     for (precision, rows), ms in steps.items():
-        if rows > 1 and ms and steps.get((precision, 1)):
+        if rows > 1 and (precision, 1) in steps:
             ratios.setdefault(precision, {})[str(rows)] = ms / steps[precision, 1]
     return ratios
 
 
-def bound_by_memory(run: dict) -> bool:
+def bound_by_memory(run: FinishedRun) -> bool:
     """Whether the step's bytes can come from nowhere but memory."""
-    return run["gb_per_step"] is not None and run["gb_per_step"] >= CACHED_GB
+    return run.gb_per_step >= CACHED_GB
 
 
 def meaning(report: BenchReport) -> str:
     """One sentence or two for the person at this machine: what auto takes, then the others."""
-    runs = [run for run in report.finished_runs() if "error" not in run and run["rows"] == 1]
+    runs = [run for run in report.finished_runs() if run.rows == 1]
     if not runs:
         return "No run of one utterance was finished, so nothing can be said of a take."
-    runs.sort(key=lambda run: run["take_seconds"])
-    first = next((run for run in runs if run["precision"] == report.automatic), runs[0])
-    chosen = ", which auto chooses" if first["precision"] == report.automatic else ""
+    runs.sort(key=lambda run: run.take_seconds)
+    first = next((run for run in runs if run.precision == report.automatic), runs[0])
+    chosen = ", which auto chooses" if first.precision == report.automatic else ""
     others = [
-        f"{spoken(run['take_seconds'])} with {run['precision']}"
+        f"{spoken(run.take_seconds)} with {run.precision}"
         for run in runs
-        if run["precision"] != first["precision"]
+        if run.precision != first.precision
     ]
     told = f"; {', '.join(others)}" if others else ""
     said = (
         f"On this machine a {EXAMPLE_SECONDS:.0f}-second take of {report.plan.name} takes about "
-        f"{spoken(first['take_seconds'])} with {first['precision']}{chosen}{told}."
+        f"{spoken(first.take_seconds)} with {first.precision}{chosen}{told}."
     )
-    pace = " It is made faster than it plays." if first["realtime_whole"] >= 1 else ""
-    return f"{said} Its first sound comes after {first['first_audio_seconds']:.1f} s.{pace}"
+    pace = " It is made faster than it plays." if first.realtime_whole >= 1 else ""
+    return f"{said} Its first sound comes after {first.first_audio_seconds:.1f} s.{pace}"
 
 
 def spoken(seconds: float) -> str:

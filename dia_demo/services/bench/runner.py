@@ -5,18 +5,27 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.placement import place
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.plan import BenchPlan
-from dia_demo.services.bench.report import BenchReport, failed_run
+from dia_demo.services.bench.report import BenchReport, FailedRun
+from dia_demo.services.bench.types import (
+    CodecResult,
+    HardwareResult,
+    Job,
+    JobKind,
+    QualityResult,
+    RunResult,
+)
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import available_bytes
 from dia_demo.task import Task
 
-Child = Callable[[dict, threading.Event], Generator[JobProgress, None, dict]]
+Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Part:
     """One child's work: `name` for the person, `weight` its share of the time."""
 
     name: str
-    job: dict
+    job: Job
     weight: float = 1.0
 
 
@@ -61,19 +70,19 @@ def measure(
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:
         yield Measuring(part.name, done / whole, report)
-        before, figures, work = report, {}, Task(child(part.job, cancel))
+        before, known, work = report, dict[str, Any](), Task(child(part.job, cancel))
         try:
             for step in work:
-                if step.figures:
-                    figures |= step.figures
-                    report = _with_figures(before, part, figures)
+                if step.results:
+                    known |= step.results
+                    report = _with_known(before, part, known)
                 fraction = (done + step.fraction * part.weight) / whole
                 yield Measuring(f"{part.name}: {_activity(step)}", fraction, report)
             report = _with_result(before, part, work.result)
         except RunError as error:
             if cancel.is_set():  # Ctrl-C reaches the child first.
                 raise BenchStopped from error
-            report = _with_failure(before, part, figures, str(error))
+            report = _with_failure(before, part, known, str(error))
         finally:
             work.close()
         done += part.weight
@@ -91,31 +100,37 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
 
     Raises InputError where none of the runs can be.
     """
-    shared = {"model": plan.model, "random": plan.random, "threads": plan.threads}
-    shared["folder"] = str(plan.folder) if plan.folder else None
     config, runs, impossible, refused = plan.config, [], [], None
+    shared = Job(
+        JobKind.RUN,
+        plan.model,
+        str(plan.folder) if plan.folder else None,
+        plan.random,
+        plan.threads,
+        steps=plan.steps,
+        text_bytes=plan.text_bytes,
+    )
     for precision in plan.precisions:
         try:
             placed = place(plan.runtime(precision), config)
         except InputError as error:
             refused = refused or error
-            impossible += [failed_run(precision, rows, str(error)) for rows in plan.rows]
+            impossible += [FailedRun(precision, rows, str(error)) for rows in plan.rows]
             continue
         for rows in plan.rows:
-            job = {"kind": "run", "precision": placed.precision, "rows": rows}
-            job |= {"steps": plan.steps, "text_bytes": plan.text_bytes}
             together = "one utterance" if rows == 1 else f"{rows} utterances"
-            runs.append(Part(f"{placed.precision}, {together}", job | shared, 2.0))
+            job = replace(shared, precision=placed.precision, rows=rows)
+            runs.append(Part(f"{placed.precision}, {together}", job, 2.0))
     if refused is not None and not runs:
         raise refused
     threads = placed.threads if runs else plan.threads
     # What the machine has in all, however few of its cores a small model takes.
-    hardware = {"kind": "hardware", "threads": plan.threads, "available": available_bytes()}
-    codec = {"kind": "codec"} | shared | {"threads": threads}
+    hardware = Job(JobKind.HARDWARE, threads=plan.threads, available_bytes=available_bytes())
+    codec = replace(shared, kind=JobKind.CODEC, threads=threads)
     parts = [Part("The machine", hardware), Part("The codec", codec), *runs]
     if plan.quality:
-        asked = {"kind": "quality", "precisions": plan.precisions, "sentences": plan.sentences}
-        parts.append(Part("Quality", asked | shared, 4.0))
+        asked = replace(shared, precisions=plan.precisions, sentences=plan.sentences)
+        parts.append(Part("Quality", replace(asked, kind=JobKind.QUALITY), 4.0))
     return BenchReport(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
 
 
@@ -126,25 +141,27 @@ def _automatic(plan: BenchPlan) -> str | None:
         return None
 
 
-def _with_figures(report: BenchReport, part: Part, figures: dict) -> BenchReport:
+def _with_known(report: BenchReport, part: Part, known: dict[str, Any]) -> BenchReport:
     """The report with what a part that still runs has found. A run counts when it is complete."""
-    return report if part.job["kind"] == "run" else _with_result(report, part, dict(figures))
+    return report if part.job.kind == JobKind.RUN else _with_result(report, part, known)
 
 
-def _with_result(report: BenchReport, part: Part, result: dict) -> BenchReport:
-    match part.job["kind"]:
-        case "hardware":
-            return replace(report, hardware=result)
-        case "codec":
-            return replace(report, codec=result)
-        case "quality":
-            return replace(report, quality=result)
-    return replace(report, runs=(*report.runs, result))
+def _with_result(report: BenchReport, part: Part, result: dict[str, Any]) -> BenchReport:
+    match part.job.kind:
+        case JobKind.HARDWARE:
+            return replace(report, hardware=HardwareResult.from_json(result))
+        case JobKind.CODEC:
+            return replace(report, codec=CodecResult(**result))
+        case JobKind.QUALITY:
+            return replace(report, quality=QualityResult.from_json(result))
+    return replace(report, runs=(*report.runs, RunResult(**result)))
 
 
-def _with_failure(report: BenchReport, part: Part, figures: dict, error: str) -> BenchReport:
-    if part.job["kind"] == "run":
-        failed = figures | failed_run(part.job["precision"], part.job["rows"], error)
+def _with_failure(
+    report: BenchReport, part: Part, known: dict[str, Any], error: str
+) -> BenchReport:
+    if part.job.kind == JobKind.RUN:
+        failed = FailedRun(part.job.precision, part.job.rows, error, known)
         return replace(report, runs=(*report.runs, failed))
-    report = _with_result(report, part, figures) if figures else report
+    report = _with_result(report, part, known) if known else report
     return replace(report, failures=report.failures | {part.name: error})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from contextlib import closing
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dia_demo.errors import RunError
 from dia_demo.services.bench import codec, hardware
 from dia_demo.services.bench.fixtures import load_engine, make_rows, step_bytes
 from dia_demo.services.bench.plan import WARM_STEPS
-from dia_demo.services.bench.worker import Say
+from dia_demo.services.bench.types import Job, ReportProgress, RunResult
 
 # Enough frames for the codec's first block on its way through delays and context.
 FIRST_AUDIO_TOKENS = 300
@@ -25,44 +26,42 @@ CODEC_SECONDS, DECODE_SECONDS = 5.0, 2.0
 PROBE_BYTES, PROBE_EVERY = 2**27, 4
 
 
-def job(job: dict, say: Say) -> dict:
-    """The figures of one run, but for those that need the machine's bandwidth (report.py).
+def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
+    """Load, warm up and time one precision and number of rows."""
+    began = perf_counter()
 
-    start_seconds: from the start of the process's work, its imports among it, to the first step.
-    """
-    began = perf_counter()
-    engine = load_engine(job, lambda what, fraction: say(what, fraction / 2))
-    found = {"load_seconds": perf_counter() - began} | _described(engine)
-    first_step(engine, job["text_bytes"])
-    found["start_seconds"] = perf_counter() - job.get("began", began)
-    say("Loading the codec", 0.5, **found)
-    began = perf_counter()
-    engine.load_codec()
-    found["load_codec_seconds"] = perf_counter() - began
-    found["load_peak_rss_bytes"], generating = system.peak_rss_bytes(), system.watch_peak()
-    say("Warming up", 0.55, **found)
-    began = perf_counter()
-    engine.warm_up()
-    found["warm_up_seconds"] = perf_counter() - began
-    say("First sound", 0.6, **found)
-    found["first_audio_seconds"] = first_audio(engine, job["rows"], job["text_bytes"], say)
-    say("Decoding", 0.7, **found)
-    found["realtime_codec"] = decode_rate(engine, job.get("codec_seconds", CODEC_SECONDS))
-    found["peak_rss_bytes"] = generating()
-    say("Timing steps", 0.8, **found)
-    seconds, bandwidth = time_steps(engine, job["rows"], job["text_bytes"], job["steps"], say)
-    position = WARM_STEPS + job["steps"] // 2
-    return found | {
-        "rows": job["rows"],
-        "ms_per_step": 1000 * statistics.median(seconds),
-        "ms_per_step_fast_quartile": 1000 * float(np.percentile(seconds, 25)),
-        "step_bytes": step_bytes(engine.model, job["rows"], job["text_bytes"], position),
-        "read_gb_s_then": bandwidth,
-    }
+    def report_loading(doing: str, fraction: float, /, **_: object) -> None:
+        report_progress(doing, fraction / 2)
+
+    engine = load_engine(job, report_loading)
+    known = {"load_seconds": perf_counter() - began, "rows": job.rows} | _described(engine)
+    first_step(engine, job.text_bytes)
+    known["start_seconds"] = perf_counter() - (job.began or began)
+    report_progress("Loading the codec", 0.5, **known)
+    known["load_codec_seconds"] = codec.timed(engine.load_codec)
+    known["load_peak_rss_bytes"], generating = system.peak_rss_bytes(), system.watch_peak()
+    report_progress("Warming up", 0.55, **known)
+    known["warm_up_seconds"] = codec.timed(engine.warm_up)
+    report_progress("First sound", 0.6, **known)
+    known["first_audio_seconds"] = first_audio(engine, job.rows, job.text_bytes, report_progress)
+    report_progress("Decoding", 0.7, **known)
+    known["realtime_codec"] = decode_rate(engine, job.codec_seconds or CODEC_SECONDS)
+    known["peak_rss_bytes"] = generating()
+    report_progress("Timing steps", 0.8, **known)
+    seconds, known["read_gb_s_then"] = time_steps(
+        engine, job.rows, job.text_bytes, job.steps, report_progress
+    )
+    position = WARM_STEPS + job.steps // 2
+    return RunResult(
+        **known,
+        ms_per_step=1000 * statistics.median(seconds),
+        ms_per_step_fast_quartile=1000 * float(np.percentile(seconds, 25)),
+        step_bytes=step_bytes(engine.model, job.rows, job.text_bytes, position),
+    )
 
 
-def _described(engine: Engine) -> dict:
-    """What is known of a run before anything is measured."""
+def _described(engine: Engine) -> dict[str, Any]:
+    """The fields of a result that are known before anything is measured."""
     return {
         "precision": engine.placement.precision,
         "frames_per_second": engine.format.frames_per_second,
@@ -84,7 +83,9 @@ def first_step(engine: Engine, text_bytes: int) -> None:
         next(stepping)
 
 
-def first_audio(engine: Engine, rows: int, text_bytes: int, say: Say) -> float:
+def first_audio(
+    engine: Engine, rows: int, text_bytes: int, report_progress: ReportProgress
+) -> float:
     """Seconds from the start of a streamed take to its first sound: text, delays, first block."""
     waiting = make_rows(engine.config, rows, text_bytes, FIRST_AUDIO_TOKENS)
     began = perf_counter()
@@ -92,12 +93,12 @@ def first_audio(engine: Engine, rows: int, text_bytes: int, say: Say) -> float:
         for number, event in enumerate(events):
             if isinstance(event, AudioChunk):
                 return perf_counter() - began
-            say("First sound", 0.7 - 0.1 * 0.9**number)  # How many come is not known.
+            report_progress("First sound", 0.7 - 0.1 * 0.9**number)  # How many come is not known.
     raise RunError("The take ended before its first sound.")
 
 
 def time_steps(
-    engine: Engine, rows: int, text_bytes: int, steps: int, say: Say
+    engine: Engine, rows: int, text_bytes: int, steps: int, report_progress: ReportProgress
 ) -> tuple[list[float], float]:
     """Seconds of each of `steps` decoder steps of all rows together, sampling included; and GB/s
     that memory gave between them, the median."""
@@ -116,7 +117,7 @@ def time_steps(
                 break
             if len(seconds) % PROBE_EVERY == 0:
                 bandwidths.append(probe())
-                say("Timing steps", 0.8 + 0.2 * len(seconds) / (WARM_STEPS + steps))
+                report_progress("Timing steps", 0.8 + 0.2 * len(seconds) / (WARM_STEPS + steps))
             began = perf_counter()
     return seconds[WARM_STEPS + 1 :], statistics.median(bandwidths)
 

@@ -1,7 +1,7 @@
 """One measurement in a process of its own: its memory is its own, and its end harms nobody.
 
 The parent writes a job as one line of JSON; the child answers with lines of JSON: {"doing",
-"fraction", "figures"} as it goes, then {"result"} or {"error"}. Figures are sent as soon as they
+"fraction", "results"} as it goes, then {"result"} or {"error"}. Results are sent as soon as they
 are known, so that they are kept when something later fails.
 """
 
@@ -17,11 +17,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from dataclasses import asdict
 from time import monotonic, perf_counter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.files import ROOT
+from dia_demo.services.bench.types import Job, JobKind, ReportProgress
 
 POLL_SECONDS = 0.1
 # No single measurement of a step, and no loading of a tensor, is silent for as long as this.
@@ -29,18 +31,12 @@ SILENCE_LIMIT = 300.0
 LONGEST_MESSAGE = 300
 
 
-class Say(Protocol):
-    """How a job reports: what it does now, the fraction done, and figures that are new."""
-
-    def __call__(self, doing: str, fraction: float, **figures: object) -> None: ...
-
-
 class JobProgress(NamedTuple):
     """One report of a job, as the parent has it. seconds: how long it has been doing this."""
 
     doing: str
     fraction: float
-    figures: dict = {}
+    results: dict[str, Any] = {}
     seconds: int = 0
 
 
@@ -49,17 +45,18 @@ class BenchStopped(Exception):
 
 
 def run_child(
-    job: dict, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
+    job: Job, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
 ) -> Generator[JobProgress, None, dict]:
-    """Run a job of JOBS in a fresh interpreter: yields its reports, returns its result.
+    """Run a job in a fresh interpreter: yields its reports, returns the fields of its result.
 
     Raises RunError with the child's own words, or with how it died, and BenchStopped when `cancel`
     is set; closing the generator ends the child.
     """
     with tempfile.TemporaryFile() as errors:
         child = _start(errors)
+        assert child.stdin is not None and child.stdout is not None
         try:
-            child.stdin.write(json.dumps(job) + "\n")
+            child.stdin.write(json.dumps(asdict(job)) + "\n")
             child.stdin.flush()  # Left open: its end tells the child that nobody listens any more.
             return (yield from _listen(child, cancel, silence_limit))
         except (BrokenPipeError, EOFError) as error:
@@ -106,7 +103,7 @@ def _listen(
                 raise RunError(f"it said nothing for {silence_limit:.0f} s and was ended") from None
             seconds = int(monotonic() - since)
             if seconds > step.seconds:
-                step = step._replace(figures={}, seconds=seconds)
+                step = step._replace(results={}, seconds=seconds)
                 yield step
             continue
         silent = 0.0
@@ -128,7 +125,7 @@ def _lines_of(child: subprocess.Popen) -> queue.Queue[str]:
     lines: queue.Queue[str] = queue.Queue()
 
     def read() -> None:
-        for line in child.stdout:
+        for line in child.stdout or ():
             lines.put(line)
         lines.put("")
 
@@ -162,16 +159,16 @@ def main() -> None:
 
     reached = 0.0
 
-    def say(doing: str, fraction: float, **figures: object) -> None:
+    def report_progress(doing: str, fraction: float, /, **results: object) -> None:
         nonlocal reached
         reached = max(reached, fraction)  # Loading has stages, each from 0.
-        send(doing=doing, fraction=reached, figures=figures)
+        send(doing=doing, fraction=reached, results=results)
 
-    given = sys.stdin.readline()
+    line = sys.stdin.readline()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    job = json.loads(given) | {"began": perf_counter()}
+    job = Job(**json.loads(line) | {"began": perf_counter()})
     try:
-        send(result=_jobs()[job.pop("kind")](job, say))
+        send(result=asdict(_jobs()[job.kind](job, report_progress)))
     except DiaDemoError as error:
         send(error=str(error))
     except MemoryError:
@@ -179,8 +176,8 @@ def main() -> None:
     except BrokenPipeError:  # The parent is gone: nobody wants to know.
         return
     except Exception as error:
-        said = " ".join(str(error).split())
-        send(error=f"{type(error).__name__}: {said[:LONGEST_MESSAGE]}")
+        message = " ".join(str(error).split())
+        send(error=f"{type(error).__name__}: {message[:LONGEST_MESSAGE]}")
 
 
 def _end_with_parent() -> None:
@@ -189,15 +186,15 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _jobs() -> dict[str, Callable[[dict, Say], dict]]:
+def _jobs() -> dict[str, Callable[[Job, ReportProgress], Any]]:
     """What a child can do. Imported here: the parent needs none of it."""
     from dia_demo.services.bench import codec, hardware, quality, steps
 
     return {
-        "hardware": hardware.job,
-        "codec": codec.job,
-        "run": steps.job,
-        "quality": quality.job,
+        JobKind.HARDWARE: hardware.run_job,
+        JobKind.CODEC: codec.run_job,
+        JobKind.RUN: steps.run_job,
+        JobKind.QUALITY: quality.run_job,
     }
 
 

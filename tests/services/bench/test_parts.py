@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from dia_demo.engine.memory import decoder_weights
 from dia_demo.services.bench import codec, hardware, quality, steps, words
 from dia_demo.services.bench.fixtures import make_rows, step_bytes
 from dia_demo.services.bench.report import RUN_KEYS, finish_run
+from dia_demo.services.bench.types import Job, JobKind
 from tests.helpers.checkpoints import SMALL, load
 
 pytestmark = pytest.mark.processor
@@ -63,14 +65,17 @@ def test_rows_go_on_to_their_last_token():
         assert row.finish_reason == "max_tokens" and row.steps > 30
 
 
+def job_of(kind: JobKind, folder) -> Job:
+    return Job(kind, str(folder), folder=str(folder), threads=1, codec_seconds=0.5)
+
+
 @pytest.mark.parametrize("random", [None, "tiny"])
 def test_a_run_measures_a_whole_take(folder, random):
-    job = {"model": str(folder), "random": random, "threads": 1, "precision": "float32"}
-    job |= {"rows": 2, "steps": 5, "text_bytes": 12, "codec_seconds": 0.5}
+    job = replace(job_of(JobKind.RUN, folder), random=random, rows=2, steps=5, text_bytes=12)
     fractions = []
-    raw = steps.job(job, lambda what, fraction, **figures: fractions.append(fraction))
+    raw = steps.run_job(job, lambda doing, fraction, **results: fractions.append(fraction))
     torch.set_num_threads(1)
-    run = finish_run(raw, 40.0)
+    run = finish_run(raw, 40.0).to_json()
     assert all(run[key] is not None for key in RUN_KEYS)
     assert all(run[key] > 0 for key in RUN_KEYS if key not in ("precision", "kernels"))
     assert run["kernels"] and min(fractions) >= 0 and max(fractions) <= 1
@@ -78,22 +83,20 @@ def test_a_run_measures_a_whole_take(folder, random):
 
 
 def test_the_codec_is_measured_whole_and_streamed(folder):
-    found = codec.job(
-        {"folder": str(folder), "threads": 1, "seconds": 0.5}, lambda *_, **figures: None
-    )
-    assert found["realtime_whole"] > 0 and found["realtime_streamed"] > 0
-    assert "small" in found["source"]
+    found = codec.run_job(job_of(JobKind.CODEC, folder), lambda *_, **results: None)
+    assert found.realtime_whole > 0 and found.realtime_streamed > 0
+    assert "small" in found.source and found.complete
 
 
 @pytest.mark.slow
 def test_the_same_precision_differs_by_nothing_and_a_changed_one_by_something(folder):
-    job = {"model": str(folder), "threads": 1, "precisions": ["float32", "bfloat16"]}
-    found = quality.job(job, lambda *_, **figures: None)
+    job = replace(job_of(JobKind.QUALITY, folder), precisions=("float32", "bfloat16"))
+    found = quality.run_job(job, lambda *_, **results: None)
     torch.set_num_threads(1)
-    same, fewer = found["precisions"]["float32"], found["precisions"]["bfloat16"]
-    assert same["kl"] == [0.0] * 3 and same["top1"] == [1.0] * 3
-    assert 0 < fewer["kl_mean"] < 0.1 and 0.5 < fewer["top1_mean"] <= 1
-    assert "word_error" not in same, "words are counted for the embedded voice alone"
+    same, fewer = found.precisions["float32"], found.precisions["bfloat16"]
+    assert same.kl == (0.0,) * 3 and same.top1 == (1.0,) * 3
+    assert 0 < fewer.kl_mean < 0.1 and 0.5 < fewer.top1_mean <= 1
+    assert "word_error" not in found.to_json()["precisions"]["float32"], "not the embedded voice"
 
 
 def test_word_error_counts_what_is_wrong_missing_and_too_much():

@@ -13,6 +13,7 @@ from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import runner, worker
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport
+from dia_demo.services.bench.types import HardwareResult, Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.task import Task
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
@@ -56,7 +57,7 @@ def test_what_does_not_fit_is_reported_and_the_rest_is_measured(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 6 * 10**9)
     answers = fake_child(hardware=HARDWARE, codec=CODEC, run=RAW)
     _, report = drain(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), answers))
-    runs = report.to_dict()["runs"]
+    runs = report.to_json()["runs"]
     assert [run["precision"] for run in runs] == list(MEASURED)
     assert "Not enough memory" in runs[0]["error"] and runs[0]["ms_per_step"] is None
     assert all(run["achieved"] > 0 for run in runs[1:])
@@ -67,12 +68,12 @@ def test_a_part_that_fails_leaves_the_others():
     answers = fake_child(hardware=HARDWARE, codec=gone, run=RAW)
     events, report = drain(runner.measure(TINY, threading.Event(), answers))
     assert report.failures == {"The codec": str(gone)}
-    assert report.to_dict()["codec"] is None and report.to_dict()["runs"][0]["achieved"] > 0
+    assert report.to_json()["codec"] is None and report.to_json()["runs"][0]["achieved"] > 0
     fractions = [event.fraction for event in events]
     assert fractions == sorted(fractions) and 0 <= fractions[0] and fractions[-1] <= 1
     answers = fake_child(hardware=HARDWARE, codec=CODEC, run=gone)
     _, report = drain(runner.measure(TINY, threading.Event(), answers))
-    (run,) = report.to_dict()["runs"]
+    (run,) = report.to_json()["runs"]
     assert run["error"] == str(gone) and run["rows"] == 1 and run["ms_per_step"] is None
 
 
@@ -81,17 +82,18 @@ def test_a_part_that_fails_keeps_the_figures_it_had():
     partial = {"read_gb_s": 50.0, "read_by": "numba", "gflops": {"float32": 100.0}}
     answers = fake_child(hardware=[partial, gone], codec=CODEC, run=[{"load_seconds": 4.0}, gone])
     events, report = drain(runner.measure(TINY, threading.Event(), answers))
-    found = report.to_dict()
+    found = report.to_json()
     assert (found["read_gb_s"], found["gflops"]) == (50.0, {"float32": 100.0})
     assert report.failures == {"The machine": str(gone)}
     (run,) = found["runs"]
     assert (run["load_seconds"], run["error"]) == (4.0, str(gone))
-    assert any(e.report.hardware == partial and not e.report.failures for e in events)
+    known = HardwareResult(**partial)
+    assert any(e.report.hardware == known and not e.report.failures for e in events)
 
 
 @pytest.mark.slow
 def test_a_child_measures_in_a_process_of_its_own():
-    job = {"kind": "hardware", "threads": 1, "available": 2**28}
+    job = Job(JobKind.HARDWARE, threads=1, available_bytes=2**28)
     told, found = drain(run_child(job, threading.Event()))
     fractions = [step.fraction for step in told]
     assert told and fractions == sorted(fractions)
@@ -100,10 +102,10 @@ def test_a_child_measures_in_a_process_of_its_own():
     assert gflops.keys() == {"float32", "bfloat16", "float32_one_core"} and gflops["float32"] > 0
     assert (gflops["bfloat16"] is not None) == multiplies_bfloat16()
     # Each figure is reported as soon as it is known.
-    known = [set().union(*(step.figures for step in told[: n + 1])) for n in range(len(told))]
+    known = [set().union(*(step.results for step in told[: n + 1])) for n in range(len(told))]
     assert known[0] == set() and {"read_gb_s", "gflops"} <= known[-1]
     with pytest.raises(RunError, match="KeyError"):
-        drain(run_child({"kind": "nonsense"}, threading.Event()))
+        drain(run_child(Job("nonsense"), threading.Event()))
 
 
 def test_how_a_child_died_is_said(monkeypatch, tmp_path):
@@ -116,7 +118,7 @@ def test_how_a_child_died_is_said(monkeypatch, tmp_path):
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         monkeypatch.setattr(worker, "__name__", "dying")
         with pytest.raises(RunError, match=said):
-            drain(run_child({}, threading.Event()))
+            drain(run_child(Job(JobKind.RUN), threading.Event()))
 
 
 def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
@@ -127,10 +129,10 @@ def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
     threading.Timer(0.5, cancel.set).start()
     began = time.monotonic()
     with pytest.raises(BenchStopped):
-        drain(run_child({}, cancel))
+        drain(run_child(Job(JobKind.RUN), cancel))
     assert time.monotonic() - began < 60
     with pytest.raises(RunError, match="said nothing"):
-        drain(run_child({}, threading.Event(), silence_limit=0.3))
+        drain(run_child(Job(JobKind.RUN), threading.Event(), silence_limit=0.3))
 
 
 @pytest.mark.slow
@@ -139,19 +141,19 @@ def test_a_silent_child_is_reported_every_second(monkeypatch, tmp_path):
     code = """
 import json, sys, time
 sys.stdin.readline()
-for message in ({"doing": "Loading", "fraction": 0.5, "figures": {"a": 1}}, {"result": {}}):
+for message in ({"doing": "Loading", "fraction": 0.5, "results": {"a": 1}}, {"result": {}}):
     time.sleep(2.5)
     print(json.dumps(message), flush=True)
 """
     (tmp_path / "silent.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(worker, "__name__", "silent")
-    steps, _ = drain(run_child({}, threading.Event()))
+    steps, _ = drain(run_child(Job(JobKind.RUN), threading.Event()))
     assert steps[0] == JobProgress("Starting", 0.0)
     for doing in ("Starting", "Loading"):
         seconds = [step.seconds for step in steps if step.doing == doing]
         assert seconds == sorted(set(seconds)) and seconds[0] == 0 and seconds[-1] >= 2
-    assert [step.figures for step in steps if step.figures] == [{"a": 1}], "figures come once"
+    assert [step.results for step in steps if step.results] == [{"a": 1}], "results come once"
 
 
 def test_a_long_activity_is_measured_in_seconds():
@@ -159,7 +161,7 @@ def test_a_long_activity_is_measured_in_seconds():
         yield JobProgress("Starting", 0.0)
         yield JobProgress("Starting", 0.0, seconds=3)
         answers = {"hardware": HARDWARE, "codec": CODEC, "run": RAW}
-        return answers[job["kind"]]
+        return answers[job.kind]
 
     events, _ = drain(runner.measure(TINY, threading.Event(), child))
     doing = [event.doing for event in events]
