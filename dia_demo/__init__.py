@@ -1,7 +1,7 @@
 """Dia on an ordinary CPU: script in, spoken dialogue out.
 
 Layers, imports pointing left only: base (config, text, audio, stats) <- kernels <- model <-
-engine <- services <- { ui, cli } <- app.py.
+codec <- engine <- accelerator <- services <- { ui, cli } <- app.py.
 """
 
 from dia_demo.processor import apply_override

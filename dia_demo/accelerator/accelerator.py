@@ -1,4 +1,4 @@
-"""An accelerator and what has been proved of it: without a passed self-check it does not run."""
+"""An accelerator and the verdict on it: it does not run without a passed self-check."""
 
 from __future__ import annotations
 
@@ -10,35 +10,38 @@ from pathlib import Path
 
 import torch
 
-from dia_demo.accelerator.backend import Backend
-from dia_demo.accelerator.guard import Limits, Usual, explain_failure
-from dia_demo.accelerator.remote import RemoteDia, RunSpec
-from dia_demo.accelerator.selfcheck.context import Plan
-from dia_demo.accelerator.selfcheck.report import Report, VerdictKey
+from dia_demo.accelerator.backend import Backend, Card
+from dia_demo.accelerator.guard import Limits, WaveformBounds, explain_failure
+from dia_demo.accelerator.guarded_model import GuardedModel
+from dia_demo.accelerator.remote import RemoteModel, RunSpec
+from dia_demo.accelerator.selfcheck.context import CheckPlan
+from dia_demo.accelerator.selfcheck.report import SelfCheckReport, VerdictKey
 from dia_demo.accelerator.selfcheck.runner import Checking, CheckSpec, check
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
-from dia_demo.checkpoint_config import read_model_config
+from dia_demo.accelerator.status import DeviceStatus, device_status, place_on_device
 from dia_demo.checkpoint_files import fingerprint
-from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.placement import Placement, XpuStatus, device_status, place
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.events import Loading
+from dia_demo.engine.model_loader import PlacedModel, as_loading
+from dia_demo.engine.placement import Placement
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """One device other than the CPU, behind the same check whichever it is.
+    """One device other than the CPU, and the store of its verdicts.
 
-    open (which must pickle), status, plan, usual and limits can be replaced, so that a device with
-    known faults can stand in for a real one.
+    open (which must be picklable), status, plan, bounds and limits can be replaced, so that a
+    device with known faults can stand in for a real one.
     """
 
     device: str
     store: VerdictStore
     open: Callable[[], Backend]
-    status: Callable[[], XpuStatus]
-    plan: Plan = field(default_factory=Plan)
-    usual: Usual = field(default_factory=Usual)
+    status: Callable[[], DeviceStatus]
+    plan: CheckPlan = field(default_factory=CheckPlan)
+    bounds: WaveformBounds = field(default_factory=WaveformBounds)
     limits: Limits | None = None
 
     @classmethod
@@ -47,8 +50,8 @@ class Accelerator:
         return cls(device, store, partial(Backend, device), partial(device_status, device))
 
     def key(self, folder: Path, precision: str) -> VerdictKey:
-        """What a verdict on this device and this checkpoint is kept under."""
-        card = self.status().card
+        """The key of verdicts on this device with this checkpoint and precision."""
+        card = self._card()
         return VerdictKey(
             device=card.device,
             card=card.name,
@@ -58,15 +61,16 @@ class Accelerator:
             precision=precision,
         )
 
-    def place(self, runtime: RuntimeConfig, config: ModelConfig, folder: Path) -> Placement:
-        """Where the model runs. InputError unless the device is there, has passed its self-check
-        with this checkpoint, and was faster than the CPU or is insisted on."""
-        placement = place(runtime, config, self.status())
-        self.admit(folder, placement.precision, runtime.insist)
+    def place(self, runtime: RuntimeConfig, folder: Path) -> Placement:
+        """How the model runs on this device. InputError unless the device is available, has passed
+        its self-check with this checkpoint, and is faster than the CPU or `runtime.insist` is set.
+        """
+        placement = place_on_device(runtime, self.status())
+        self.verdict(folder, placement.precision, runtime.insist)
         return placement
 
-    def admit(self, folder: Path, precision: str, insist: bool) -> Report:
-        """The report that lets this device run, or an InputError that says why none does."""
+    def verdict(self, folder: Path, precision: str, insist: bool) -> SelfCheckReport:
+        """The report that allows this device to run. InputError, with the reason, if none does."""
         name = self.device.upper()
         how = f"Run it with: python -m dia_demo doctor --device {self.device}"
         key = self.key(folder, precision)
@@ -79,11 +83,11 @@ class Accelerator:
                 f"{how}"
             )
         if not report.passed:
-            raise InputError(f"The {name} may not run. {report.headline()} {how}")
+            raise InputError(f"The {name} cannot be used. {report.headline()} {how}")
         if not report.worth_it and not insist:
             raise InputError(
                 f"The {name} passed its self-check but is no faster than the CPU: "
-                f"{report.race.as_text()}. Use the CPU, or insist (--insist)."
+                f"{report.speed_text()}. Use the CPU, or insist (--insist)."
             )
         return report
 
@@ -93,19 +97,18 @@ class Accelerator:
         folder: Path,
         name: str,
         cancel: threading.Event | None = None,
-    ) -> Generator[Checking, None, Report]:
-        """Run the self-check on a checkpoint and keep its verdict; yields as it goes.
+    ) -> Generator[Checking, None, SelfCheckReport]:
+        """Run the self-check with a checkpoint and store its verdict; yields its progress.
 
-        Raises InputError where there is no such device.
+        Raises InputError where the device is not available.
         """
-        status = self.status()
-        placement = place(runtime, read_model_config(folder), status)
+        placement = place_on_device(runtime, self.status())
         spec = CheckSpec(
             open=self.open,
             folder=folder,
             model=name,
             key=self.key(folder, placement.precision),
-            card=status.card,
+            card=self._card(),
             threads=placement.threads,
             plan=self.plan,
         )
@@ -113,9 +116,10 @@ class Accelerator:
         self.store.keep(report)
         return report
 
-    def load(self, placement: Placement, folder: Path) -> Generator[float, None, RemoteDia]:
-        """The model in the device's own process; yields the fraction loaded."""
-        report = self.store.find(self.key(folder, placement.precision))
+    def load(self, runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None, PlacedModel]:
+        """The engine's ModelLoader of this device. Raises InputError as `place` does."""
+        placement = place_on_device(runtime, self.status())
+        report = self.verdict(folder, placement.precision, runtime.insist)
         spec = RunSpec(
             open=self.open,
             folder=folder,
@@ -124,14 +128,24 @@ class Accelerator:
             threads=placement.threads,
             limits=self.limits or Limits.of(report),
         )
-        return RemoteDia.load(spec)
+        what = f"Loading {runtime.model} on the {runtime.device.upper()}"
+        remote = yield from as_loading(what, RemoteModel.load(spec))
+        on_failure = partial(self.revoke, folder, placement.precision)
+        model = GuardedModel(remote, on_failure, self.bounds)
+        return PlacedModel(model, placement, check_take=model.check_take, close=model.close)
 
-    def failed(self, folder: Path, precision: str, what: str) -> str:
-        """A run failed: its verdict no longer holds. Returns what to tell the person."""
-        self.store.revoke(self.key(folder, precision), f"a run failed after the check: {what}")
-        return explain_failure(self.device, what)
+    def revoke(self, folder: Path, precision: str, reason: str) -> str:
+        """A run failed, so the verdict is no longer valid. Returns the message for the person."""
+        self.store.revoke(self.key(folder, precision), f"a run failed after the check: {reason}")
+        return explain_failure(self.device, reason)
+
+    def _card(self) -> Card:
+        status = self.status()
+        if status.card is None:
+            raise InputError(f"The {self.device.upper()} cannot be used: {status.reason}")
+        return status.card
 
 
 def default_verdicts() -> Path:
-    """Where verdicts are kept: the app's cache folder."""
+    """The file of verdicts in the app's cache folder."""
     return cache_folder() / "verdicts.json"

@@ -1,7 +1,7 @@
-"""The hybrid run: the model on a device, everything else on the CPU, one border between them.
+"""A model on a device while everything else is on the CPU.
 
-Codes go in from the CPU, float32 logits come back to it every step. Sampling, delays, ends and the
-codec never see the device. Nothing is compiled and nothing keeps a gradient.
+Codes come from the CPU, float32 logits return to it at every step. Sampling, delays, the end of a
+row and the codec never use the device. Nothing is compiled and no gradient is kept.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from dia_demo.errors import RunError
 from dia_demo.model.dia import Dia
 from dia_demo.model.kv_cache import RowCache
 
-SENTINEL_TEXT = b"\x01 The same step again."
+REFERENCE_TEXT = b"\x01 The same step again."
 
 
-class Hybrid:
-    """A Dia on a device, as the loop sees one: it takes and gives tensors of the CPU.
+class DeviceModel:
+    """A Dia on a device as a DecoderModel: it takes and returns tensors on the CPU.
 
-    Raises RunError where the weights do not lie on the device they were sent to.
+    Raises RunError where the weights are not on the device they were sent to.
     """
 
-    device = torch.device("cpu")
+    can_prefill_ahead = False
 
     def __init__(self, model: Dia, backend: Backend) -> None:
         self.model = model
         self.backend = backend
         for name, weight in model.named_parameters():
-            found = backend.location(weight)
-            if found != str(backend.device):
-                raise RunError(f"{name} was sent to {backend.device} and lies on {found}.")
-        self._sentinel: tuple[RowCache, Tensor] | None = None
+            location = backend.location(weight)
+            if location != str(backend.device):
+                raise RunError(f"{name} was sent to {backend.device} but is on {location}.")
+        self._reference: tuple[RowCache, Tensor] | None = None
 
     @classmethod
-    def copy_of(cls, model: Dia, backend: Backend, dtype: torch.dtype) -> Hybrid:
-        """The same weights on the device, norms in float32 as everywhere."""
+    def copy_of(cls, model: Dia, backend: Backend, dtype: torch.dtype) -> DeviceModel:
+        """The same weights on the device, in `dtype`; norms stay float32."""
         with torch.device("meta"):
-            there = Dia(model.config)
+            copy = Dia(model.config)
         state = {
             name: backend.put(weight if name.endswith("norm.weight") else weight.to(dtype))
             for name, weight in model.state_dict().items()
         }
-        there.load_state_dict(state, assign=True)
-        return cls(there.requires_grad_(False).eval(), backend)
+        copy.load_state_dict(state, assign=True)
+        return cls(copy.requires_grad_(False).eval(), backend)
 
     @property
     def config(self) -> ModelConfig:
@@ -59,27 +59,26 @@ class Hybrid:
             return self.model.encode(text, guidance, max_positions)
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        """Logits [B, T, C, V] on the CPU, float32, for codes [B, T, C] from it."""
+        """Float32 logits [B, T, C, V] on the CPU for codes [B, T, C] on the CPU."""
         with self.backend.active():
             logits = self.model(self.backend.put(codes_BTC), caches)
             return self.backend.fetch(logits.float())
 
     def drift(self) -> float:
-        """Relative L2 between one fixed step now and when it was first asked for: 0 at first.
+        """Relative L2 error of one fixed step against the first call; the first call returns 0.
 
-        A device that was right when it was checked may go wrong as it warms up or fills up; the
-        same step twice must give the same numbers.
+        A device that was right when it was checked may fail as it warms up or its memory fills up.
         """
-        if self._sentinel is None:
-            cache = self.encode(SENTINEL_TEXT, False, 1)
-            self._sentinel = cache, self._sentinel_step(cache)
+        if self._reference is None:
+            cache = self.encode(REFERENCE_TEXT, False, 1)
+            self._reference = cache, self._reference_step(cache)
             return 0.0
-        cache, first = self._sentinel
-        now = self._sentinel_step(cache)
+        cache, first = self._reference
+        now = self._reference_step(cache)
         error = ((now - first).double().norm() / first.double().norm().clamp_min(1e-30)).item()
         return error if now.isfinite().all() else float("inf")
 
-    def _sentinel_step(self, cache: RowCache) -> Tensor:
+    def _reference_step(self, cache: RowCache) -> Tensor:
         decoder = self.config.decoder
         cache.length = 0
         return self(torch.full((1, 1, decoder.num_channels), decoder.bos), [cache])

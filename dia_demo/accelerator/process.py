@@ -1,7 +1,8 @@
-"""A process of its own for a device, which may hang or abort without taking the program along.
+"""A separate process for a device, which may hang or abort without ending the program.
 
-The other side is a function `target(pipe, ...)`. It sends `Reply`s; a `Failure` is raised here as
-RunError, and so is silence beyond a limit, after the process has been ended.
+The process runs a function `target(pipe, ...)` that sends its answers through the pipe. A `Failure`
+among them is raised here as RunError. So is a silence longer than a time limit, after the process
+has been killed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 from dia_demo.errors import RunError
 
@@ -20,65 +22,66 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Failure:
-    """Sent by the other side in place of an answer."""
+    """Sent by the process in place of an answer."""
 
     message: str
 
 
 class DeviceGone(RunError):
-    """The device's process hung and was ended, or ended by itself."""
+    """The device's process hung and was killed, or ended by itself."""
 
 
-class Stopped(Exception):
-    """Somebody asked to stop waiting."""
+class WaitCancelled(Exception):
+    """`DeviceProcess.receive` was cancelled."""
 
 
 class DeviceProcess:
-    """Runs `target(pipe, *given)` in a fresh interpreter; `target` and `given` must pickle."""
+    """Runs `target(pipe, *args)` in a new interpreter; `target` and `args` must be picklable."""
 
-    def __init__(self, target: Callable, *given: object) -> None:
+    def __init__(self, target: Callable, *args: object) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=target, args=(theirs, *given), daemon=True)
+        self._pipe, child_pipe = context.Pipe()
+        self._process = context.Process(target=target, args=(child_pipe, *args), daemon=True)
         self._process.start()
-        theirs.close()
+        child_pipe.close()
 
     def send(self, message: object) -> None:
-        """Raises DeviceGone where nobody is there to receive it."""
+        """Raises DeviceGone where the process has ended."""
         try:
             self._pipe.send(message)
         except OSError as error:
-            raise DeviceGone(f"the device's process is gone{self._how()}") from error
+            raise DeviceGone(f"the device's process ended{self._how_it_ended()}") from error
 
-    def receive(self, limit: float, doing: str, cancel: threading.Event | None = None) -> object:
-        """The next answer within `limit` seconds; `doing` says what for.
+    def receive(self, limit: float, action: str, cancel: threading.Event | None = None) -> Any:
+        """The next answer within `limit` seconds; errors name the `action` it belongs to.
 
-        Raises DeviceGone where none comes, RunError where the answer is a Failure, and Stopped
+        Raises DeviceGone where no answer comes, RunError where it is a Failure, and WaitCancelled
         when `cancel` is set.
         """
-        until = monotonic() + limit
+        deadline = monotonic() + limit
         while not self._pipe.poll(min(POLL_SECONDS, limit)):
             if cancel is not None and cancel.is_set():
-                raise Stopped
-            if monotonic() >= until:
+                raise WaitCancelled
+            if monotonic() >= deadline:
                 self.close()
-                raise DeviceGone(f"{doing}: no answer for {limit:.0f} s, the device hangs")
+                raise DeviceGone(f"{action}: no answer for {limit:.0f} s, the device hangs")
         try:
             answer = self._pipe.recv()
         except (EOFError, OSError) as error:
-            raise DeviceGone(f"{doing}: the device's process ended{self._how()}") from error
+            how = self._how_it_ended()
+            raise DeviceGone(f"{action}: the device's process ended{how}") from error
         if isinstance(answer, Failure):
-            raise RunError(f"{doing}: {answer.message}")
+            raise RunError(f"{action}: {answer.message}")
         return answer
 
     def close(self) -> None:
-        """End the process, whatever it is doing; the device's memory goes with it."""
+        """Kill the process, whatever it is doing; this also frees the device's memory."""
         if self._process.is_alive():
             self._process.kill()
         self._process.join(timeout=5)
         self._pipe.close()
 
-    def _how(self) -> str:
+    def _how_it_ended(self) -> str:
         self._process.join(timeout=5)
         code = self._process.exitcode
         if code is None or code >= 0:

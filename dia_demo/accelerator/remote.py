@@ -1,7 +1,7 @@
-"""A model on a device, in the device's own process: the loop calls it like any other.
+"""A model on a device, in the device's own process.
 
-`RemoteDia` sends codes and gets logits; `serve` is the other side. When the device hangs or aborts
-its process is ended, its memory goes with it, and the program works on.
+`RemoteModel` sends codes and receives logits; `serve` runs in the other process. When the device
+hangs or aborts, its process is killed, which frees its memory, and the program continues.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dia_demo.accelerator.backend import Backend, Card, explain
-from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.guard import Limits
 from dia_demo.accelerator.process import DeviceProcess, Failure
 from dia_demo.checkpoint_config import read_model_config
@@ -31,7 +31,7 @@ from dia_demo.task import Task
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What the device's process needs. `open` makes the Backend there; `card` must answer."""
+    """What the device's process needs. `open` creates the Backend there, which must be `card`."""
 
     open: Callable[[], Backend]
     folder: Path
@@ -41,16 +41,19 @@ class RunSpec:
     limits: Limits = field(default_factory=Limits)
 
 
+# Messages. `freed` are the numbers of caches that the program no longer needs.
+
+
 @dataclass(frozen=True)
-class Ready:
-    """The model is on the device; `used` bytes of it are taken."""
+class ModelLoaded:
+    """The model is on the device and takes `used` bytes of its memory."""
 
     used: int
 
 
 @dataclass(frozen=True)
-class Encode:
-    """Ask for a row's encoder states. `freed`: caches of rows that ended."""
+class EncodeRequest:
+    """Encode a row's text."""
 
     text: bytes
     guidance: bool
@@ -59,8 +62,16 @@ class Encode:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Ask for one decoder step: a code per channel, and the cache of each row."""
+class EncodeReply:
+    """The number of the row's cache, and its halves."""
+
+    number: int
+    halves: int
+
+
+@dataclass(frozen=True)
+class StepRequest:
+    """Feed codes [B, T, C] to the rows of these caches."""
 
     codes: np.ndarray
     caches: tuple[int, ...]
@@ -68,15 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """The row's cache has this number; `halves` slots of the batch are its own."""
-
-    number: int
-    halves: int
-
-
-@dataclass(frozen=True)
-class Stepped:
+class StepReply:
     """float32 logits, bytes in use beyond the rows' caches, and the drift where it was measured."""
 
     logits: np.ndarray
@@ -85,33 +88,36 @@ class Stepped:
 
 
 class RemoteCache:
-    """A row's cache, which lies in the device's process under a number."""
+    """The number of a row's cache in the device's process."""
 
     def __init__(self, number: int, halves: int) -> None:
         self.number, self.halves = number, halves
 
 
-class RemoteDia:
-    """A Dia whose forward passes happen elsewhere. Any call may raise RunError: then it is over,
-    and only `close` is left to call."""
+class RemoteModel:
+    """A DecoderModel whose forward passes run in the device's process.
 
-    device = torch.device("cpu")
+    Any call may raise RunError. After that only `close` can be called.
+    """
 
-    def __init__(self, process: DeviceProcess, config: ModelConfig, limits: Limits, used: int):
+    can_prefill_ahead = False
+
+    def __init__(
+        self, process: DeviceProcess, config: ModelConfig, limits: Limits, used: int
+    ) -> None:
         self.config = config
         self._process, self._limits, self._used = process, limits, used
         self._freed: list[int] = []
         self._steps = 0
 
     @classmethod
-    def load(cls, spec: RunSpec) -> Generator[float, None, RemoteDia]:
-        """Start the process and load the model there; yields the fraction done."""
+    def load(cls, spec: RunSpec) -> Generator[float, None, RemoteModel]:
+        """Start the process and load the model there; yields the fraction loaded."""
         config = read_model_config(spec.folder)
         process = DeviceProcess(serve, spec)
+        limit, action = spec.limits.loading_seconds, "loading the model"
         try:
-            while not isinstance(
-                answer := process.receive(spec.limits.loading_seconds, "loading the model"), Ready
-            ):
+            while not isinstance(answer := process.receive(limit, action), ModelLoaded):
                 yield answer
         except BaseException:
             process.close()
@@ -119,30 +125,30 @@ class RemoteDia:
         return cls(process, config, spec.limits, answer.used)
 
     def encode(self, text: bytes, guidance: bool, max_positions: int) -> RemoteCache:
-        self._process.send(Encode(text, guidance, max_positions, self._take_freed()))
-        answer = self._process.receive(self._limits.loading_seconds, "reading the script")
-        cache = RemoteCache(answer.number, answer.halves)
-        weakref.finalize(cache, self._freed.append, answer.number)
+        self._process.send(EncodeRequest(text, guidance, max_positions, self._take_freed()))
+        reply = self._process.receive(self._limits.loading_seconds, "reading the script")
+        cache = RemoteCache(reply.number, reply.halves)
+        weakref.finalize(cache, self._freed.append, reply.number)
         return cache
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RemoteCache]) -> Tensor:
-        """Logits [B, T, C, V] float32. Raises RunError for all that `watch` is about."""
+        """Logits [B, T, C, V] float32. Raises RunError where one of the Limits is exceeded."""
         self._steps += 1
-        doing = f"step {self._steps}"
+        action = f"step {self._steps}"
         numbers = tuple(cache.number for cache in caches)
-        self._process.send(Step(codes_BTC.numpy(), numbers, self._take_freed()))
-        answer = self._process.receive(self._limits.step_seconds, doing)
-        logits = torch.from_numpy(answer.logits)
+        self._process.send(StepRequest(codes_BTC.numpy(), numbers, self._take_freed()))
+        reply = self._process.receive(self._limits.step_seconds, action)
+        logits = torch.from_numpy(reply.logits)
         if not logits.isfinite().all():
-            raise RunError(f"{doing}: NaN or infinity among the logits")
-        if answer.drift > self._limits.drift:
+            raise RunError(f"{action}: NaN or infinity among the logits")
+        if reply.drift > self._limits.drift:
             raise RunError(
-                f"{doing}: the same step, done again, gives other numbers (off by "
-                f"{answer.drift:.1e}, allowed {self._limits.drift:.0e}): the device drifts"
+                f"{action}: the same step, repeated, gives other numbers (off by "
+                f"{reply.drift:.1e}, allowed {self._limits.drift:.0e}): the device drifts"
             )
-        growth = answer.used - self._used
+        growth = reply.used - self._used
         if growth > self._limits.memory_slack:
-            raise RunError(f"{doing}: memory grew by {growth / 2**20:.0f} MiB and keeps growing")
+            raise RunError(f"{action}: memory grew by {growth / 2**20:.0f} MiB and keeps growing")
         return logits
 
     def close(self) -> None:
@@ -156,11 +162,10 @@ class RemoteDia:
 
 
 def serve(pipe: Connection, spec: RunSpec) -> None:
-    """In the device's process: load, then answer until the other side is gone."""
+    """Runs in the device's process: load the model, then answer until the pipe is closed."""
     torch.set_num_threads(spec.threads)
     try:
-        hybrid = _load(pipe, spec)
-        server = _Server(hybrid, spec.limits)
+        server = RowServer(_load(pipe, spec), spec.limits)
         while True:
             message = pipe.recv()
             server.forget(message.freed)
@@ -168,52 +173,52 @@ def serve(pipe: Connection, spec: RunSpec) -> None:
     except (EOFError, BrokenPipeError):
         return
     except Exception as error:
-        with suppress(OSError):  # Nobody may be left to be told.
+        with suppress(OSError):  # The program may have closed the pipe.
             pipe.send(Failure(explain(error)))
 
 
-def _load(pipe: Connection, spec: RunSpec) -> Hybrid:
-    """Load the model, telling how far it is."""
+def _load(pipe: Connection, spec: RunSpec) -> DeviceModel:
+    """Load the model and send the fraction loaded."""
     backend = spec.open()
-    found = backend.card()
-    if found != spec.card:
-        raise RunError(f"another card answers: {found.name}, not {spec.card.name}")
+    card = backend.card()
+    if card != spec.card:
+        raise RunError(f"another card answers: {card.name}, not {spec.card.name}")
     loading = Task(checkpoint.load(spec.folder, spec.precision, str(backend.device)))
     for fraction in loading:
         pipe.send(fraction)
-    hybrid = Hybrid(loading.result, backend)
-    hybrid.drift()
+    model = DeviceModel(loading.result, backend)
+    model.drift()
     backend.synchronize()
-    pipe.send(Ready(backend.memory().used))
-    return hybrid
+    pipe.send(ModelLoaded(backend.memory().used))
+    return model
 
 
-class _Server:
-    """The rows that run in the device's process."""
+class RowServer:
+    """The caches of the rows that run in the device's process, by number."""
 
-    def __init__(self, hybrid: Hybrid, limits: Limits) -> None:
-        self._hybrid, self._limits = hybrid, limits
+    def __init__(self, model: DeviceModel, limits: Limits) -> None:
+        self._model, self._limits = model, limits
         self._caches: dict[int, RowCache] = {}
-        self._made = self._steps = 0
+        self._rows = self._steps = 0
 
     def forget(self, freed: Sequence[int]) -> None:
         for number in freed:
             self._caches.pop(number, None)
 
-    def answer(self, message: Encode | Step) -> Encoded | Stepped:
-        if isinstance(message, Encode):
-            cache = self._hybrid.encode(message.text, message.guidance, message.max_positions)
-            self._made += 1
-            self._caches[self._made] = cache
-            return Encoded(self._made, cache.halves)
+    def answer(self, message: EncodeRequest | StepRequest) -> EncodeReply | StepReply:
+        if isinstance(message, EncodeRequest):
+            cache = self._model.encode(message.text, message.guidance, message.max_positions)
+            self._rows += 1
+            self._caches[self._rows] = cache
+            return EncodeReply(self._rows, cache.halves)
         caches = [self._caches[number] for number in message.caches]
-        logits = self._hybrid(torch.from_numpy(message.codes), caches)
+        logits = self._model(torch.from_numpy(message.codes), caches)
         self._steps += 1
-        again = self._steps % self._limits.drift_every == 0
-        drift = self._hybrid.drift() if again else 0.0
-        return Stepped(logits.numpy(), self._used(), drift)
+        is_due = self._steps % self._limits.drift_every == 0
+        drift = self._model.drift() if is_due else 0.0
+        return StepReply(logits.numpy(), self._used(), drift)
 
     def _used(self) -> int:
-        """Beyond the caches of running rows, which may hold old and new slots while they grow."""
+        """Beyond the caches of running rows, which hold old and new slots while they grow."""
         caches = 3 * sum(cache.size_bytes for cache in self._caches.values())
-        return self._hybrid.backend.memory().used - caches
+        return self._model.backend.memory().used - caches

@@ -7,28 +7,27 @@ import json
 import sys
 import threading
 
-from dia_demo.accelerator.process import Stopped
-from dia_demo.accelerator.selfcheck.report import Report
-from dia_demo.accelerator.selfcheck.runner import Checking
 from dia_demo.cli.common import follow, runtime_of
+from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.errors import RunError
-from dia_demo.services.device_check import check_device
+from dia_demo.services.device_check import Checking, CheckStopped, SelfCheckReport, check_device
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 
 
 def check(options: argparse.Namespace, synthesis: Synthesis | None = None) -> int:
-    """Run the check and print its report: 0 where it passed, 1 where it did not or cannot be."""
+    """Run the check and print its report. Returns 0 where it passed, 1 where it failed or there is
+    no such device."""
     settings = Settings.from_env()
     synthesis = synthesis or Synthesis(settings)
     runtime = runtime_of(options, settings)
     accelerator = synthesis.accelerator(runtime.device)
     status = accelerator.status()
     if not status.usable:
-        found = {"device": runtime.device, "usable": False, "passed": False}
+        summary = {"device": runtime.device, "usable": False, "passed": False}
         text = f"{runtime.device.upper()}: not usable. {status.reason}"
-        print(json.dumps(found | {"reason": status.reason}) if options.json else text)
+        print(json.dumps(summary | {"reason": status.reason}) if options.json else text)
         return 1
     report = _run(synthesis, runtime, quiet=options.json)
     if accelerator.store.note:
@@ -42,8 +41,8 @@ def check(options: argparse.Namespace, synthesis: Synthesis | None = None) -> in
     return 0 if report.passed else 1
 
 
-def _run(synthesis: Synthesis, runtime, quiet: bool) -> Report:
-    def words_of(event: Waiting | Loading | Checking) -> str | None:
+def _run(synthesis: Synthesis, runtime: RuntimeConfig, quiet: bool) -> SelfCheckReport:
+    def progress_line(event: Waiting | Loading | Checking) -> str | None:
         match event:
             case Waiting():
                 return "waiting for a running take"
@@ -55,6 +54,6 @@ def _run(synthesis: Synthesis, runtime, quiet: bool) -> Report:
 
     cancel = threading.Event()
     try:
-        return follow(check_device(synthesis, runtime, cancel), cancel, words_of)
-    except Stopped as stop:
-        raise RunError("The self-check was stopped: nothing was found out.") from stop
+        return follow(check_device(synthesis, runtime, cancel), cancel, progress_line)
+    except CheckStopped as stop:
+        raise RunError("The self-check was stopped and has no result.") from stop

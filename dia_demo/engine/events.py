@@ -1,22 +1,32 @@
-"""What a run says while it runs: one stream of frozen, typed events.
+"""The events of a run: one stream of frozen dataclasses.
 
-Every event names the row it belongs to (0 where there is only one). A row's stream is
-`Waiting* Loading* Started (Progress | AudioChunk)* (Finished | Cancelled | Failed)`; the last
-three end it, and exactly one of them comes.
+Every event has the index of its row (0 where there is only one). A row's stream is
+`Waiting* Loading* Started (Progress | AudioChunk)* (Finished | Cancelled | Failed)`: exactly one of
+the last three ends it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
-REPORT_SECONDS = 0.2  # How often what lasts is spoken of.
+REPORT_SECONDS = 0.2  # The time between two events of work in progress.
+
+
+class FinishReason(StrEnum):
+    """Why a row ended: by itself, at max tokens, stopped, or by an error."""
+
+    END = "end"
+    MAX_TOKENS = "max_tokens"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """The request stands in the queue; `place` 1 is next. `seconds` is an estimate, or None."""
+    """The request is in the queue; `place` 1 is next. `seconds` is an estimate, or None."""
 
     place: int
     seconds: float | None = None
@@ -25,7 +35,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Loading:
-    """The model is being fetched or read; `fraction` of it is there."""
+    """Something is fetched or loaded: `what`, of which `fraction` is done."""
 
     what: str
     fraction: float
@@ -36,7 +46,7 @@ class Loading:
 class Started:
     """The row has a place in the batch. `expected_seconds` of audio is an estimate.
 
-    `notes` say in plain words what was done to the voice prompt and what is worth knowing.
+    `notes` tell the person how the voice prompt was changed, and other remarks.
     """
 
     seed: int
@@ -53,9 +63,9 @@ class Started:
 class Progress:
     """Sent several times a second.
 
-    step counts decoder steps of this row; audio_seconds is the audio its tokens make so far;
+    step counts decoder steps of this row; audio_seconds is the audio of its tokens so far;
     realtime_factor is that audio over the wall time since the row started; expected_seconds
-    (of audio in all) and seconds_left (of wall time) are estimates.
+    (of the whole take's audio) and seconds_left (of wall time) are estimates.
     """
 
     step: int
@@ -69,7 +79,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class AudioChunk:
-    """Samples ready to be heard: float32 [n], starting `start_seconds` into the take."""
+    """Samples that are ready to play: float32 [n], starting `start_seconds` into the take."""
 
     samples: np.ndarray
     sample_rate: int
@@ -79,12 +89,12 @@ class AudioChunk:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured on one take. realtime_factor = audio_seconds / wall_seconds.
+    """Measurements of one take. realtime_factor = audio_seconds / wall_seconds.
 
-    audio_seconds is the length of the take's samples before any change of speed, the silence at
-    its end included, of which at most 0.18 s is filled in (engine/take_audio.py); where no codec
-    was asked for it is the length of the frames.
-    wall_seconds runs from the row's start (model loaded, place taken) to its last sample;
+    audio_seconds is the length of the take's samples before any change of speed, including the
+    silence at its end, of which at most 0.18 s is added (engine/take_audio.py); without a codec it
+    is the length of the frames.
+    wall_seconds runs from the row's start (model loaded, in the batch) to its last sample;
     token_seconds and codec_seconds are the parts of it spent in each.
     """
 
@@ -95,7 +105,7 @@ class Figures:
     codec_seconds: float
     first_audio_seconds: float | None
     steps: int
-    finish_reason: str
+    finish_reason: FinishReason
     seed: int
     model: str
     precision: str
@@ -106,9 +116,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Result:
-    """A row's outcome: codes int16 [frames, channels] with delays undone, and what was measured.
+    """What a row produced: codes int16 [frames, channels] with delays undone, and measurements.
 
-    samples is float32 [n], or None where no codec was asked for.
+    samples is float32 [n], or None without a codec.
     """
 
     codes: np.ndarray
@@ -118,7 +128,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Finished:
-    """The row ended by itself ("end") or was cut ("max_tokens"), as its figures say."""
+    """The row ended by itself or at max tokens: see `figures.finish_reason`."""
 
     result: Result
     row: int = 0
@@ -126,7 +136,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Cancelled:
-    """The row was stopped; `result` keeps what was made so far (None: before the first frame)."""
+    """The row was stopped; `result` is the take so far (None: before the first frame)."""
 
     result: Result | None
     row: int = 0
@@ -136,7 +146,7 @@ class Cancelled:
 class Failed:
     """The row ended without a usable take. `message` says what happened and what to do.
 
-    device: an accelerator that was at fault; then the CPU can make the same take.
+    device: an accelerator that was at fault, otherwise "cpu". The CPU can then make the same take.
     """
 
     message: str

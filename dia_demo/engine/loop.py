@@ -1,37 +1,39 @@
-"""The batched loop: rows go forward together, one decoder step at a time.
+"""The batched loop: rows advance together, one decoder step at a time.
 
-All of it runs on the CPU. A model on another device (engine/hybrid.py) takes codes from the CPU and
-gives logits back to it.
+All of it runs on the CPU, wherever the model runs (engine/decoder_model.py).
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
+from dia_demo.engine.events import FinishReason
 from dia_demo.engine.row import Row
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import RunError
-from dia_demo.model.dia import Dia
-from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.threads import torch_threads
 
-# Weights are read once for all rows: more of them cost little until arithmetic is the limit.
+# Each step reads the weights once for all rows, so further rows cost little until the arithmetic is
+# the limit.
 ROWS_AT_ONCE = 8
 
 
-def run(model: Dia, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE) -> Iterator[Row]:
-    """Yield each row after each of its steps until all are done, cancelled or out of room.
+def run(
+    model: DecoderModel, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE
+) -> Generator[Row, None, None]:
+    """Yield each row after each of its steps until all are done, cancelled or failed.
 
-    At most `at_once` rows go forward together, the first of them at once; each of the others takes
-    the place of one that is done, its text and voice prompt read meanwhile. A cancelled row is
-    yielded once more, without a step, and then dropped; so is a row whose logits are not finite,
-    with its `failure` set. A row that ends or is dropped gives its cache back at once.
+    At most `at_once` rows advance together. Each of the others joins when a row leaves; its text
+    and voice prompt are read in the meantime. A cancelled row is yielded once more, without a step,
+    and leaves; a row whose logits are not finite leaves with its `failure` set. A row that leaves
+    frees its cache at once.
     """
     waiting, active = list(rows), []
     try:
@@ -39,15 +41,15 @@ def run(model: Dia, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE) -> Iterato
             row.cache = _prefill(model, row)
             active.append(row)
         del waiting[:at_once]
-        ahead = _Ahead(model)
-        batch = None
+        prefill = PrefillThread(model)
+        batch: Batch | None = None
         while active or waiting:
             for row in [row for row in active + waiting if row.cancel.is_set()]:
-                row.finish_reason = "cancelled"
+                row.finish_reason = FinishReason.CANCELLED
                 (active if row in active else waiting).remove(row)
                 row.cache = batch = None
                 yield row
-            if waiting and ahead.next(waiting[0], len(active) < at_once, not active):
+            if waiting and prefill.may_join(waiting[0], len(active) < at_once, not active):
                 active.append(waiting.pop(0))
                 batch = None
             if not active:
@@ -63,35 +65,37 @@ def run(model: Dia, rows: Sequence[Row], at_once: int = ROWS_AT_ONCE) -> Iterato
             row.cache = None
 
 
-def run_to_end(model: Dia, rows: Sequence[Row]) -> None:
-    """`run` without a look at its steps. Raises RunError where a row failed."""
+def run_to_end(model: DecoderModel, rows: Sequence[Row]) -> None:
+    """`run` without looking at its steps. Raises RunError where a row failed."""
     for row in run(model, rows):
         if row.failure is not None:
             raise RunError(row.failure)
 
 
-class _Ahead:
-    """Prefills the row that is next to join, in a thread beside the steps of the others.
+class PrefillThread:
+    """Prefills the row that joins next, in a thread beside the steps of the others.
 
-    A model in another process does one thing at a time: its rows are prefilled between two steps.
+    A model in another process serves one call at a time: its rows are prefilled between two steps.
     """
 
-    def __init__(self, model: Dia) -> None:
+    def __init__(self, model: DecoderModel) -> None:
         self._model = model
         self._row: Row | None = None
+        self._cache: DecoderCache | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread()
 
-    def next(self, row: Row, has_place: bool, must_wait: bool) -> bool:
-        """Whether `row` may join: it is prefilled, and there is a place for it.
+    def may_join(self, row: Row, has_place: bool, must_wait: bool) -> bool:
+        """Whether `row` is prefilled and there is a place for it in the batch.
 
-        must_wait: nothing else goes forward. Raises what its prefill raised.
+        must_wait: no other row advances. Raises the error of its prefill.
         """
-        if not isinstance(self._model, Dia):
+        if not self._model.can_prefill_ahead:
             row.cache = _prefill(self._model, row) if has_place else None
             return has_place
         if self._row is not row:
             self._row, self._cache, self._error = row, None, None
-            self._thread = threading.Thread(target=self._read, args=(row,), daemon=True)
+            self._thread = threading.Thread(target=self._prefill, args=(row,), daemon=True)
             self._thread.start()
         if must_wait:
             self._thread.join()
@@ -102,15 +106,15 @@ class _Ahead:
         row.cache = self._cache
         return True
 
-    def _read(self, row: Row) -> None:
+    def _prefill(self, row: Row) -> None:
         try:
             self._cache = _prefill(self._model, row)
-        except Exception as error:  # For the thread that runs the steps.
+        except Exception as error:  # Raised again in the thread that runs the steps.
             self._error = error
 
 
-def _prefill(model: Dia, row: Row) -> RowCache:
-    """The cache of a row that has read its text and its voice prompt up to the last frame."""
+def _prefill(model: DecoderModel, row: Row) -> DecoderCache:
+    """A row's cache after its text and its voice prompt, but for the prompt's last frame."""
     cache = model.encode(row.text, row.guidance, row.params.max_tokens)
     if row.position > 0:
         codes = torch.from_numpy(row.prefill)[None].expand(cache.halves, -1, -1)
@@ -119,20 +123,23 @@ def _prefill(model: Dia, row: Row) -> RowCache:
 
 
 class Batch:
-    """Rows that go forward together. Made anew when one joins or leaves: all else is done here."""
+    """Rows that advance together. A new one is built whenever a row joins or leaves, so that a step
+    allocates nothing."""
 
-    def __init__(self, model: Dia, rows: Sequence[Row]) -> None:
+    def __init__(self, model: DecoderModel, rows: Sequence[Row]) -> None:
+        caches = [row.cache for row in rows if row.cache is not None]
+        assert len(caches) == len(rows), "a row joins with its cache"
         self._model = model
         self._rows = list(rows)
-        self._caches = [row.cache for row in rows]
+        self._caches = caches
         decoder = model.config.decoder
         self._sampler = Sampler.of([row.params for row in rows], decoder)
-        halves = torch.tensor([cache.halves for cache in self._caches])
-        # Rows without guidance have one half, which then stands for both.
+        halves = torch.tensor([cache.halves for cache in caches])
+        # A row without guidance has one half, which is used for both.
         self._uncond = halves.cumsum(0) - 1
         self._cond = self._uncond - halves + 1
         self._every = int(halves[0]) if (halves == halves[0]).all() else None
-        # What each step fills anew.
+        # Written by each step.
         shape = (len(rows), decoder.num_channels)
         self._codes = torch.empty(int(halves.sum()), 1, shape[1], dtype=torch.int64)
         self._inputs = self._codes[:, 0].numpy()
@@ -143,8 +150,9 @@ class Batch:
 
     @torch.inference_mode()
     def step(self) -> None:
-        """One decoder step: every row reads its next codes and accepts the ones after."""
-        inputs = [row.next_input for row in self._rows for _ in range(row.cache.halves)]
+        """One decoder step: every row feeds its next codes and accepts the ones after them."""
+        pairs = zip(self._rows, self._caches, strict=True)
+        inputs = [row.next_input for row, cache in pairs for _ in range(cache.halves)]
         np.stack(inputs, out=self._inputs)
         logits_BCV = self._model(self._codes, self._caches)[:, 0]
         with torch_threads(1):
@@ -162,7 +170,7 @@ class Batch:
 
     def _both_halves(self, logits_BCV: Tensor) -> tuple[Tensor, Tensor]:
         """(conditional, unconditional), both [R, C, V]."""
-        if self._every is not None:  # Evenly spaced: nothing needs to be copied out.
+        if self._every is not None:  # Evenly spaced: views suffice.
             return logits_BCV[:: self._every], logits_BCV[self._every - 1 :: self._every]
         cond, uncond = self._picked
         torch.index_select(logits_BCV, 0, self._cond, out=cond)
@@ -177,7 +185,7 @@ class Batch:
         for row, total in zip(self._rows, totals, strict=True):
             if not math.isfinite(total):
                 row.fail(
-                    f"The decoder gave a non-finite number at step {row.steps + 1}. The take is "
-                    "dropped: its audio would be noise. Try float32; if that fails too, the "
-                    "weights are damaged: fetch them again."
+                    f"The decoder returned a non-finite number at step {row.steps + 1}. The take "
+                    "is dropped, because its audio would be noise. Try float32; if that fails too, "
+                    "the weights are damaged: fetch them again."
                 )

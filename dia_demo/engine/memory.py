@@ -1,6 +1,6 @@
-"""How much memory a model takes in each precision, and whether this machine has it.
+"""Estimates of a model's memory in each precision, and whether this machine has that much.
 
-Estimates, made before anything is loaded; `bench` measures (docs/performance.md). GB is 1e9 bytes.
+Made before anything is loaded; `bench` measures (docs/performance.md). GB is 1e9 bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dia_demo.config import PRECISIONS, ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.model.linear import decoder_weights
 
-# Bytes of one weight of the linears that a step reads, and of one elsewhere, which keeps 8 bits at
-# least (embeddings 16). Scales are counted in.
+# Bytes of one weight, including scales: in the linears that a step reads, and elsewhere, where a
+# weight has at least 8 bits (in embeddings 16).
 STEP_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.002, "int4": 0.532}
 OTHER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.1, "int4": 1.1}
-# Python with torch and what the app imports; a codec of Descript's size at work, and a small one.
+# Python with torch and the app's other imports; a running codec of Descript's size; a small one.
 PROGRAM, CODEC, SMALL_CODEC = 450_000_000, 450_000_000, 150_000_000
 # Caches and activations of one long take with guidance, per layer and width of the decoder.
 WORKING_POSITIONS = 1600
@@ -24,7 +24,7 @@ DESCRIPT_CHANNELS = 9
 
 
 def other_weights(config: ModelConfig) -> int:
-    """All other weights: the encoder, the embeddings, keys and values of the text."""
+    """The weights outside the decoder's linears: encoder, embeddings, text keys and values."""
     e, d = config.encoder, config.decoder
     attention = (2 * e.num_heads + 2 * e.num_kv_heads) * e.head_dim * e.hidden_size
     layer = attention + 3 * e.hidden_size * e.intermediate_size
@@ -40,57 +40,60 @@ def model_bytes(config: ModelConfig, precision: str) -> int:
 
 
 def needed_bytes(config: ModelConfig, precision: str) -> int:
-    """The most memory that a take needs, program and codec included."""
+    """The peak memory of a take, including program and codec."""
     d = config.decoder
     positions = 2 * 2 * 4 * d.num_layers * WORKING_POSITIONS
     caches = positions * d.num_kv_heads * d.head_dim
-    # Rotary positions: cosines and sines for every place in text and audio.
+    # Rotary tables: a cosine and a sine for every position in text and audio.
     e = config.encoder
     rotary = 8 * (e.max_positions * e.head_dim + d.max_positions * d.head_dim)
     codec = CODEC if d.num_channels == DESCRIPT_CHANNELS else SMALL_CODEC
     return model_bytes(config, precision) + caches + rotary + codec + PROGRAM
 
 
-def fitting(config: ModelConfig, room: int | None) -> list[str]:
-    """The precisions with which the model fits into `room` bytes, most bits first."""
-    named = [one for one in PRECISIONS if one != "auto"]
-    return [one for one in named if room is None or needed_bytes(config, one) <= room]
+def fitting(config: ModelConfig, available: int | None) -> list[str]:
+    """The precisions in which the model fits into `available` bytes (None: unknown, so all of
+    them), most bits first."""
+    names = [name for name in PRECISIONS if name != "auto"]
+    if available is None:
+        return names
+    return [name for name in names if needed_bytes(config, name) <= available]
 
 
 def check_granted(config: ModelConfig, precision: str) -> None:
-    """InputError where the model needs more than the machine (or container) has at all."""
+    """InputError where the model needs more than the machine (or container) has in total."""
     granted = system.memory_bytes()
     if granted is not None and needed_bytes(config, precision) > granted:
-        raise _too_little(config, precision, granted, f"this machine grants {gb(granted)} in all")
+        raise _too_little(config, precision, granted, f"this machine has {gb(granted)} in total")
 
 
 def check_free(config: ModelConfig, precision: str) -> None:
-    """InputError where the model needs more than is free now. Asked before loading."""
+    """InputError where the model needs more than is free now. Called before loading."""
     free = system.available_bytes()
     if free is not None and needed_bytes(config, precision) - PROGRAM > free:
         raise _too_little(config, precision, free, f"{gb(free)} are free now")
 
 
-def _too_little(config: ModelConfig, precision: str, room: int, has: str) -> InputError:
+def _too_little(config: ModelConfig, precision: str, available: int, has: str) -> InputError:
     needed = gb(needed_bytes(config, precision))
     return InputError(
         f"Not enough memory: in {precision} this model needs about {needed}, and {has}. "
-        f"{_remedy(config, fitting(config, room))}"
+        f"{_remedy(config, fitting(config, available))}"
     )
 
 
 def _remedy(config: ModelConfig, fits: Sequence[str]) -> str:
     if fits:
-        told = ", ".join(f"{one} ({gb(needed_bytes(config, one))})" for one in fits)
-        return f"Choose a precision that fits: {told}; or close other programs."
-    smallest = min(STEP_BYTES, key=lambda one: needed_bytes(config, one))
+        choices = ", ".join(f"{name} ({gb(needed_bytes(config, name))})" for name in fits)
+        return f"Choose a precision that fits: {choices}; or close other programs."
+    smallest = min(STEP_BYTES, key=lambda name: needed_bytes(config, name))
     least = gb(needed_bytes(config, smallest))
     return (
-        f"Even {smallest} needs {least}: close other programs, grant the container more, or "
+        f"Even {smallest} needs {least}: close other programs, give the container more memory, or "
         "choose the embedded nano voice."
     )
 
 
 def gb(size: float) -> str:
-    """Bytes as a person reads them: "2.6 GB"."""
+    """Bytes for a person: "2.6 GB"."""
     return f"{size / 1e9:.1f} GB"

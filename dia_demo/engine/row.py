@@ -1,4 +1,4 @@
-"""Row: one take in the making. Its parameters, random generator, tokens, end and cancel flag.
+"""Row: one take while it is generated. Its parameters, generator, tokens, end and cancel flag.
 
 Positions are Dia's: 0 is BOS, a voice prompt of n frames fills 1..n, the first new frame is n + 1.
 """
@@ -12,17 +12,18 @@ import torch
 from torch import Tensor
 
 from dia_demo.config import GenerationParams, ModelConfig
+from dia_demo.engine.decoder_model import DecoderCache
+from dia_demo.engine.events import FinishReason
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
-from dia_demo.model.kv_cache import RowCache
 
 
 class Row:
     """One row of a batch.
 
-    text: the bytes the encoder reads (a prompt's transcript included); prompt: codes
-    [frames, C] or None; cancel: set by anyone, at any time, to stop the row.
-    Raises InputError where parameters are out of range or the prompt leaves no room.
+    text: the bytes the encoder reads, including a prompt's transcript. prompt: codes [frames, C] or
+    None. cancel: set from any thread, at any time, to stop the row. Raises InputError where a
+    parameter is out of range or the prompt leaves no room.
     """
 
     def __init__(
@@ -37,20 +38,20 @@ class Row:
         self.text = text
         self.params = params.checked(config)
         self.cancel = cancel or threading.Event()
-        self.cache: RowCache | None = None
+        self.cache: DecoderCache | None = None
         channels = config.decoder.num_channels
         prompt = np.zeros((0, channels), np.int64) if prompt is None else prompt
         check_prompt(prompt, config, self.params.max_tokens)
         self.prompt_frames = len(prompt)
-        given = apply_delay(prompt, config.delay_pattern, config.decoder.bos)
+        delayed = apply_delay(prompt, config.delay_pattern, config.decoder.bos)
         self._tokens = np.full((self.params.max_tokens + 1, channels), UNKNOWN, np.int64)
-        self._tokens[: len(given)] = given[: len(self._tokens)]
+        self._tokens[: len(delayed)] = delayed[: len(self._tokens)]
         self._generator = torch.Generator().manual_seed(self.params.seed)
         self._delay = np.array(config.delay_pattern)
         self._end: int | None = None
         self.position = self.prompt_frames
         self.steps = 0
-        self.finish_reason: str | None = None
+        self.finish_reason: FinishReason | None = None
         self.failure: str | None = None
 
     @property
@@ -60,53 +61,53 @@ class Row:
 
     @property
     def next_input(self) -> np.ndarray:
-        """Codes [C] the decoder reads next."""
+        """Codes [C] that the decoder reads next."""
         return self._tokens[self.position]
 
     @property
     def prefill(self) -> np.ndarray:
-        """Codes [prompt frames, C] to be read before the first step."""
+        """Codes [prompt frames, C] that the decoder reads before the first step."""
         return self._tokens[: self.position]
 
     @property
     def known_frames(self) -> int:
         """New frames all of whose channels are known."""
-        reached = self.position - self.config.max_delay
-        last = reached if self._end is None else min(reached, self._end - 1)
+        complete = self.position - self.config.max_delay
+        last = complete if self._end is None else min(complete, self._end - 1)
         return max(0, last - self.prompt_frames)
 
     def draw_uniforms(self, out: Tensor) -> None:
-        """Uniforms in [0, 1) for one step, into out [C]: the same whatever else is made."""
+        """Write uniforms in [0, 1) for one step to out [C], independent of all other rows."""
         out.uniform_(generator=self._generator)
 
     def accept(self, codes: np.ndarray) -> None:
-        """Take the codes [C] predicted for the next position, and see whether the row has ended.
+        """Append the codes [C] predicted for the next position, and check whether the row ended.
 
-        BOS and prompt codes already known stay. From the end on (EOS on channel 0, or the last
-        position that leaves room for the tail) channel c says EOS delay[c] later, then PAD.
+        BOS and prompt codes that are known already stay. After the end (EOS on channel 0, or the
+        last position that leaves room for the delays) channel c has EOS delay[c] later, then PAD.
         """
         decoder = self.config.decoder
         self.position += 1
         self.steps += 1
         if self._end is None:
             if codes[0] == decoder.eos:
-                self._end, self.finish_reason = self.position, "end"
+                self._end, self.finish_reason = self.position, FinishReason.END
             elif self.position >= self.params.max_tokens - self.config.max_delay:
-                self._end, self.finish_reason = self.position, "max_tokens"
+                self._end, self.finish_reason = self.position, FinishReason.MAX_TOKENS
         if self._end is not None:
-            since = self.position - self._end
-            codes = np.where(since == self._delay, decoder.eos, codes)
-            codes = np.where(since > self._delay, decoder.pad, codes)
+            steps_after = self.position - self._end
+            codes = np.where(steps_after == self._delay, decoder.eos, codes)
+            codes = np.where(steps_after > self._delay, decoder.pad, codes)
         known = self._tokens[self.position]
         self._tokens[self.position] = np.where(known == UNKNOWN, codes, known)
 
     def fail(self, why: str) -> None:
-        """End the row without a result; `failure` keeps why."""
-        self.finish_reason, self.failure = "failed", why
+        """End the row without a result; `failure` is the reason."""
+        self.finish_reason, self.failure = FinishReason.FAILED, why
 
     @property
     def done(self) -> bool:
-        """Every channel of the last frame is known, or the row failed: nothing is left to say."""
+        """Whether every channel of the last frame is known, or the row has failed."""
         if self.failure is not None:
             return True
         return self._end is not None and self.position - self._end >= self.config.max_delay - 1
@@ -114,7 +115,7 @@ class Row:
     def codes(self, first: int = 0, last: int | None = None) -> np.ndarray:
         """New frames first..last as codes int16 [frames, C], delays undone, out-of-range codes 0.
 
-        `last` defaults to all that are known.
+        `last` defaults to the last known frame.
         """
         last = self.known_frames if last is None else last
         start = self.prompt_frames
@@ -134,11 +135,11 @@ def check_prompt(prompt: np.ndarray, config: ModelConfig, max_tokens: int) -> No
         raise InputError(f"Voice codes must be whole numbers, not {prompt.dtype}.")
     if prompt.size and (prompt.min() < 0 or prompt.max() >= limit):
         raise InputError(
-            f"Voice codes must lie in 0..{limit - 1}, found {prompt.min()}..{prompt.max()}."
+            f"Voice codes must be from 0 to {limit - 1}, not {prompt.min()} to {prompt.max()}."
         )
     if config.frames_within(max_tokens, len(prompt)) < 1:
         room = config.frames_within(max_tokens) - 1
         raise InputError(
-            f"The voice prompt has {len(prompt)} frames, and max tokens {max_tokens} holds at most "
-            f"{max(room, 0)} before a new frame: cut the prompt or raise max tokens."
+            f"The voice prompt has {len(prompt)} frames, but with max tokens {max_tokens} it can "
+            f"have at most {max(room, 0)}: shorten the prompt or raise max tokens."
         )

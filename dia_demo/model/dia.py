@@ -158,6 +158,9 @@ class Decoder(nn.Module):
 class Dia(nn.Module):
     """Encoder and decoder of one checkpoint; `config` is that checkpoint's."""
 
+    # A row may be encoded in one thread while another runs the steps of other rows.
+    can_prefill_ahead = True
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config

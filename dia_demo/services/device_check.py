@@ -1,28 +1,50 @@
-"""The self-check of an accelerator as a service: queue, checkpoint, then the nine stages."""
+"""The self-check of an accelerator as a service: queue, checkpoint, then the nine stages.
+
+The types in `__all__` that are not defined here are those of its arguments and results: page and
+command line import them from here.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Generator
 
-from dia_demo.accelerator.selfcheck.report import Report
+from dia_demo.accelerator.process import WaitCancelled
+from dia_demo.accelerator.selfcheck.report import STAGES, SelfCheckReport, StageReport, StageVerdict
 from dia_demo.accelerator.selfcheck.runner import Checking
+from dia_demo.accelerator.status import DeviceStatus
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
+from dia_demo.engine.model_loader import as_loading
 from dia_demo.errors import DiaDemoError
 from dia_demo.hub import cached_config, fetch_checkpoint
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.task import Task
+
+__all__ = [
+    "STAGES",
+    "CheckStopped",
+    "Checking",
+    "DeviceStatus",
+    "SelfCheckReport",
+    "StageReport",
+    "StageVerdict",
+    "check_device",
+    "last_report",
+]
+
+
+class CheckStopped(Exception):
+    """The self-check was stopped and has no result."""
 
 
 def check_device(
     synthesis: Synthesis, runtime: RuntimeConfig, cancel: threading.Event
-) -> Generator[Waiting | Loading | Checking, None, Report]:
-    """Check runtime's device with runtime's model and precision; returns the report.
+) -> Generator[Waiting | Loading | Checking, None, SelfCheckReport]:
+    """Check the runtime's device with its model and precision; returns the report.
 
-    Nothing else runs meanwhile, so that the race is fair. Raises InputError where there is no such
-    device, and Stopped (engine/process.py) when `cancel` is set.
+    Nothing else runs at the same time, so that the race is fair. Raises InputError where the device
+    is not available, and CheckStopped when `cancel` is set.
     """
     accelerator = synthesis.accelerator(runtime.device)
     with synthesis.alone(cancel) as waiting:
@@ -30,12 +52,15 @@ def check_device(
         folder = local_folder(runtime.model)
         if folder is None:
             fetching = fetch_checkpoint(runtime.model)
-            folder = yield from _as_loading(f"Fetching {runtime.model}", fetching)
-        return (yield from accelerator.check(runtime, folder, runtime.model, cancel))
+            folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
+        try:
+            return (yield from accelerator.check(runtime, folder, runtime.model, cancel))
+        except WaitCancelled as error:
+            raise CheckStopped from error
 
 
-def last_report(synthesis: Synthesis, runtime: RuntimeConfig) -> Report | None:
-    """The report that still holds for this device, model and precision, if there is one."""
+def last_report(synthesis: Synthesis, runtime: RuntimeConfig) -> SelfCheckReport | None:
+    """The report that is valid for this device, model and precision, if there is one."""
     accelerator = synthesis.accelerator(runtime.device)
     if not accelerator.status().usable:
         return None
@@ -43,12 +68,7 @@ def last_report(synthesis: Synthesis, runtime: RuntimeConfig) -> Report | None:
         folder = local_folder(runtime.model) or cached_config(runtime.model)
     except DiaDemoError:
         return None
+    if folder is None:
+        return None
     precision = "float32" if runtime.precision == "auto" else runtime.precision
-    return folder and accelerator.store.find(accelerator.key(folder, precision))
-
-
-def _as_loading(what: str, work: Generator) -> Generator:
-    task = Task(work)
-    for fraction in task:
-        yield Loading(what, fraction)
-    return task.result
+    return accelerator.store.find(accelerator.key(folder, precision))

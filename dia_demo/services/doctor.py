@@ -11,11 +11,12 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.accelerator.status import device_status, place_on_device, xpu_status
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.codec.files import codec_source
 from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
 from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
-from dia_demo.engine.placement import Placement, place, xpu_status
+from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
 from dia_demo.hub import cached_config
@@ -113,7 +114,7 @@ def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Doctor
     yield _weights(runtime.model)
     yield _codec(runtime.model)
     try:
-        placement = place(runtime, config)
+        placement = _place(runtime, config)
     except DiaDemoError as error:
         yield DoctorFinding("model", False, str(error))
         placement = None
@@ -125,6 +126,12 @@ def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Doctor
         yield DoctorFinding("threads", None, f"{placement.threads}: {placement.why_threads}")
         yield _room(config, placement, machine)
     yield from _choices(runtime, config, placement, machine)
+
+
+def _place(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
+    if runtime.device == "cpu":
+        return place_on_cpu(runtime, config)
+    return place_on_device(runtime, device_status(runtime.device))
 
 
 def _weights(name: str) -> DoctorFinding:
@@ -185,6 +192,6 @@ def _choices(
 
 def _automatic(runtime: RuntimeConfig, config: ModelConfig) -> Placement | None:
     try:
-        return place(replace(runtime, precision="auto", device="cpu", threads=None), config)
+        return place_on_cpu(replace(runtime, precision="auto", device="cpu", threads=None), config)
     except DiaDemoError:
         return None

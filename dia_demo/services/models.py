@@ -9,7 +9,7 @@ from pathlib import Path
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.codec.config import CodecFormat, check_codec_fits, codec_format
 from dia_demo.config import GenerationParams, ModelConfig
-from dia_demo.engine.memory import gb, model_bytes
+from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
 from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.normaliser import plain_characters
@@ -20,6 +20,8 @@ DIA_NAME = "nari-labs/Dia-1.6B-0626"
 DIA_DEFAULTS = GenerationParams(temperature=1.8, cfg_scale=3.0, top_p=0.90, top_k=45)
 # What is fetched from the hub, in float32.
 DIA_DOWNLOAD = gb(model_bytes(ModelConfig(), "float32"))
+# The memory that a take needs, by precision.
+DIA_MEMORY = {precision: gb(needed_bytes(ModelConfig(), precision)) for precision in STEP_BYTES}
 # Seconds of audio over seconds of wall time, codec included: docs/performance.md, first table of
 # its bench, one utterance on two cores of a Zen 5 server.
 DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}

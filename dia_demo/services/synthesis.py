@@ -16,6 +16,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
+from dia_demo.accelerator.status import place_on_device
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
@@ -23,13 +24,15 @@ from dia_demo.engine.events import (
     Event,
     Figures,
     Finished,
+    FinishReason,
     Loading,
     Progress,
     Result,
     Started,
     Waiting,
 )
-from dia_demo.engine.placement import place
+from dia_demo.engine.model_loader import load_on_cpu
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
@@ -212,7 +215,7 @@ class Synthesis:
         samples = result.samples
         if request.speed != 1:  # That blurs the ends and stretches the silence.
             samples = audio.change_speed(samples, rate, request.speed)
-            samples = finish_audio(samples, rate, result.figures.finish_reason == "end")
+            samples = finish_audio(samples, rate, result.figures.finish_reason == FinishReason.END)
         health = audio.health(samples, rate)
         return Take(samples, rate, result.codes, result.figures, request, health)
 
@@ -227,16 +230,16 @@ class Synthesis:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
 
     def _place(self, runtime: RuntimeConfig, info: ModelInfo) -> None:
-        """InputError where the runtime cannot be had; a model still to be fetched is asked again
-        when it is there."""
-        folder = local_folder(runtime.model) or cached_config(runtime.model)
+        """InputError where the model cannot run as requested. The self-check of a device needs the
+        checkpoint: one that has yet to be fetched is checked when it is loaded."""
         if runtime.device == "cpu":
-            place(runtime, info.config)
+            place_on_cpu(runtime, info.config)
             return
         accelerator = self.accelerator(runtime.device)
-        place(runtime, info.config, accelerator.status())
+        place_on_device(runtime, accelerator.status())
+        folder = local_folder(runtime.model) or cached_config(runtime.model)
         if folder is not None:
-            accelerator.place(runtime, info.config, folder)
+            accelerator.place(runtime, folder)
 
     @contextmanager
     def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
@@ -269,10 +272,8 @@ class Synthesis:
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit side by side: the old one goes first.
         self._unload()
-        if runtime.device == "cpu":
-            self._engine = yield from Engine.load(runtime)
-        else:
-            self._engine = yield from Engine.load(runtime, self.accelerator(runtime.device))
+        loader = load_on_cpu if runtime.device == "cpu" else self.accelerator(runtime.device).load
+        self._engine = yield from Engine.load(runtime, loader)
         self._runtime = runtime
 
     def _run(
@@ -297,7 +298,7 @@ class Synthesis:
                 prompt, told = prompts[key]
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
-            notes.append(engine.untold() + told)
+            notes.append(engine.take_notes() + told)
             script = info.as_read(request.script)
             expected.append(expected_seconds(script, info.seconds_per_character))
         events = engine.stream(rows, expected, requests[0].with_audio)

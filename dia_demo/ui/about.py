@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from dia_demo.config import ModelConfig
-from dia_demo.engine.memory import gb, needed_bytes
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_REALTIME, ModelInfo
-
-
-def _needed(precision: str) -> str:
-    """The memory that a take of Dia-1.6B needs."""
-    return gb(needed_bytes(ModelConfig(), precision))
+from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME, ModelInfo
 
 
 def _seconds(precision: str) -> str:
@@ -35,10 +28,10 @@ clearly. Its laugh is a row of "ha", it reads few numbers in digits, and a voice
 one of its own two voices; its model card in `assets/nano` has the measured figures. **How it sounds
 says nothing about how Dia sounds.**
 
-**Dia-1.6B** is the real one. A take needs about {_needed("int8")} of memory in int8,
-{_needed("bfloat16")} in bfloat16 and {_needed("float32")} in float32. Two cores of the server it
-was measured on worked {_seconds("int8")} seconds (int8) or {_seconds("bfloat16")} (bfloat16) for a
-second of speech; the Machine tab measures yours. To load it:
+**Dia-1.6B** is the real one. A take needs about {DIA_MEMORY["int8"]} of memory in int8,
+{DIA_MEMORY["bfloat16"]} in bfloat16 and {DIA_MEMORY["float32"]} in float32. Two cores of the server
+it was measured on worked {_seconds("int8")} seconds (int8) or {_seconds("bfloat16")} (bfloat16) for
+a second of speech; the Machine tab measures yours. To load it:
 
 - choose it under *Model*: the first run fetches {DIA_DOWNLOAD} from the Hugging Face hub and keeps
   them for the next time; or

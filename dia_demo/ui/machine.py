@@ -11,14 +11,12 @@ from dataclasses import dataclass
 import gradio as gr
 
 from dia_demo.engine.events import Waiting
-from dia_demo.engine.memory import fitting, gb, needed_bytes
-from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, BenchPlan
+from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.runner import Measuring, bench
 from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.system import memory_bytes
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Trigger, Updates, connect_run
@@ -67,13 +65,12 @@ def build_layout() -> MachinePanel:
 
 
 def full_size_info() -> str:
-    """What the second choice means here: its time, or why it cannot be."""
+    """The remark on the second choice: how long it takes, or why it is not possible here."""
     speed = "Speed does not depend on the values of the weights, so nothing is fetched for Dia-1.6B"
-    room, config = memory_bytes(), RANDOM_SIZES[FULL_SIZE]
-    if fitting(config, room):
+    shortage = BenchPlan(random=FULL_SIZE).memory_shortage()
+    if shortage is None:
         return f"{speed}; it takes several minutes. The embedded voice takes about one."
-    least = min(needed_bytes(config, precision) for precision in MEASURED)
-    return f"{speed}. Here it cannot be measured: it needs {gb(least)}, and there are {gb(room)}."
+    return f"{speed}. Here it cannot be measured: {shortage}."
 
 
 class MachineHandlers:

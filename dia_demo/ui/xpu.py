@@ -11,13 +11,19 @@ from pathlib import Path
 
 import gradio as gr
 
-from dia_demo.accelerator.process import Stopped
-from dia_demo.accelerator.selfcheck.report import STAGES, Report, StageReport
-from dia_demo.accelerator.selfcheck.runner import Checking
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.placement import XpuStatus
 from dia_demo.files import PAGE_FILES, ROOT
-from dia_demo.services.device_check import check_device, last_report
+from dia_demo.services.device_check import (
+    STAGES,
+    Checking,
+    CheckStopped,
+    DeviceStatus,
+    SelfCheckReport,
+    StageReport,
+    StageVerdict,
+    check_device,
+    last_report,
+)
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task
 from dia_demo.ui.runs import IMMEDIATE, LongRun, Trigger, Updates, connect_run
@@ -35,7 +41,12 @@ PRESS_GENERATE = """() => {
   const press = () => (button.disabled ? setTimeout(press, 50) : button.click());
   press();
 }"""
-WORDS = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "not run"}
+VERDICTS = {
+    StageVerdict.PASS: "passed",
+    StageVerdict.FAIL: "failed",
+    StageVerdict.NOTE: "noted",
+    StageVerdict.SKIPPED: "not run",
+}
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,7 @@ def document() -> str:
     return DOCUMENT.read_text(encoding="utf-8").partition("\n")[2].strip()
 
 
-def toggle_state(status: XpuStatus, report: Report | None) -> tuple[bool, str]:
+def toggle_state(status: DeviceStatus, report: SelfCheckReport | None) -> tuple[bool, str]:
     """Whether the toggle can be turned on, and the sentence under it."""
     if not status.usable:
         return False, f"Off: {status.reason}"
@@ -93,7 +104,7 @@ def toggle_state(status: XpuStatus, report: Report | None) -> tuple[bool, str]:
         return False, "Off until its self-check has passed on this machine: run it below."
     if not report.passed:
         return False, f"Off: {report.headline()}"
-    speed = report.race.as_text() if report.race else "speed not measured"
+    speed = report.speed_text()
     if report.worth_it:
         return True, f"The self-check passed: {speed}."
     return True, f"The self-check passed, but {speed}. Turn it on only if you insist."
@@ -110,7 +121,7 @@ def outdated() -> str:
     return _sentence("A run failed after the self-check had passed: it counts no more.")
 
 
-def stages_html(report: Report, headline: str, doing: str = "") -> str:
+def stages_html(report: SelfCheckReport, headline: str, doing: str = "") -> str:
     """The nine stages, whatever is known of each, under one sentence that is read aloud."""
     done = {stage.number: stage for stage in report.stages}
     rows = "".join(_row(number, done.get(number), doing) for number in STAGES)
@@ -132,7 +143,7 @@ def _row(number: int, stage: StageReport | None, doing: str) -> str:
     told = "".join(f"<li>{escape(line)}</li>" for line in (*stage.findings, *stage.facts))
     return (
         f'<tr class="{escape(stage.verdict)}"><td>{escape(title)}<ul>{told}</ul></td>'
-        f"<td>{WORDS[stage.verdict]}</td><td>{error}</td><td>{stage.seconds:.1f} s</td></tr>"
+        f"<td>{VERDICTS[stage.verdict]}</td><td>{error}</td><td>{stage.seconds:.1f} s</td></tr>"
     )
 
 
@@ -158,10 +169,10 @@ class XpuHandlers:
 
     def _not_finished(self, error: Exception) -> Updates:
         stopped = "The self-check was stopped and has no result."
-        text = stopped if isinstance(error, Stopped) else explain(error)
+        text = stopped if isinstance(error, CheckStopped) else explain(error)
         return {self.panel.report: _sentence(text)}
 
-    def _saved(self, report: Report) -> dict:
+    def _saved(self, report: SelfCheckReport) -> dict:
         """The report as a file that can be had: gradio keeps a copy of its own."""
         home = self.synthesis.settings.served_folder
         home.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The hybrid run: the CPU's take to the last code, who may run, failures told and survived."""
+"""A run on a device: the same codes as on the CPU, which devices may run, failures."""
 
 import threading
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dia_demo.accelerator import remote
-from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.selfcheck.report import Race
 from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
 from dia_demo.errors import InputError
@@ -57,9 +57,9 @@ def test_rows_of_any_kind_share_the_device(folder, in_threads):
 
 
 def test_caches_are_freed_on_the_device(folder):
-    hybrid = Hybrid.copy_of(load(folder), FaultyBackend("healthy"), torch.float32)
-    server = remote._Server(hybrid, LIMITS)
-    numbers = [server.answer(remote.Encode(b"x", True, 20, ())).number for _ in range(3)]
+    device_model = DeviceModel.copy_of(load(folder), FaultyBackend("healthy"), torch.float32)
+    server = remote.RowServer(device_model, LIMITS)
+    numbers = [server.answer(remote.EncodeRequest(b"x", True, 20, ())).number for _ in range(3)]
     server.forget(numbers[:2])
     assert list(server._caches) == numbers[2:]
 
@@ -117,7 +117,7 @@ def test_a_failure_mid_take_drops_it_whole_and_the_cpu_works_at_once(folder, in_
     assert isinstance(told[-1], Failed) and told[-1].device == "xpu"
     said = told[-1].message
     assert MID_TAKE[fault].split(":")[-1] in said
-    for words in ("The XPU failed", "step ", "dropped whole", "Turn the XPU off", "same seed"):
+    for words in ("The XPU failed", "step ", "take was dropped", "XPU off", "same seed"):
         assert words in said
     assert not [event for event in told if isinstance(event, AudioChunk | Finished)]
     # It is not trusted again before it has been checked again; the CPU is there at once.
@@ -155,8 +155,8 @@ def test_stop_keeps_what_was_made_on_the_device(folder, in_threads):
 
 def test_distorted_sound_is_not_handed_over(folder, in_threads):
     """Random weights hiss: to the waveform check that is what a broken device sounds like."""
-    usual = replace(ANYTHING, high_band=1e-6)
-    synthesis = service(trusted(stand_in(usual=usual), folder))
+    bounds = replace(ANYTHING, high_band=1e-6)
+    synthesis = service(trusted(stand_in(bounds=bounds), folder))
     told = events_of(synthesis, request(folder, sound=True))
     assert isinstance(told[-1], Failed) and "a hiss" in told[-1].message
     assert not [event for event in told if isinstance(event, AudioChunk)]

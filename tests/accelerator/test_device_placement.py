@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from dia_demo.accelerator.backend import Backend
-from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
 from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
@@ -23,7 +23,7 @@ from tests.helpers.faults import FaultyBackend
 @pytest.fixture
 def fake(folder):
     backend = FakeXpu()
-    return Hybrid.copy_of(load(folder), backend, torch.float32)
+    return DeviceModel.copy_of(load(folder), backend, torch.float32)
 
 
 @pytest.mark.slow
@@ -39,21 +39,21 @@ def test_a_whole_generation_mixes_no_devices(fake, monkeypatch):
 FULL_SIZE = ModelConfig()
 
 
-def at_full_size(backend) -> Hybrid:
+def at_full_size(backend) -> DeviceModel:
     """Dia-1.6B on the fake XPU: shapes without numbers take no memory."""
     with torch.device("meta"):
         model = Dia(FULL_SIZE)
-    return Hybrid.copy_of(model.requires_grad_(False), backend, torch.float32)
+    return DeviceModel.copy_of(model.requires_grad_(False), backend, torch.float32)
 
 
 @pytest.mark.slow
 def test_steps_of_the_full_size_mix_no_devices():
     """Every layer of Dia-1.6B, with guidance and a prompt: 18 decoder layers, 9 channels."""
-    hybrid = at_full_size(FakeXpu(FULL_SIZE))
+    device_model = at_full_size(FakeXpu(FULL_SIZE))
     prompt = np.zeros((5, 9), np.int64)
-    row = say(hybrid, prompt=prompt, max_tokens=30, temperature=1.2, cfg_scale=3.0, seed=3)
+    row = say(device_model, prompt=prompt, max_tokens=30, temperature=1.2, cfg_scale=3.0, seed=3)
     assert row.done and len(row.codes()) == FULL_SIZE.frames_within(30, 5)
-    assert hybrid.backend.fetched == row.steps + 1
+    assert device_model.backend.fetched == row.steps + 1
 
 
 @pytest.mark.slow
@@ -79,8 +79,8 @@ def test_an_op_that_mixes_devices_is_found(fake):
 
 
 def test_weights_on_the_wrong_device_are_refused(folder):
-    with pytest.raises(RunError, match="was sent to cpu and lies on xpu:1"):
-        Hybrid.copy_of(load(folder), FaultyBackend("wrong device index"), torch.float32)
+    with pytest.raises(RunError, match="was sent to cpu but is on xpu:1"):
+        DeviceModel.copy_of(load(folder), FaultyBackend("wrong device index"), torch.float32)
 
 
 def test_nothing_keeps_a_gradient_and_attention_is_plain(folder):
@@ -94,6 +94,6 @@ def test_nothing_keeps_a_gradient_and_attention_is_plain(folder):
             return func(*args, **(kwargs or {}))
 
     with Watching():
-        hybrid = Hybrid.copy_of(load(folder), Backend("cpu"), torch.float32)
-        hybrid.encode(b"x", True, 20)
+        device_model = DeviceModel.copy_of(load(folder), Backend("cpu"), torch.float32)
+        device_model.encode(b"x", True, 20)
     assert seen and set(seen) == {(True, False)}

@@ -11,8 +11,8 @@ import torch
 
 from dia_demo.accelerator.backend import explain
 from dia_demo.accelerator.selfcheck import runner
-from dia_demo.accelerator.selfcheck.context import Plan, Subject
-from dia_demo.accelerator.selfcheck.report import STAGES, Report, VerdictKey
+from dia_demo.accelerator.selfcheck.context import CheckContext, CheckPlan
+from dia_demo.accelerator.selfcheck.report import STAGES, SelfCheckReport, VerdictKey
 from dia_demo.accelerator.selfcheck.runner import CheckSpec, check
 from dia_demo.accelerator.selfcheck.stages import ALL, run_stage, run_stages
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
@@ -21,7 +21,7 @@ from dia_demo.task import Task, result_of
 from tests.helpers.checkpoints import load, write_small
 from tests.helpers.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
 
-PLAN = Plan(
+PLAN = CheckPlan(
     linear_rows=(2, 8),
     linear_repeats=5,
     attention_repeats=3,
@@ -78,8 +78,8 @@ def model(folder):
     return load(folder)
 
 
-def subject(model, fault, precision="float32", **plan) -> Subject:
-    return Subject(FaultyBackend(fault), model, precision, CARD, replace(PLAN, **plan))
+def context(model, fault, precision="float32", **plan) -> CheckContext:
+    return CheckContext(FaultyBackend(fault), model, precision, CARD, replace(PLAN, **plan))
 
 
 def spec(folder, fault, late=0, **plan) -> CheckSpec:
@@ -89,7 +89,7 @@ def spec(folder, fault, late=0, **plan) -> CheckSpec:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_healthy_device_passes_every_stage(model, precision):
-    reports = list(run_stages(subject(model, "healthy", precision)))
+    reports = list(run_stages(context(model, "healthy", precision)))
     assert [report.number for report in reports] == list(STAGES)
     for report in reports:
         assert report.verdict == "pass", report.as_text()
@@ -105,7 +105,7 @@ def test_a_fault_is_caught_by_the_stage_meant_for_it(model, fault):
     number, verdict, words = CAUGHT[fault]
     precision = "bfloat16" if fault.startswith("bf16") else "float32"
     drifts = fault.startswith("drift")
-    checked = subject(model, fault, precision, soak_steps=1100 if drifts else 24)
+    checked = context(model, fault, precision, soak_steps=1100 if drifts else 24)
     report = run_stage(ALL[number - 1], checked)
     assert report.verdict == verdict, report.as_text()
     told = "; ".join((*report.findings, *report.facts))
@@ -114,7 +114,7 @@ def test_a_fault_is_caught_by_the_stage_meant_for_it(model, fault):
 
 @pytest.mark.parametrize("fault", [name for name, (_, v, _) in CAUGHT.items() if v != "fail"])
 def test_what_is_never_used_does_not_fail_the_check(model, fault):
-    reports = list(run_stages(subject(model, fault)))
+    reports = list(run_stages(context(model, fault)))
     assert "fail" not in {report.verdict for report in reports}
 
 
@@ -124,17 +124,17 @@ def test_without_the_plain_form_the_attention_stage_fails(model, monkeypatch):
 
     forms = [backend.SDPBackend.FLASH_ATTENTION, backend.SDPBackend.MATH]
     monkeypatch.setattr(backend, "sdpa_kernel", lambda _, pin=backend.sdpa_kernel: pin(forms))
-    report = run_stage(ALL[2], subject(model, "NaN only from fused attention"))
+    report = run_stage(ALL[2], context(model, "NaN only from fused attention"))
     assert report.verdict == "fail" and "NaN" in report.findings[0]
 
 
 def test_nothing_follows_a_device_that_is_not_there(model):
-    reports = list(run_stages(subject(model, "out of memory")))
+    reports = list(run_stages(context(model, "out of memory")))
     assert [report.verdict for report in reports] == ["fail"] + ["skipped"] * 8
 
 
 def test_a_fault_in_a_kernel_spares_the_soak_but_not_the_other_stages(model):
-    reports = list(run_stages(subject(model, "one head's values wrong by 1%")))
+    reports = list(run_stages(context(model, "one head's values wrong by 1%")))
     verdicts = [report.verdict for report in reports]
     assert verdicts[2] == "fail" and verdicts[8] == "skipped" and "skipped" not in verdicts[:8]
 
@@ -190,15 +190,15 @@ def test_a_checkpoint_that_cannot_be_read_ends_the_check(tmp_path, in_threads):
 
 @pytest.fixture(scope="module")
 def report(model):
-    stages = tuple(run_stages(subject(model, "NaN every n-th call")))
-    return Report(KEY, CARD, "small", "2026-11-21T09:00:00+00:00", stages, None, 1.5)
+    stages = tuple(run_stages(context(model, "NaN every n-th call")))
+    return SelfCheckReport(KEY, CARD, "small", "2026-11-21T09:00:00+00:00", stages, None, 1.5)
 
 
 def test_a_report_survives_json_and_names_what_failed(report, tmp_path):
     """What a bug report holds: strict JSON (no NaN), device, driver, torch, model, each stage."""
     file = report.save(tmp_path / "report.json")
     raw = json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(name))
-    assert Report.from_dict(raw) == report
+    assert SelfCheckReport.from_dict(raw) == report
     assert raw["passed"] is False and "stage 2" in raw["problems"][0]
     text = report.save(tmp_path / "report.txt").read_text()
     for words in (CARD.name, CARD.driver, torch.__version__, "float32", "DID NOT PASS", "NaN"):
@@ -206,11 +206,11 @@ def test_a_report_survives_json_and_names_what_failed(report, tmp_path):
     assert all(title in text for title in STAGES.values())
 
 
-def passed(key: VerdictKey) -> Report:
+def passed(key: VerdictKey) -> SelfCheckReport:
     from dia_demo.accelerator.selfcheck.report import Race, StageReport
 
     stages = tuple(StageReport(n, title, "pass", 1e-4, "L2", 0.0) for n, title in STAGES.items())
-    return Report(key, CARD, "small", "now", stages, Race(2.0, 1.0, "float32"))
+    return SelfCheckReport(key, CARD, "small", "now", stages, Race(2.0, 1.0, "float32"))
 
 
 @pytest.mark.parametrize("field", ["device", "driver", "torch", "checkpoint", "precision", "card"])
@@ -244,7 +244,7 @@ def test_a_verdict_holds_although_its_file_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     store = VerdictStore(tmp_path / "file" / "v.json")
     store.keep(passed(KEY))
-    assert store.find(KEY).passed and "could not be kept" in store.note
+    assert store.find(KEY).passed and "could not be written" in store.note
 
 
 def test_a_fingerprint_changes_with_config_and_weights(folder, tmp_path):

@@ -98,7 +98,8 @@ def test_a_device_that_hangs_mid_take_is_told_and_the_cpu_takes_over_at_a_press(
     press(other, "Generate")
     wait_state(other, "waiting")
     said = wait_state(page, "failed")
-    assert "The XPU failed" in said and "the device hangs" in said and "dropped whole" in said
+    for words in ("The XPU failed", "the device hangs", "whole take was dropped"):
+        assert words in said
     wait_state(other, *OVER)
     assert figure(other, "Precision") == "float32 on cpu"
     toggle = page.get_by_label(LABEL)

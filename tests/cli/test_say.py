@@ -197,8 +197,8 @@ def test_a_voice_prompt_is_heard(say):
     [
         (np.zeros((5, 9), np.int16), "[frames, 3]"),
         (np.zeros((5, 3), np.float64), "whole numbers"),
-        (np.full((5, 3), 64), "0..63"),
-        (np.zeros((60, 3), np.int16), "cut the prompt"),
+        (np.full((5, 3), 64), "0 to 63"),
+        (np.zeros((60, 3), np.int16), "shorten the prompt"),
         (b"no array", "voice.npy"),
         (b"", "voice.npy"),
         (np.array([[{}] * 3], object), "voice.npy"),

@@ -1,6 +1,7 @@
 """The engine: rows in, one well-formed stream of events out for each."""
 
 import gc
+import json
 import re
 import weakref
 from dataclasses import asdict, replace
@@ -21,16 +22,18 @@ from dia_demo.engine.events import (
     Cancelled,
     Failed,
     Finished,
+    FinishReason,
     Loading,
     Progress,
     Started,
     Waiting,
 )
-from dia_demo.engine.placement import decoder_weights, place
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError, RunError
 from dia_demo.model import linear
 from dia_demo.model.dia import Dia
+from dia_demo.model.linear import decoder_weights
 from dia_demo.task import result_of
 from tests.helpers.checkpoints import SMALL, random_codes, write_small
 
@@ -263,27 +266,22 @@ def test_an_ended_row_stays_ended_when_another_breaks(engine, monkeypatch):
 # Placement
 
 
-def test_xpu_is_refused_with_its_reason():
-    with pytest.raises(InputError, match="XPU.*--device cpu"):
-        place(RuntimeConfig(device="xpu"), SMALL)
-
-
 def test_a_small_model_takes_one_thread_and_leaves_the_rest_to_others(monkeypatch):
     monkeypatch.setattr(placement, "granted_cores", lambda: 4)
-    assert place(RuntimeConfig(), SMALL).threads == 1
-    assert place(RuntimeConfig(threads=3), SMALL).threads == 3
-    assert place(RuntimeConfig(precision="int4"), ModelConfig()).threads == 4
+    assert place_on_cpu(RuntimeConfig(), SMALL).threads == 1
+    assert place_on_cpu(RuntimeConfig(threads=3), SMALL).threads == 3
+    assert place_on_cpu(RuntimeConfig(precision="int4"), ModelConfig()).threads == 4
 
 
 def test_more_threads_than_granted_are_refused():
     with pytest.raises(InputError, match="threads.*1024"):
-        place(RuntimeConfig(threads=1024), SMALL)
+        place_on_cpu(RuntimeConfig(threads=1024), SMALL)
 
 
 def test_precision_is_as_asked_and_float32_for_a_small_model():
     for asked in ("float32", "bfloat16"):
-        assert place(RuntimeConfig(precision=asked), SMALL).precision == asked
-    placed = place(RuntimeConfig(), SMALL)
+        assert place_on_cpu(RuntimeConfig(precision=asked), SMALL).precision == asked
+    placed = place_on_cpu(RuntimeConfig(), SMALL)
     assert placed.precision == "float32" and "small" in placed.reason
 
 
@@ -305,15 +303,15 @@ def test_auto_is_the_fastest_that_sounds_the_same_here(features, numba, expected
     monkeypatch.setattr(processor, "features", lambda: frozenset(features))
     monkeypatch.setattr(placement, "find_spec", lambda _: object() if numba else None)
     monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
-    placed = place(RuntimeConfig(), FULL_SIZE)
+    placed = place_on_cpu(RuntimeConfig(), FULL_SIZE)
     assert placed.precision == expected and len(placed.reason) > 20
-    assert place(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
+    assert place_on_cpu(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
 
 
 def test_integers_without_numba_are_refused_with_the_remedy(monkeypatch):
     monkeypatch.setattr(placement, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="int4 needs numba.*pip install numba.*bfloat16"):
-        place(RuntimeConfig(precision="int4"), SMALL)
+        place_on_cpu(RuntimeConfig(precision="int4"), SMALL)
 
 
 def test_decoder_weights_counts_what_a_step_reads():
@@ -331,4 +329,5 @@ def test_decoder_weights_counts_what_a_step_reads():
 def test_events_and_figures_hold_plain_values(engine):
     """JSON of the command line, metadata of the files: no tensor, no numpy scalar."""
     figures = stream(engine, [make_row()])[0][-1].result.figures
-    assert {type(value) for value in asdict(figures).values()} <= {str, int, float, type(None)}
+    assert {type(value) for value in asdict(figures).values()} <= {str, int, float, FinishReason}
+    assert json.dumps(figures.finish_reason) == '"max_tokens"'

@@ -15,7 +15,7 @@ from dia_demo.engine.memory import (
     needed_bytes,
     other_weights,
 )
-from dia_demo.engine.placement import place
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
@@ -44,32 +44,32 @@ def test_fewer_bits_need_less():
 
 def test_more_than_the_machine_has_is_refused_with_what_fits(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 6 * 10**9)
-    with pytest.raises(InputError, match=r"7\.\d GB, and this machine grants 6\.0 GB") as caught:
-        place(RuntimeConfig(precision="float32"), DIA)
+    with pytest.raises(InputError, match=r"7\.\d GB, and this machine has 6\.0 GB") as caught:
+        place_on_cpu(RuntimeConfig(precision="float32"), DIA)
     assert "bfloat16 (" in str(caught.value)
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
     for precision in NAMED:
         with pytest.raises(InputError, match="embedded nano voice"):
-            place(RuntimeConfig(precision=precision), DIA)
+            place_on_cpu(RuntimeConfig(precision=precision), DIA)
 
 
 def test_auto_takes_what_fits_and_says_why(monkeypatch):
-    free = place(RuntimeConfig(), DIA).precision
+    free = place_on_cpu(RuntimeConfig(), DIA).precision
     room = needed_bytes(DIA, free) - 1
     monkeypatch.setattr(system, "memory_bytes", lambda: room)
     fits = [one for one in fitting(DIA, room) if one != "int4"]
     if fits:
-        placed = place(RuntimeConfig(), DIA)
+        placed = place_on_cpu(RuntimeConfig(), DIA)
         assert placed.precision == fits[0] and f"{free} would need" in placed.reason
     else:
         with pytest.raises(InputError, match="Not enough memory"):
-            place(RuntimeConfig(), DIA)
+            place_on_cpu(RuntimeConfig(), DIA)
 
 
 def test_an_unknown_memory_refuses_nothing(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: None)
     monkeypatch.setattr(system, "available_bytes", lambda: None)
-    place(RuntimeConfig(precision="float32"), DIA)
+    place_on_cpu(RuntimeConfig(precision="float32"), DIA)
     check_free(DIA, "float32")
 
 

@@ -199,9 +199,9 @@ def test_seeds_above_32_bits_apart_stay_apart():
         (np.zeros((1, 5, 3), np.int16), "[frames, 3]"),
         (np.zeros((5, 3), np.float32), "whole numbers"),
         (np.zeros((5, 3), bool), "whole numbers"),
-        (np.full((5, 3), -1), "0..63"),
-        (np.full((5, 3), 64), "0..63"),
-        (np.full((5, 3), 2**63, np.uint64), "0..63"),
+        (np.full((5, 3), -1), "0 to 63"),
+        (np.full((5, 3), 64), "0 to 63"),
+        (np.full((5, 3), 2**63, np.uint64), "0 to 63"),
         (np.array([["a"] * 3]), "whole numbers"),
     ],
 )
@@ -214,9 +214,9 @@ def test_a_prompt_that_does_not_fit_the_model_is_refused(prompt, said):
 def test_a_prompt_that_leaves_no_room_says_how_long_it_may_be():
     room = SMALL.frames_within(60) - 1
     make_row(random_codes(SMALL, room))
-    with pytest.raises(InputError, match=f"at most {room} before"):
+    with pytest.raises(InputError, match=f"at most {room}:"):
         make_row(random_codes(SMALL, room + 1))
-    with pytest.raises(InputError, match="at most 0 before"):
+    with pytest.raises(InputError, match="at most 0:"):
         make_row(random_codes(SMALL, 1), max_tokens=SMALL.shortest_max_tokens)
 
 

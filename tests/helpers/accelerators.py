@@ -4,39 +4,47 @@ import threading
 from functools import partial
 
 from dia_demo.accelerator.accelerator import Accelerator
-from dia_demo.accelerator.guard import Limits, Usual
-from dia_demo.accelerator.selfcheck.report import STAGES, Race, Report, StageReport
+from dia_demo.accelerator.guard import Limits, WaveformBounds
+from dia_demo.accelerator.selfcheck.report import (
+    STAGES,
+    Race,
+    SelfCheckReport,
+    StageReport,
+    StageVerdict,
+)
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
+from dia_demo.accelerator.status import DeviceStatus
 from dia_demo.config import GenerationParams, RuntimeConfig
-from dia_demo.engine.placement import XpuStatus
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis
 from tests.accelerator.test_selfcheck import PLAN
 from tests.helpers.faults import CARD, MIB, FaultyBackend
 
-ANYTHING = Usual(high_band=2.0, clipped=2.0, dc=9.0, crest_db=-1.0)
+ANYTHING = WaveformBounds(high_band=2.0, clipped=2.0, dc=9.0, crest_db=-1.0)
 LIMITS = Limits(step_seconds=3.0, drift_every=4, memory_slack=64 * MIB)
 FASTER = Race(2.0, 1.0, "float32")
 
 
-def stand_in(fault="healthy", late=10, usual=ANYTHING, limits=LIMITS, store=None) -> Accelerator:
-    """A device with a fault, behind the very interface of a real one."""
+def stand_in(fault="healthy", late=10, bounds=ANYTHING, limits=LIMITS, store=None) -> Accelerator:
+    """A device with a fault, behind the interface of a real one."""
     return Accelerator(
         device="xpu",
         store=store or VerdictStore(None),
         open=partial(FaultyBackend, fault, late),
-        status=lambda: XpuStatus(True, "", CARD),
+        status=lambda: DeviceStatus(True, "", CARD),
         plan=PLAN,
-        usual=usual,
+        bounds=bounds,
         limits=limits,
     )
 
 
 def trusted(accelerator: Accelerator, folder, race=FASTER, failure="") -> Accelerator:
     """With a verdict in the store, as after a passed check."""
-    stages = tuple(StageReport(n, title, "pass", 1e-4, "L2", 0.0) for n, title in STAGES.items())
+    stages = tuple(
+        StageReport(n, title, StageVerdict.PASS, 1e-4, "L2", 0.0) for n, title in STAGES.items()
+    )
     key = accelerator.key(folder, "float32")
-    accelerator.store.keep(Report(key, CARD, "small", "now", stages, race, 1.0, failure))
+    accelerator.store.keep(SelfCheckReport(key, CARD, "small", "now", stages, race, 1.0, failure))
     return accelerator
 
 

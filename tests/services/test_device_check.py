@@ -5,11 +5,10 @@ import threading
 
 import pytest
 
-from dia_demo.accelerator.process import Stopped
 from dia_demo.accelerator.selfcheck.report import STAGES
 from dia_demo.cli import device, main
 from dia_demo.engine.events import Finished
-from dia_demo.services.device_check import check_device, last_report
+from dia_demo.services.device_check import CheckStopped, check_device, last_report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
@@ -28,7 +27,7 @@ def test_the_check_is_a_service_and_its_verdict_opens_the_door(folder, in_thread
 def test_a_check_that_is_stopped_leaves_no_verdict(folder, in_threads):
     synthesis, cancel = service(stand_in("slow device")), threading.Event()
     asked = request(folder)
-    with pytest.raises(Stopped):
+    with pytest.raises(CheckStopped):
         for _ in check_device(synthesis, asked.runtime, cancel):
             cancel.set()
     assert last_report(synthesis, asked.runtime) is None

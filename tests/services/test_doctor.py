@@ -61,7 +61,7 @@ def test_too_little_memory_is_said(folder, monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 3 * 10**8)
     found = findings(folder)
     assert not found["ready"] and found["model"].ok is False
-    assert "grants 0.3 GB" in found["model"].text and "float32" in found["model"].text
+    assert "has 0.3 GB" in found["model"].text and "float32" in found["model"].text
 
 
 def test_memory_that_others_hold_is_said(folder, monkeypatch):

@@ -90,10 +90,10 @@ def test_another_model_replaces_the_first_which_goes_before_the_new_one_loads(
     say(synthesis, make_request(synthesis))
     old, load, seen = weakref.ref(synthesis._engine), Engine.load, []
 
-    def watched(runtime):
+    def watched(*request):
         gc.collect()
         seen.append(old())
-        return load(runtime)
+        return load(*request)
 
     monkeypatch.setattr(Engine, "load", watched)
     other = write_small(tmp_path / "other", seed=5, codec=True)
@@ -143,8 +143,8 @@ def test_a_warm_up_that_fails_is_no_end(folder, tmp_path):
         (dict(speed=3.0), "speed"),
         (dict(runtime=RuntimeConfig(model="no such model", threads=1)), "no such model"),
         (dict(voice=VoicePrompt(codes=np.zeros((4, 9), int))), r"\[frames, 3\]"),
-        (dict(voice=VoicePrompt(codes=np.zeros((60, 3), int))), "cut the prompt"),
-        (dict(voice=VoicePrompt(codes=np.full((4, 3), 64))), "0..63"),
+        (dict(voice=VoicePrompt(codes=np.zeros((60, 3), int))), "shorten the prompt"),
+        (dict(voice=VoicePrompt(codes=np.full((4, 3), 64))), "0 to 63"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_loaded(

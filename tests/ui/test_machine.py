@@ -78,8 +78,8 @@ def test_what_was_not_measured_says_why_and_stays_text():
 
 def test_the_full_size_says_why_not(monkeypatch):
     assert "several minutes" in full_size_info()
-    monkeypatch.setattr("dia_demo.ui.machine.memory_bytes", lambda: 10**9)
-    assert "there are 1.0 GB" in full_size_info()
+    monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
+    assert "this machine has 1.0 GB" in full_size_info()
 
 
 def test_a_place_in_the_queue_is_told():

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
-from dia_demo.accelerator.selfcheck.report import STAGES, Race, Report
+from dia_demo.accelerator import status as status_module
+from dia_demo.accelerator.selfcheck.report import STAGES, Race, SelfCheckReport
+from dia_demo.accelerator.status import DeviceStatus, _why_no_xpu, xpu_status
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Finished
-from dia_demo.engine.placement import XpuStatus, _why_no_xpu, xpu_status
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form, layout
@@ -86,14 +88,13 @@ def test_no_driver_and_no_card_are_told_apart(seen, words):
 
 def test_an_integrated_card_is_named_and_refused(monkeypatch):
     from dia_demo.accelerator.backend import Backend, Card
-    from dia_demo.engine import placement
 
-    monkeypatch.setattr(placement.torch.version, "xpu", "20250302", raising=False)
-    monkeypatch.setattr(placement, "_is_available", lambda device: True)
+    monkeypatch.setattr(torch.version, "xpu", "20250302", raising=False)
+    monkeypatch.setattr(status_module, "_is_available", lambda device: True)
     card = Card("xpu:0", "Intel(R) Iris(R) Xe", "1.6", True)
     monkeypatch.setattr(Backend, "card", lambda self: card)
     status = xpu_status()
-    assert not status.usable and "only an integrated GPU" in status.reason
+    assert not status.usable and "the only Intel GPU here is integrated" in status.reason
     assert card.name in status.reason
     monkeypatch.setattr(Backend, "card", lambda self: replace(card, integrated=False))
     assert xpu_status().usable
@@ -102,16 +103,15 @@ def test_an_integrated_card_is_named_and_refused(monkeypatch):
 def test_a_card_that_does_not_answer_is_refused(monkeypatch):
     """`is_available` is reported true on chips that fail at the first question."""
     from dia_demo.accelerator.backend import Backend
-    from dia_demo.engine import placement
 
-    monkeypatch.setattr(placement.torch.version, "xpu", "20250302", raising=False)
-    monkeypatch.setattr(placement, "_is_available", lambda device: True)
+    monkeypatch.setattr(torch.version, "xpu", "20250302", raising=False)
+    monkeypatch.setattr(status_module, "_is_available", lambda device: True)
     monkeypatch.setattr(Backend, "card", lambda self: 1 / 0)
     assert not xpu_status().usable and "does not answer" in xpu_status().reason
 
 
 def test_the_toggle_says_what_was_measured(folder):
-    ready = XpuStatus(True, "")
+    ready = DeviceStatus(True, "")
     accelerator = trusted(stand_in(), folder)
     report = accelerator.store.find(accelerator.key(folder, "float32"))
     assert toggle_state(ready, report) == (True, f"The self-check passed: {FASTER.as_text()}.")
@@ -155,7 +155,9 @@ def test_the_report_can_be_saved_from_the_page(folder, tmp_path):
         (save,) = [update["save"] for update in updates[1:] if "save" in update]
         told = json.loads(Path(save["value"]).read_text())
         assert save["interactive"] and len(told["stages"]) == 9
-        assert told["passed"] == (not accelerator.store.find(Report.from_dict(told).key).problems)
+        assert told["passed"] == (
+            not accelerator.store.find(SelfCheckReport.from_dict(told).key).problems
+        )
 
 
 @pytest.mark.parametrize("how", ["stop", "page_closed"])

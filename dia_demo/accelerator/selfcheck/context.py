@@ -1,25 +1,26 @@
-"""What a self-check examines and how thoroughly: the device, the model's sizes, the repeats."""
+"""What a self-check examines and how thoroughly: the device, the model's sizes, the repetitions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from dia_demo.accelerator.backend import Backend, Card
-from dia_demo.accelerator.device_model import Hybrid
+from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
 from dia_demo.model.checkpoint import DTYPES
 from dia_demo.model.dia import Dia
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How often and how long. The defaults are the real check; tests use fewer.
+class CheckPlan:
+    """Repetitions and durations. The defaults are those of the real check; tests use fewer.
 
-    lengths are cut to what the model has. soak ends at its steps or its seconds, whichever first.
-    Limits are the seconds after which the device counts as hung.
+    Lengths beyond the model's limits are reduced to them. The soak ends at its steps or its
+    seconds, whichever comes first. The limits are the seconds after which the device counts as
+    hung.
     """
 
     linear_rows: tuple[int, ...] = (1, 2, 4, 8, 40)
@@ -39,64 +40,74 @@ class Plan:
     loading_limit: float = 900.0
 
 
-# Largest relative L2 error a stage may show, by precision. bfloat16 keeps 8 bits of each number:
-# its bounds are those of the same computation on a CPU, with some room.
+# Largest relative L2 error that a stage may show, by precision. bfloat16 keeps 8 bits of each
+# number: its bounds are those of the same computation on a CPU, with some margin.
 TOLERANCES = {
     "float32": {"linear": 1e-4, "attention": 1e-4, "elementwise": 1e-5, "kl": 1e-3, "margin": 0.1},
     "bfloat16": {"linear": 1e-2, "attention": 2e-2, "elementwise": 1e-2, "kl": 5e-2, "margin": 1.0},
 }
 
 
-@dataclass
-class Subject:
-    """One check in progress. `reference` is the checkpoint on the CPU in float32, None once all
-    stages are done."""
+class CheckContext:
+    """One check in progress. reference: the checkpoint on the CPU in float32."""
 
-    backend: Backend
-    reference: Dia | None
-    precision: str
-    expected_card: Card | None = None
-    plan: Plan = field(default_factory=Plan)
-    _hybrid: Hybrid | None = None
-
-    @property
-    def config(self) -> ModelConfig:
-        return self.reference.config
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return DTYPES[self.precision]
-
-    @property
-    def hybrid(self) -> Hybrid:
-        """The checkpoint on the device, copied when first asked for."""
-        if self._hybrid is None:
-            self._hybrid = Hybrid.copy_of(self.reference, self.backend, self.dtype)
-        return self._hybrid
+    def __init__(
+        self,
+        backend: Backend,
+        reference: Dia,
+        precision: str,
+        expected_card: Card | None = None,
+        plan: CheckPlan | None = None,
+    ) -> None:
+        self.backend = backend
+        self.config: ModelConfig = reference.config
+        self.precision = precision
+        self.expected_card = expected_card
+        self.plan = plan or CheckPlan()
+        self.dtype = DTYPES[precision]
+        weights = sum(weight.numel() for weight in reference.parameters())
+        self.weight_bytes = weights * self.dtype.itemsize
+        self._reference: Dia | None = reference
+        self._device_model: DeviceModel | None = None
 
     @property
-    def weight_bytes(self) -> int:
-        return sum(weight.numel() for weight in self.reference.parameters()) * self.dtype.itemsize
+    def reference(self) -> Dia:
+        assert self._reference is not None, "dropped before the race"
+        return self._reference
 
-    def allowed(self, what: str) -> float:
-        return TOLERANCES[self.precision][what]
+    def drop_reference(self) -> None:
+        """Free the reference's memory: the stages are finished."""
+        self._reference = None
+
+    @property
+    def device_model(self) -> DeviceModel:
+        """The checkpoint on the device, copied at the first access."""
+        if self._device_model is None:
+            self._device_model = DeviceModel.copy_of(self.reference, self.backend, self.dtype)
+        return self._device_model
+
+    def tolerance(self, name: str) -> float:
+        return TOLERANCES[self.precision][name]
 
     def put(self, tensor: Tensor) -> Tensor:
-        """A floating-point tensor on the device in the precision that is checked."""
+        """A floating-point tensor on the device, in the precision of the check."""
         return self.backend.put(tensor.to(self.dtype))
 
     def fetch(self, tensor: Tensor) -> Tensor:
+        """A tensor on the CPU in float32."""
         return self.backend.fetch(tensor).float()
-
-    def lengths(self, wanted: tuple[int, ...], limit: int) -> list[int]:
-        """The wanted lengths as far as the model has them, and its limit where it has less."""
-        return sorted({min(length, limit) for length in wanted})
 
     def linear_shapes(self) -> list[tuple[int, int]]:
         """(inputs, outputs) of every linear of the model, and of its key/value heads alone."""
         decoder = self.config.decoder
         with torch.device("meta"):
-            linears = [one for one in Dia(self.config).modules() if isinstance(one, nn.Linear)]
-        shapes = {(one.in_features, one.out_features) for one in linears}
+            modules = list(Dia(self.config).modules())
+        linears = [module for module in modules if isinstance(module, nn.Linear)]
+        shapes = {(linear.in_features, linear.out_features) for linear in linears}
         shapes.add((decoder.hidden_size, decoder.num_kv_heads * decoder.head_dim))
         return sorted(shapes)
+
+
+def within(lengths: tuple[int, ...], limit: int) -> list[int]:
+    """The lengths up to the limit, and the limit itself in place of longer ones."""
+    return sorted({min(length, limit) for length in lengths})

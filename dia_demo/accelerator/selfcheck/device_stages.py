@@ -2,61 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dia_demo.accelerator.selfcheck.context import Subject
+from dia_demo.accelerator.selfcheck.context import CheckContext
 from dia_demo.accelerator.selfcheck.op_stages import HALVES, random
-from dia_demo.accelerator.selfcheck.recorder import Tally
+from dia_demo.accelerator.selfcheck.recorder import StageRecorder
 
-# Weights, caches and what the operations need beside them.
-ROOM = 1.3
-PIECE = 256 * 2**20
+# Weights, caches and temporary tensors, as a multiple of the weights.
+MEMORY_FACTOR = 1.3
+ALLOCATION_BYTES = 256 * 2**20
 
 
-def device(subject: Subject, tally: Tally) -> None:
-    """Which card answers, whether work sent to it arrives there, and room for the model."""
-    backend = subject.backend
-    tally.trying("asking which card this is")
+def device(context: CheckContext, recorder: StageRecorder) -> None:
+    """Which card this is, whether work runs on it, and whether it has memory for the model."""
+    backend = context.backend
+    recorder.begin("asking which card this is")
     card = backend.card()
-    integrated = {True: "integrated", False: "discrete", None: "not told whether integrated"}
-    tally.facts.append(f"{card.name}, driver {card.driver}, {integrated[card.integrated]}")
-    if subject.expected_card not in (None, card):
-        tally.wrong(f"another card answers: {card.name}, not {subject.expected_card.name}")
-    tally.trying("a first computation")
+    integrated = {True: "integrated", False: "discrete", None: "integrated or not: unknown"}
+    recorder.facts.append(f"{card.name}, driver {card.driver}, {integrated[card.integrated]}")
+    if context.expected_card is not None and card != context.expected_card:
+        expected = context.expected_card.name
+        recorder.add_problem(f"another card answers: {card.name}, not {expected}")
+    recorder.begin("a first computation")
     with backend.active():
-        there = backend.put(torch.arange(8.0)) * 2 + 1
+        result = backend.put(torch.arange(8.0)) * 2 + 1
         backend.synchronize()
-    if backend.location(there) != str(backend.device):
-        tally.wrong(
-            f"work for {backend.device} lands on the wrong device {backend.location(there)}"
+    if backend.location(result) != str(backend.device):
+        recorder.add_problem(
+            f"work for {backend.device} lands on the wrong device {backend.location(result)}"
         )
-    tally.compare(backend.fetch(there), torch.arange(8.0) * 2 + 1, "a first computation")
-    needed = int(ROOM * subject.weight_bytes)
+    recorder.compare(backend.fetch(result), torch.arange(8.0) * 2 + 1, "a first computation")
+    _check_memory(context, recorder)
+
+
+def _check_memory(context: CheckContext, recorder: StageRecorder) -> None:
+    backend, needed = context.backend, int(MEMORY_FACTOR * context.weight_bytes)
     free = backend.memory().free
-    told = "not told" if free is None else f"{free / 2**30:.1f} GiB"
-    tally.facts.append(f"memory: {needed / 2**30:.2f} GiB needed, free: {told}")
+    available = "unknown" if free is None else f"{free / 2**30:.1f} GiB"
+    recorder.facts.append(f"memory: {needed / 2**30:.2f} GiB needed, free: {available}")
     if free is not None and free < needed:
-        tally.wrong(
+        recorder.add_problem(
             f"out of memory: {free / 2**30:.1f} GiB are free, {needed / 2**30:.1f} GiB needed "
-            f"({ROOM} times the weights)"
+            f"({MEMORY_FACTOR} times the weights)"
         )
         return
-    tally.trying(f"allocating {needed / 2**30:.2f} GiB, {ROOM} times the weights")
-    held = [backend.allocate(min(PIECE, needed - at)) for at in range(0, needed, PIECE)]
+    recorder.begin(f"allocating {needed / 2**30:.2f} GiB, {MEMORY_FACTOR} times the weights")
+    starts = range(0, needed, ALLOCATION_BYTES)
+    blocks = [backend.allocate(min(ALLOCATION_BYTES, needed - start)) for start in starts]
     backend.synchronize()
-    del held
+    del blocks
     backend.release()
 
 
-def selection(subject: Subject, tally: Tally) -> None:
+def selection(context: CheckContext, recorder: StageRecorder) -> None:
     """Top-k, sort, cumulative sum and softmax over a channel's codes.
 
     Torch 2.13 is reported to give wrong top-k indices on Intel GPUs. Sampling stays on the CPU, so
-    this stage only tells.
+    this stage can only note.
     """
-    decoder, backend = subject.config.decoder, subject.backend
+    decoder, backend = context.config.decoder, context.backend
     size = decoder.vocab_size
     order = torch.stack(
         [
@@ -66,7 +75,7 @@ def selection(subject: Subject, tally: Tally) -> None:
     )
     logits = order.float() * (12 / size)
     count = min(45, size)
-    cases = {
+    cases: dict[str, Callable[[Tensor], Tensor]] = {
         "topk values": lambda x: x.topk(count).values,
         "topk indices": lambda x: x.topk(count).indices,
         "sort indices": lambda x: x.sort(descending=True).indices,
@@ -74,19 +83,22 @@ def selection(subject: Subject, tally: Tally) -> None:
         "softmax": lambda x: x.softmax(dim=-1),
         "cumsum": lambda x: x.softmax(dim=-1).cumsum(dim=-1),
     }
-    there = backend.put(logits)
+    device_logits = backend.put(logits)
     for name, compute in cases.items():
-        tally.trying(name)
+        recorder.begin(name)
         with backend.active():
-            out = compute(there)
-        got, expected = backend.fetch(out), compute(logits)
-        check = tally.compare if expected.is_floating_point() else tally.same
-        check(got, expected, name)
+            result = compute(device_logits)
+        actual, expected = backend.fetch(result), compute(logits)
+        if expected.is_floating_point():
+            recorder.compare(actual, expected, name)
+        else:
+            recorder.compare_bits(actual, expected, name)
 
 
-def copies(subject: Subject, tally: Tally) -> None:
-    """There and back bit for bit, strided too; then the same input again and again."""
-    backend = subject.backend
+def copies(context: CheckContext, recorder: StageRecorder) -> None:
+    """Copies to the device and back are bitwise equal, strided ones too; the same input gives the
+    same output again and again."""
+    backend = context.backend
     x = random(6, 10, 4)
     kinds = {
         "float32": x,
@@ -99,71 +111,70 @@ def copies(subject: Subject, tally: Tally) -> None:
     }
     for name, tensor in kinds.items():
         where = f"copy of {name} data"
-        tally.trying(where)
-        tally.same(backend.fetch(backend.put(tensor)).contiguous(), tensor.contiguous(), where)
-    views = {
+        recorder.begin(where)
+        copy = backend.fetch(backend.put(tensor))
+        recorder.compare_bits(copy.contiguous(), tensor.contiguous(), where)
+    views: dict[str, Callable[[Tensor], Tensor]] = {
         "transposed": lambda t: t.transpose(0, 2),
         "strided": lambda t: t[:, 1::2],
         "sliced": lambda t: t[..., 1:3],
     }
-    there = backend.put(x)
+    device_x = backend.put(x)
     for name, view in views.items():
         where = f"contiguous copy of {name} data on the device"
-        tally.trying(where)
+        recorder.begin(where)
         with backend.active():
-            out = view(there).contiguous()
-        tally.same(backend.fetch(out), view(x).contiguous(), where)
-    _same_again(subject, tally)
+            result = view(device_x).contiguous()
+        recorder.compare_bits(backend.fetch(result), view(x).contiguous(), where)
+    _repeat_same_input(context, recorder)
 
 
-def _same_again(subject: Subject, tally: Tally) -> None:
-    decoder, where = subject.config.decoder, "the same input again"
+def _repeat_same_input(context: CheckContext, recorder: StageRecorder) -> None:
+    decoder, where = context.config.decoder, "the same input again"
     weight = random(decoder.hidden_size, decoder.hidden_size) / decoder.hidden_size**0.5
-    weight, x = subject.put(weight), subject.put(random(HALVES, decoder.hidden_size, seed=2))
-    tally.trying(where)
+    weight, x = context.put(weight), context.put(random(HALVES, decoder.hidden_size, seed=2))
+    recorder.begin(where)
     first = None
-    for _ in range(subject.plan.same_repeats):
-        with subject.backend.active():
-            out = subject.fetch(functional.linear(x, weight).softmax(dim=-1))
-        first = out if first is None else first
-        tally.compare(out, first, where)
+    for _ in range(context.plan.same_repeats):
+        with context.backend.active():
+            result = context.fetch(functional.linear(x, weight).softmax(dim=-1))
+        first = result if first is None else first
+        recorder.compare(result, first, where)
 
 
-def codec_layers(subject: Subject, tally: Tally) -> None:
-    """What the Descript codec's decoder is made of: dilated and transposed convolutions, snake.
+def codec_layers(context: CheckContext, recorder: StageRecorder) -> None:
+    """The layers of the Descript codec's decoder: dilated and transposed convolutions, snake.
 
-    The codec stays on the CPU, so this stage only tells: dilated convolutions are reported to fail
-    on Intel GPUs with "could not create a primitive".
+    The codec stays on the CPU, so this stage can only note. Dilated convolutions are reported to
+    fail on Intel GPUs with "could not create a primitive".
     """
-    channels = subject.plan.codec_channels
+    channels = context.plan.codec_channels
     x = random(1, channels, 96)
     kernel = random(channels, channels, 7, seed=2) / (7 * channels) ** 0.5
-    turned = random(channels, channels // 2, 16, seed=3) / (2 * channels) ** 0.5
+    transposed_kernel = random(channels, channels // 2, 16, seed=3) / (2 * channels) ** 0.5
     alpha = random(1, channels, 1, seed=4).abs() + 0.5
+
+    def dilated(x: Tensor, w: Tensor, dilation: int) -> Tensor:
+        return functional.conv1d(x, w, dilation=dilation, padding=3 * dilation)
+
+    def transposed(x: Tensor, w: Tensor) -> Tensor:
+        return functional.conv_transpose1d(x, w, stride=8, padding=4)
 
     def snake(x: Tensor, alpha: Tensor) -> Tensor:
         return x + (alpha * x).sin().pow(2) / alpha
 
-    cases = {
-        f"convolution dilated by {dilation}": (
-            lambda x, w, dilation=dilation: functional.conv1d(
-                x, w, dilation=dilation, padding=3 * dilation
-            ),
-            (x, kernel),
-        )
+    cases: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
+        f"convolution dilated by {dilation}": (partial(dilated, dilation=dilation), (x, kernel))
         for dilation in (1, 3, 9)
     }
-    cases["transposed convolution"] = (
-        lambda x, w: functional.conv_transpose1d(x, w, stride=8, padding=4),
-        (x, turned),
-    )
-    cases["snake"] = (snake, (x, alpha))
-    for name, (compute, given) in cases.items():
-        tally.trying(name)
-        there = [subject.backend.put(tensor) for tensor in given]
+    cases["transposed convolution"] = transposed, (x, transposed_kernel)
+    cases["snake"] = snake, (x, alpha)
+    for name, (compute, inputs) in cases.items():
+        recorder.begin(name)
+        device_inputs = [context.backend.put(tensor) for tensor in inputs]
         try:
-            with subject.backend.active():
-                out = compute(*there)
-            tally.compare(subject.backend.fetch(out), compute(*given), name)
+            with context.backend.active():
+                result = compute(*device_inputs)
+            recorder.compare(context.backend.fetch(result), compute(*inputs), name)
         except (RuntimeError, NotImplementedError) as error:
-            tally.wrong(f"{name} does not run: {error}")
+            recorder.add_problem(f"{name} does not run: {error}")

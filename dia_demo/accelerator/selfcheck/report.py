@@ -1,4 +1,4 @@
-"""What a self-check found: frozen records, as text for a person and as JSON for a bug report."""
+"""The result of a self-check: frozen records, as text for a person and as JSON for a bug report."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
 from dia_demo.accelerator.backend import Card
 from dia_demo.errors import RunError
 
-PASS, FAIL, NOTE, SKIPPED = "pass", "fail", "note", "skipped"
-# Titles by number: the nine stages, in order.
+# Titles of the nine stages, by number, in order.
 STAGES = {
     1: "Device, memory, place",
     2: "Linears at this model's shapes",
@@ -24,26 +24,51 @@ STAGES = {
     8: "Teacher-forced steps against the CPU",
     9: "Soak: memory and drift",
 }
-MARKS = {PASS: "ok", FAIL: "NO", NOTE: "--", SKIPPED: ".."}
+
+
+class StageVerdict(StrEnum):
+    """NOTE: something was wrong that a run does not use."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOTE = "note"
+    SKIPPED = "skipped"
+
+
+MARKS = {
+    StageVerdict.PASS: "ok",
+    StageVerdict.FAIL: "NO",
+    StageVerdict.NOTE: "--",
+    StageVerdict.SKIPPED: "..",
+}
 
 
 @dataclass(frozen=True)
 class StageReport:
-    """One stage. error is the worst measured, in `unit`, None where nothing could be measured.
+    """One stage. error: the largest measured, in `unit`, None where nothing could be measured.
 
-    verdict: "pass", "fail", "note" (found wrong, but never used here) or "skipped". findings name
-    what was wrong and where; facts tell what was seen.
+    findings: what was wrong and where. facts: other observations.
     """
 
     number: int
     title: str
-    verdict: str
+    verdict: StageVerdict
     tolerance: float
     unit: str
     error: float | None = None
     seconds: float = 0.0
     findings: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
+
+    @classmethod
+    def from_dict(cls, raw: Mapping) -> StageReport:
+        """Raises KeyError, TypeError or ValueError for anything else than a stage's fields."""
+        converted = {
+            "verdict": StageVerdict(raw["verdict"]),
+            "findings": tuple(raw["findings"]),
+            "facts": tuple(raw["facts"]),
+        }
+        return cls(**{**raw, **converted})
 
     def as_text(self) -> str:
         measured = "nothing measured" if self.error is None else f"{self.error:.1e}"
@@ -76,7 +101,7 @@ class Race:
 
 @dataclass(frozen=True)
 class VerdictKey:
-    """What a verdict holds for. When any of it changes, the check must pass again."""
+    """What a verdict is valid for. When any of it changes, the check must pass again."""
 
     device: str
     card: str
@@ -92,10 +117,10 @@ class VerdictKey:
 
 
 @dataclass(frozen=True)
-class Report:
-    """One self-check, whole or as far as it got. `model` is the checkpoint's name.
+class SelfCheckReport:
+    """One self-check, complete or up to where it ended. `model` is the checkpoint's name.
 
-    `failure` says how a check or a later run ended, if that was no stage's own verdict.
+    failure: the reason, where the check ended outside of a stage or a later run failed.
     """
 
     key: VerdictKey
@@ -109,9 +134,10 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """All nine stages ran, and nothing that is used here was wrong."""
-        done = {stage.number for stage in self.stages if stage.verdict in (PASS, NOTE)}
-        return not self.failure and done == set(STAGES)
+        """All nine stages ran, and nothing that a run uses was wrong."""
+        accepted = (StageVerdict.PASS, StageVerdict.NOTE)
+        numbers = {stage.number for stage in self.stages if stage.verdict in accepted}
+        return not self.failure and numbers == set(STAGES)
 
     @property
     def worth_it(self) -> bool:
@@ -119,18 +145,23 @@ class Report:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it did not pass, each with its stage."""
-        failed = [stage for stage in self.stages if stage.verdict == FAIL]
-        told = [f"stage {one.number} ({one.title}): {'; '.join(one.findings)}" for one in failed]
-        return (*told, self.failure) if self.failure else tuple(told)
+        """The reasons why it did not pass, each with its stage."""
+        failed = [stage for stage in self.stages if stage.verdict == StageVerdict.FAIL]
+        problems = [
+            f"stage {stage.number} ({stage.title}): {'; '.join(stage.findings)}" for stage in failed
+        ]
+        return (*problems, self.failure) if self.failure else tuple(problems)
 
     def headline(self) -> str:
         """One sentence: the verdict and its first reason."""
         if self.passed:
             speed = "" if self.race is None else f" {self.race.as_text()}."
             return f"The self-check passed on {self.card.name}.{speed}"
-        why = self.problems[0] if self.problems else "it did not get through all stages"
-        return f"The self-check did not pass on {self.card.name}: {why}."
+        reason = self.problems[0] if self.problems else "it did not complete all stages"
+        return f"The self-check did not pass on {self.card.name}: {reason}."
+
+    def speed_text(self) -> str:
+        return self.race.as_text() if self.race else "speed not measured"
 
     def as_text(self) -> str:
         key = self.key
@@ -148,30 +179,26 @@ class Report:
         return "\n".join([*lines, f"{verdict} in {self.seconds:.0f} s"])
 
     def to_dict(self) -> dict:
-        """Plain values; what a person would ask first stands at the top."""
-        asked = {"passed": self.passed, "worth_it": self.worth_it}
-        return asked | {"problems": list(self.problems)} | asdict(self)
+        """Plain values, the verdict and its reasons first."""
+        summary = {"passed": self.passed, "worth_it": self.worth_it}
+        return summary | {"problems": list(self.problems)} | asdict(self)
 
     @classmethod
-    def from_dict(cls, raw: Mapping) -> Report:
-        """Raises KeyError or TypeError for what `to_dict` did not write."""
-        stages = tuple(
-            StageReport(**{**one, "findings": tuple(one["findings"]), "facts": tuple(one["facts"])})
-            for one in raw["stages"]
-        )
+    def from_dict(cls, raw: Mapping) -> SelfCheckReport:
+        """Raises KeyError, TypeError or ValueError for anything that `to_dict` did not write."""
         return cls(
             key=VerdictKey(**raw["key"]),
             card=Card(**raw["card"]),
             model=str(raw["model"]),
             made_at=str(raw["made_at"]),
-            stages=stages,
+            stages=tuple(StageReport.from_dict(stage) for stage in raw["stages"]),
             race=None if raw["race"] is None else Race(**raw["race"]),
             seconds=float(raw["seconds"]),
             failure=str(raw["failure"]),
         )
 
     def save(self, path: Path) -> Path:
-        """Write JSON (.json) or text (any other name). Raises RunError where that cannot be."""
+        """Write JSON (.json) or text (any other suffix). Raises RunError where writing fails."""
         is_json = path.suffix.lower() == ".json"
         text = json.dumps(self.to_dict(), indent=1) if is_json else self.as_text()
         try:
@@ -181,12 +208,13 @@ class Report:
         return path
 
 
-def with_stage(report: Report, stage: StageReport) -> Report:
+def with_stage(report: SelfCheckReport, stage: StageReport) -> SelfCheckReport:
     """The report with one more stage, in place of an earlier one of that number."""
-    kept = [one for one in report.stages if one.number != stage.number]
-    return replace(report, stages=tuple(sorted([*kept, stage], key=lambda one: one.number)))
+    others = [other for other in report.stages if other.number != stage.number]
+    stages = sorted([*others, stage], key=lambda stage: stage.number)
+    return replace(report, stages=tuple(stages))
 
 
 def finite(value: float) -> float | None:
-    """JSON knows neither NaN nor infinity: findings name them."""
+    """None in place of NaN and infinity, which JSON does not have: findings mention them."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The self-check in a process of its own, with a limit of time for each stage."""
+"""Runs the self-check in a separate process, with a time limit for each stage."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import torch
 
 from dia_demo.accelerator.backend import Backend, Card, explain
 from dia_demo.accelerator.process import DeviceProcess, Failure
-from dia_demo.accelerator.selfcheck.context import Plan, Subject
+from dia_demo.accelerator.selfcheck.context import CheckContext, CheckPlan
 from dia_demo.accelerator.selfcheck.race import race
 from dia_demo.accelerator.selfcheck.report import (
-    FAIL,
     STAGES,
     Race,
-    Report,
+    SelfCheckReport,
     StageReport,
+    StageVerdict,
     VerdictKey,
     with_stage,
 )
-from dia_demo.accelerator.selfcheck.stages import broken_off, run_stages
+from dia_demo.accelerator.selfcheck.stages import aborted, run_stages
 from dia_demo.errors import DiaDemoError
 from dia_demo.model import checkpoint
 from dia_demo.task import result_of
@@ -34,9 +34,9 @@ from dia_demo.task import result_of
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """Everything a check needs, so that it can be sent to another process.
+    """Everything a check needs; it is sent to the other process.
 
-    open: makes the Backend there. folder holds the checkpoint, `model` is what the person calls it.
+    open: creates the Backend there. folder: the checkpoint. model: its name for the person.
     """
 
     open: Callable[[], Backend]
@@ -45,36 +45,36 @@ class CheckSpec:
     key: VerdictKey
     card: Card
     threads: int
-    plan: Plan = field(default_factory=Plan)
+    plan: CheckPlan = field(default_factory=CheckPlan)
 
 
 @dataclass(frozen=True)
 class Checking:
-    """What is being done, how much of all is done, and the report so far."""
+    """Progress: what runs now, the fraction that is done, and the report so far."""
 
     doing: str
     fraction: float
-    report: Report
+    report: SelfCheckReport
 
 
 def check(
     spec: CheckSpec, cancel: threading.Event | None = None
-) -> Generator[Checking, None, Report]:
-    """Run the check in a process of its own; yields as it goes, returns the report.
+) -> Generator[Checking, None, SelfCheckReport]:
+    """Run the check in a separate process; yields its progress, returns the report.
 
     A stage during which the process hangs or dies has failed, and the report says how. Raises
-    Stopped when `cancel` is set; then nothing was found out.
+    WaitCancelled when `cancel` is set; then there is no result.
     """
     began = perf_counter()
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    report = Report(spec.key, spec.card, spec.model, now)
-    process = DeviceProcess(_work, spec)
-    doing, number, limit, since = "loading the model", 0, spec.plan.loading_limit, began
+    report = SelfCheckReport(spec.key, spec.card, spec.model, now)
+    process = DeviceProcess(_run, spec)
+    doing, number, limit, stage_began = "loading the model", 0, spec.plan.loading_limit, began
     try:
         while doing:
             yield Checking(doing, len(report.stages) / (len(STAGES) + 1), report)
             answer = process.receive(limit, doing, cancel)
-            limit, since = spec.plan.stage_limit, perf_counter()
+            limit, stage_began = spec.plan.stage_limit, perf_counter()
             match answer:
                 case int():
                     number = answer
@@ -89,8 +89,8 @@ def check(
                     doing = ""
     except DiaDemoError as error:
         if number:
-            stage = broken_off(number, spec.key.precision, str(error), perf_counter() - since)
-            report = with_stage(report, stage)
+            seconds = perf_counter() - stage_began
+            report = with_stage(report, aborted(number, spec.key.precision, str(error), seconds))
         else:
             report = replace(report, failure=str(error))
     finally:
@@ -98,22 +98,23 @@ def check(
     return replace(report, seconds=perf_counter() - began)
 
 
-def _work(pipe: Connection, spec: CheckSpec) -> None:
-    """In the device's process: numbers of stages begun, their reports, the race, then None."""
+def _run(pipe: Connection, spec: CheckSpec) -> None:
+    """Runs in the device's process. Sends the number of each stage, then its report; what follows
+    the stages as a str, the Race, and None at the end."""
     torch.set_num_threads(spec.threads)
     try:
         backend = spec.open()
         model = result_of(checkpoint.load(spec.folder, "float32"))
-        subject = Subject(backend, model, spec.key.precision, spec.card, spec.plan)
-        del model
+        context = CheckContext(backend, model, spec.key.precision, spec.card, spec.plan)
+        del model  # The race frees the context's reference.
         verdicts = set()
-        for report in run_stages(subject, begin=pipe.send):
+        for report in run_stages(context, begin=pipe.send):
             pipe.send(report)
             verdicts.add(report.verdict)
-        if FAIL not in verdicts:
+        if StageVerdict.FAIL not in verdicts:
             pipe.send("the race against the CPU")
-            pipe.send(race(subject, spec.folder, spec.threads))
+            pipe.send(race(context, spec.folder, spec.threads))
         pipe.send(None)
     except Exception as error:
-        with suppress(OSError):  # Nobody may be left to be told.
+        with suppress(OSError):  # The program may have closed the pipe.
             pipe.send(Failure(explain(error)))

@@ -1,4 +1,4 @@
-"""The nine stages in order, and how one is run: whatever it raises becomes its finding."""
+"""The nine stages in order. An exception in a stage becomes one of its findings."""
 
 from __future__ import annotations
 
@@ -8,26 +8,18 @@ from time import perf_counter
 
 from dia_demo.accelerator.backend import explain
 from dia_demo.accelerator.selfcheck import device_stages, model_stages, op_stages
-from dia_demo.accelerator.selfcheck.context import TOLERANCES, Subject
-from dia_demo.accelerator.selfcheck.recorder import Tally
-from dia_demo.accelerator.selfcheck.report import (
-    FAIL,
-    NOTE,
-    PASS,
-    SKIPPED,
-    STAGES,
-    StageReport,
-    finite,
-)
+from dia_demo.accelerator.selfcheck.context import TOLERANCES, CheckContext
+from dia_demo.accelerator.selfcheck.recorder import StageRecorder
+from dia_demo.accelerator.selfcheck.report import STAGES, StageReport, StageVerdict, finite
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`tolerance` is a number, or a name in subject.TOLERANCES. What is not `required` only tells:
-    the run does without it."""
+    """`tolerance` is a number, or a key of context.TOLERANCES. A stage that is not `required` tests
+    what a run does not use: it can only note."""
 
     number: int
-    run: Callable[[Subject, Tally], None]
+    run: Callable[[CheckContext, StageRecorder], None]
     tolerance: float | str
     unit: str = "relative L2"
     required: bool = True
@@ -35,6 +27,11 @@ class Stage:
     @property
     def title(self) -> str:
         return STAGES[self.number]
+
+    def tolerance_in(self, precision: str) -> float:
+        if isinstance(self.tolerance, str):
+            return TOLERANCES[precision][self.tolerance]
+        return self.tolerance
 
 
 ALL = (
@@ -51,11 +48,11 @@ ALL = (
 
 
 def run_stages(
-    subject: Subject, begin: Callable[[int], object] = lambda number: None
+    context: CheckContext, begin: Callable[[int], object] = lambda number: None
 ) -> Iterator[StageReport]:
-    """Every stage's report, as it is made; `begin` is told the number of each before it runs.
+    """Yield every stage's report; `begin` is called with the number of each before it runs.
 
-    Without a device nothing follows stage 1, and nothing is soaked that is wrong already.
+    If stage 1 fails, no other stage runs; if any stage fails, the soak does not run.
     """
     failed: list[int] = []
     for stage in ALL:
@@ -63,53 +60,53 @@ def run_stages(
             report = _skipped(stage, failed[0])
         else:
             begin(stage.number)
-            report = run_stage(stage, subject)
-        if report.verdict == FAIL:
+            report = run_stage(stage, context)
+        if report.verdict == StageVerdict.FAIL:
             failed.append(stage.number)
         yield report
 
 
-def run_stage(stage: Stage, subject: Subject) -> StageReport:
-    """One stage from its first probe to its verdict."""
-    tally = Tally(_tolerance(stage, subject.precision), stage.unit)
+def run_stage(stage: Stage, context: CheckContext) -> StageReport:
+    """Run one stage; returns its report."""
+    recorder = StageRecorder(stage.tolerance_in(context.precision), stage.unit)
     began = perf_counter()
     try:
-        stage.run(subject, tally)
-    except Exception as error:  # A driver raises what it likes; none of it may end the check.
-        tally.wrong(f"{tally.now or stage.title}: {explain(error)}")
-    wrong = NOTE if not stage.required else FAIL
+        stage.run(context, recorder)
+    except Exception as error:  # A driver may raise anything; none of it may end the check.
+        recorder.add_problem(f"{recorder.current or stage.title}: {explain(error)}")
+    if not recorder.findings:
+        verdict = StageVerdict.PASS
+    else:
+        verdict = StageVerdict.FAIL if stage.required else StageVerdict.NOTE
     return StageReport(
         number=stage.number,
         title=stage.title,
-        verdict=wrong if tally.findings else PASS,
-        tolerance=tally.tolerance,
+        verdict=verdict,
+        tolerance=recorder.tolerance,
         unit=stage.unit,
-        error=finite(tally.error) if tally.measured else None,
+        error=finite(recorder.error) if recorder.measured else None,
         seconds=perf_counter() - began,
-        findings=tally.findings,
-        facts=tuple(tally.facts),
+        findings=recorder.findings,
+        facts=tuple(recorder.facts),
     )
 
 
-def broken_off(number: int, precision: str, finding: str, seconds: float) -> StageReport:
-    """The report of a stage whose process hung or died: it cannot report itself."""
+def aborted(number: int, precision: str, finding: str, seconds: float) -> StageReport:
+    """The report of a stage whose process hung or died, so that it could not report itself."""
     stage = ALL[number - 1]
     return StageReport(
         number=number,
         title=stage.title,
-        verdict=FAIL,
-        tolerance=_tolerance(stage, precision),
+        verdict=StageVerdict.FAIL,
+        tolerance=stage.tolerance_in(precision),
         unit=stage.unit,
         seconds=seconds,
         findings=(finding,),
     )
 
 
-def _tolerance(stage: Stage, precision: str) -> float:
-    named = isinstance(stage.tolerance, str)
-    return TOLERANCES[precision][stage.tolerance] if named else stage.tolerance
-
-
-def _skipped(stage: Stage, because: int) -> StageReport:
-    told = (f"not run: stage {because} failed",)
-    return StageReport(stage.number, stage.title, SKIPPED, 0.0, stage.unit, facts=told)
+def _skipped(stage: Stage, failed: int) -> StageReport:
+    facts = (f"not run: stage {failed} failed",)
+    return StageReport(
+        stage.number, stage.title, StageVerdict.SKIPPED, 0.0, stage.unit, facts=facts
+    )

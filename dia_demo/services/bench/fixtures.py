@@ -5,7 +5,7 @@ Model and codec are those of a checkpoint, or of random weights at full size.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import check_free
-from dia_demo.engine.placement import Placement, place
+from dia_demo.engine.model_loader import PlacedModel
+from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import LoadedModel, random_model
@@ -45,12 +46,14 @@ class RandomEngine(Engine):
     """An engine whose weights were drawn at random: there is no folder to load from."""
 
     def __init__(self, name: str, loaded: LoadedModel, placement: Placement) -> None:
-        super().__init__(name, Path("random weights"), loaded.model, placement, loaded=loaded)
+        placed = PlacedModel(loaded.model, placement, loaded)
+        super().__init__(name, Path("random weights"), placed)
 
-    def open_codec(self) -> Iterator[Loading]:
+    def open_codec(self) -> Generator[Loading, None, Codec]:
         if self._codec is None:
             yield Loading("Making a codec", 0.0)
             self._codec = _random_codec(self.name)
+        return self._codec
 
 
 def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
@@ -78,7 +81,7 @@ def _random_codec(size: str, precision: str = "auto") -> Codec:
 
 def _load_random(size: str, runtime: RuntimeConfig) -> Generator[Loading, None, Engine]:
     config = RANDOM_SIZES[size]
-    placement = place(runtime, config)
+    placement = place_on_cpu(runtime, config)
     check_free(config, placement.precision)
     making = Task(random_model(config, placement.precision, placement.threads))
     for name, fraction in making:

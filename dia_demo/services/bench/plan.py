@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dia_demo import system
 from dia_demo.config import (
     PRECISIONS,
     DecoderConfig,
@@ -13,6 +14,7 @@ from dia_demo.config import (
     Range,
     RuntimeConfig,
 )
+from dia_demo.engine.memory import fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.hub import cached_config
 from dia_demo.model.checkpoint import local_folder
@@ -65,6 +67,14 @@ class BenchPlan:
     def config(self) -> ModelConfig:
         """The shape of what is measured."""
         return RANDOM_SIZES[self.random] if self.random else describe(self.model).config
+
+    def memory_shortage(self) -> str | None:
+        """Why no precision fits into this machine's memory; None where at least one does."""
+        available = system.memory_bytes()
+        if available is None or fitting(self.config, available):
+            return None
+        least = min(needed_bytes(self.config, precision) for precision in MEASURED)
+        return f"it needs {gb(least)}, and this machine has {gb(available)}"
 
     def runtime(self, precision: str) -> RuntimeConfig:
         """How a run of this plan is placed."""

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run_to_end
-from dia_demo.engine.placement import SMALL_WEIGHTS, decoder_weights
+from dia_demo.engine.placement import SMALL_WEIGHTS
 from dia_demo.engine.row import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.dia import Dia
+from dia_demo.model.linear import decoder_weights
 from dia_demo.services.bench import words
 from dia_demo.services.bench.fixtures import GUIDANCE, load_engine
 from dia_demo.services.bench.types import (

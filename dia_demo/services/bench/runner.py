@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.placement import place
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
@@ -112,7 +112,7 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
     )
     for precision in plan.precisions:
         try:
-            placed = place(plan.runtime(precision), config)
+            placed = place_on_cpu(plan.runtime(precision), config)
         except InputError as error:
             refused = refused or error
             impossible += [FailedRun(precision, rows, str(error)) for rows in plan.rows]
@@ -136,7 +136,7 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
 
 def _automatic(plan: BenchPlan) -> str | None:
     try:
-        return place(plan.runtime("auto"), plan.config).precision
+        return place_on_cpu(plan.runtime("auto"), plan.config).precision
     except InputError:
         return None
 

@@ -14,10 +14,10 @@ from pathlib import Path
 def main() -> None:
     # Here and not above: the device's own process begins with this file too.
     from dia_demo.accelerator.accelerator import Accelerator
-    from dia_demo.accelerator.guard import Limits, Usual
-    from dia_demo.accelerator.selfcheck.context import Plan
+    from dia_demo.accelerator.guard import Limits, WaveformBounds
+    from dia_demo.accelerator.selfcheck.context import CheckPlan
     from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
-    from dia_demo.engine.placement import XpuStatus
+    from dia_demo.accelerator.status import DeviceStatus
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
     from dia_demo.ui.page import build_ui, launch_options
@@ -27,8 +27,8 @@ def main() -> None:
         device="xpu",
         store=VerdictStore(None),
         open=partial(as_written, Path(os.environ["STAND_IN"])),
-        status=lambda: XpuStatus(True, "", CARD),
-        plan=Plan(
+        status=lambda: DeviceStatus(True, "", CARD),
+        plan=CheckPlan(
             linear_rows=(2,),
             linear_repeats=2,
             attention_repeats=2,
@@ -43,7 +43,7 @@ def main() -> None:
             poison_bytes=2**16,
         ),
         # Random weights hiss.
-        usual=Usual(high_band=2.0, clipped=2.0, dc=9.0, crest_db=-1.0),
+        bounds=WaveformBounds(high_band=2.0, clipped=2.0, dc=9.0, crest_db=-1.0),
         limits=Limits(step_seconds=6.0, memory_slack=64 * MIB),
     )
     settings = Settings.from_env()

@@ -49,7 +49,7 @@ def test_an_impossible_plan_is_refused_before_anything_runs(changes, words_said)
 
 def test_too_little_memory_is_said_before_anything_runs(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
-    with pytest.raises(InputError, match=r"needs about \d\.\d GB, and this machine grants 1\.0 GB"):
+    with pytest.raises(InputError, match=r"needs about \d\.\d GB, and this machine has 1\.0 GB"):
         next(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), fake_child()))
 
 

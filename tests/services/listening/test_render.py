@@ -109,13 +109,15 @@ def test_a_failed_take_is_marked_counted_and_retried(sides, synthesis, tmp_path,
     def broken(requests, cancel):
         for event in together(requests, cancel):
             if isinstance(event, Finished) and event.row == 1 and requests[0].script == SCRIPTS[0]:
-                event = Failed("The decoder gave a non-finite number.", 1)
+                event = Failed("The decoder returned a non-finite number.", 1)
             yield event
 
     with monkeypatch.context() as patch:
         patch.setattr(synthesis, "stream_together", broken)
         ended = make(comparison, synthesis)[-1]
-    assert ended.pairs_made == 1 and ended.failures == ("The decoder gave a non-finite number.",)
+    assert ended.pairs_made == 1 and ended.failures == (
+        "The decoder returned a non-finite number.",
+    )
     assert len(comparison.failed()) == 1 and comparison.result().failed == 1
     assert "could not be made" in " ".join(comparison.result().notes)
     assert len(comparison.plan.trials) == 2

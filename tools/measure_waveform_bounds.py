@@ -1,9 +1,9 @@
-"""Waveforms of takes by the CPU: the ranges behind `dia_demo.accelerator.guard.Usual`.
+"""Measurements of waveforms: the figures behind `dia_demo.accelerator.guard.WaveformBounds`.
 
-    python -m tools.measure_usual [--model nano] [--takes 40]
+    python -m tools.measure_waveform_bounds [--model nano] [--takes 40]
 
-Takes of common sentences by the CPU, seeds 0, 1, 2, ...; for each measure of the waveform check the
-least, the median and the greatest value, and how far `Usual`'s bound lies from them.
+Generates common sentences on the CPU with seeds 0, 1, 2, ... and prints, for each measure of the
+waveform check, the smallest, median and largest value beside the bound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from dia_demo import audio
-from dia_demo.accelerator.guard import Usual, high_band_share
+from dia_demo.accelerator.guard import WaveformBounds, high_band_share
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis
@@ -33,13 +33,13 @@ MEASURES = ("high_band", "clipped", "dc", "crest_db")
 
 
 def measures(samples: np.ndarray, sample_rate: int) -> dict[str, float]:
-    """What `watch.check_waveform` looks at, by the names of `Usual`'s fields."""
-    found = audio.health(samples, sample_rate)
+    """The measures of `guard.check_waveform`, by the fields of `WaveformBounds`."""
+    health = audio.health(samples, sample_rate)
     return {
         "high_band": high_band_share(samples),
-        "clipped": found.clipped_fraction,
-        "dc": abs(found.dc),
-        "crest_db": found.crest_db,
+        "clipped": health.clipped_fraction,
+        "dc": abs(health.dc),
+        "crest_db": health.crest_db,
     }
 
 
@@ -62,15 +62,15 @@ def main() -> None:
     options = parser.parse_args()
     synthesis = Synthesis(Settings(RuntimeConfig(model=options.model, threads=options.threads)))
     rate = synthesis.info(options.model).sample_rate
-    found = [measures(samples, rate) for samples in takes(synthesis, options.model, options.takes)]
-    usual, summary = Usual(), {}
+    rows = [measures(samples, rate) for samples in takes(synthesis, options.model, options.takes)]
+    bounds, summary = WaveformBounds(), {}
     for name in MEASURES:
-        values = np.array([one[name] for one in found])
+        values = np.array([row[name] for row in rows])
         low, middle, high = (float(x) for x in (values.min(), np.median(values), values.max()))
-        bound = getattr(usual, name)
+        bound = getattr(bounds, name)
         summary[name] = {"min": low, "median": middle, "max": high, "bound": bound}
         print(f"{name:<10} {low:.4g} to {high:.4g}, median {middle:.4g}; bound {bound:g}")
-    print(json.dumps({"model": options.model, "takes": len(found), "rate": rate} | summary))
+    print(json.dumps({"model": options.model, "takes": len(rows), "rate": rate} | summary))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""The interface between the engine and a model, wherever the model runs.
+
+`Dia` runs on this CPU; `DeviceModel`, `RemoteModel` and `GuardedModel` (accelerator/) on another
+device. Tensors that cross the interface are on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from dia_demo.config import ModelConfig
+from dia_demo.errors import RunError
+
+
+class DeviceFailed(RunError):
+    """The device that runs the model is at fault, not the request: the engine cannot be used again.
+
+    The message is complete: what happened, and what to do.
+    """
+
+
+class DecoderCache(Protocol):
+    """What a model keeps of one row between steps. `halves` is 2 with guidance, otherwise 1."""
+
+    @property
+    def halves(self) -> int: ...
+
+
+class DecoderModel(Protocol):
+    """A text encoder and a decoder that runs rows together.
+
+    can_prefill_ahead: `encode`, and the call that reads a voice prompt, may run in one thread while
+    another thread runs the steps of other rows.
+    """
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    @property
+    def can_prefill_ahead(self) -> bool: ...
+
+    def encode(self, text: bytes, guidance: bool, max_positions: int) -> DecoderCache:
+        """Read a row's text; returns the row's cache, ready for the first codes."""
+
+    def __call__(self, codes_BTC: Tensor, caches: Sequence[Any]) -> Tensor:
+        """Feed T more codes to each row; caches are those that `encode` returned.
+
+        codes_BTC int64: B is the sum of the caches' halves. T > 1 only into empty caches (a voice
+        prompt). Returns float32 logits [B, T, C, V].
+        """

@@ -1,0 +1,92 @@
+"""Loading a model for an engine: what a loader returns, the CPU's loader, progress as events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TypeVar
+
+import numpy as np
+
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine import events
+from dia_demo.engine.decoder_model import DecoderModel
+from dia_demo.engine.events import Loading
+from dia_demo.engine.memory import check_free
+from dia_demo.engine.placement import Placement, place_on_cpu
+from dia_demo.model.loading import LoadedModel, Stages, load_model
+from dia_demo.model.threads import torch_threads
+from dia_demo.task import Task
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+def nothing_to_close() -> None:
+    """The memory of a model on the CPU is freed with its last reference."""
+
+
+@dataclass(frozen=True)
+class PlacedModel:
+    """A model that is ready to run, and how it runs here.
+
+    loaded: what the CPU's loader chose, None on another device. check_take(samples, sample_rate)
+    raises DeviceFailed for a finished waveform that must not be returned; None: every take is
+    returned. close frees what outlives the last reference to the model, such as a process.
+    """
+
+    model: DecoderModel
+    placement: Placement
+    loaded: LoadedModel | None = None
+    check_take: Callable[[np.ndarray, int], None] | None = None
+    close: Callable[[], None] = nothing_to_close
+
+
+# Loads the model of a runtime from its folder. Raises InputError where it cannot run as requested.
+ModelLoader = Callable[[RuntimeConfig, Path], Generator[Loading, None, PlacedModel]]
+
+
+def load_on_cpu(runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None, PlacedModel]:
+    """The ModelLoader of the CPU. Raises InputError where the model does not fit into memory."""
+    config = read_model_config(folder)
+    placement = place_on_cpu(runtime, config)
+    check_free(config, placement.precision)
+    loading = load_model(folder, placement.precision, placement.threads)
+    loaded = yield from _stages_as_loading(runtime.model, loading)
+    log.info("%s", loaded.choice.reason)
+    if loaded.note:
+        log.warning("%s", loaded.note)
+    return PlacedModel(loaded.model, placement, loaded)
+
+
+def as_loading(
+    what: str, work: Generator[float, None, Result], threads: int | None = None
+) -> Generator[Loading, None, Result]:
+    """Fractions as Loading events, at most one every REPORT_SECONDS; returns the work's result."""
+    yield Loading(what, 0.0)
+    reported, task = perf_counter(), Task(work)
+    fractions = iter(task)
+    while True:
+        # Not around the yield: another thread may continue this generator.
+        with torch_threads(threads):
+            fraction = next(fractions, None)
+        if fraction is None:
+            return task.result
+        if perf_counter() - reported >= events.REPORT_SECONDS:
+            reported = perf_counter()
+            yield Loading(what, fraction)
+
+
+def _stages_as_loading(name: str, work: Stages) -> Generator[Loading, None, LoadedModel]:
+    """Stages of loading as Loading events: the start of each, then one every REPORT_SECONDS."""
+    reported, last, task = 0.0, None, Task(work)
+    for what, fraction in task:
+        if what != last or perf_counter() - reported >= events.REPORT_SECONDS:
+            reported, last = perf_counter(), what
+            yield Loading(what.replace("Loading", f"Loading {name}"), fraction)
+    return task.result
