@@ -28,6 +28,18 @@ def cache_folder() -> Path:
     return Path(home) / "dia-demo"
 
 
+Stamp = tuple[int, int, int]
+
+
+def file_stamp(path: Path) -> Stamp | None:
+    """Changes when a file is written or replaced; None where there is none. Opens nothing."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 @contextmanager
 def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
     """Write the file `path` whole or not at all.

@@ -10,10 +10,12 @@ import errno
 import re
 import threading
 from collections.abc import Generator
+from functools import lru_cache
 from pathlib import Path
 
 from dia_demo.checkpoint_files import INDEX, PICKLES, SAFETENSORS, shard_names
 from dia_demo.errors import InputError
+from dia_demo.files import Stamp, file_stamp
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 POLL_SECONDS = 0.25
@@ -36,8 +38,25 @@ def is_hub_name(name: str) -> bool:
 
 def cached_config(name: str) -> Path | None:
     """The folder of `name`'s config.json where the local cache holds it; no network."""
-    found = _cached(name, "config.json")
-    return found.parent if found else None
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    repository = repo_folder_name(repo_id=name, repo_type="model")
+    revision = Path(constants.HF_HUB_CACHE, repository, "refs", "main")
+    try:
+        folder = _folder_of_revision(name, revision, file_stamp(revision))
+    except FileNotFoundError:
+        return None
+    return folder if (folder / "config.json").is_file() else None
+
+
+@lru_cache(maxsize=64)
+def _folder_of_revision(name: str, _revision: Path, _stamp: Stamp | None) -> Path:
+    """The folder of `name`'s latest revision, as the file `_revision` with this stamp names it."""
+    config = _cached(name, "config.json")
+    if config is None:  # It may be fetched at any time: an exception is not kept.
+        raise FileNotFoundError(name)
+    return config.parent
 
 
 def ask_hub() -> None:
@@ -94,7 +113,9 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     )
 
 
-def _fetch_if_there(name: str, file: str, start: float, share: float) -> Generator:
+def _fetch_if_there(
+    name: str, file: str, start: float, share: float
+) -> Generator[float, None, Path | None]:
     """`fetch_file`, or None where the repository (or, offline, the cache) has no such file."""
     from huggingface_hub import is_offline_mode
     from huggingface_hub.errors import RemoteEntryNotFoundError

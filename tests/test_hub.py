@@ -16,7 +16,7 @@ from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
 from dia_demo.hub import cached_config, fetch_checkpoint
 from dia_demo.model import checkpoint
-from dia_demo.services.models import DIA_NAME, describe, fetch_description
+from dia_demo.services.models import DIA_NAME, ModelRef, fetch_description
 from dia_demo.task import result_of
 from tests.helpers.checkpoints import nari_state, say, write_shards
 from tests.helpers.references import make_reference
@@ -199,12 +199,12 @@ def test_the_description_needs_no_weights(server, repository):
     assert info.config.decoder.num_channels == 4
     assert server.fetched() == ["config.json", "generation_config.json"]
     server.asked.clear()
-    assert describe(NAME) == info and server.requests() == []
+    assert ModelRef.resolve(NAME).describe() == info and server.requests() == []
 
 
 def test_before_the_first_fetch_a_description_asks_nobody(server):
     assert cached_config(NAME) is None
-    assert describe(DIA_NAME).config.decoder.num_layers == 18
+    assert ModelRef.resolve(DIA_NAME).describe().config.decoder.num_layers == 18
     assert server.requests() == []
 
 

@@ -17,8 +17,8 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.model_loader import as_loading
 from dia_demo.errors import DiaDemoError
-from dia_demo.hub import cached_config, fetch_checkpoint
-from dia_demo.model.checkpoint import local_folder
+from dia_demo.hub import fetch_checkpoint
+from dia_demo.services.models import ModelRef
 from dia_demo.services.synthesis import Synthesis
 
 __all__ = [
@@ -49,7 +49,7 @@ def check_device(
     accelerator = synthesis.accelerator(runtime.device)
     with synthesis.alone(cancel) as waiting:
         yield from waiting
-        folder = local_folder(runtime.model)
+        folder = ModelRef.resolve(runtime.model).local
         if folder is None:
             fetching = fetch_checkpoint(runtime.model)
             folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
@@ -65,7 +65,7 @@ def last_report(synthesis: Synthesis, runtime: RuntimeConfig) -> SelfCheckReport
     if not accelerator.status().usable:
         return None
     try:
-        folder = local_folder(runtime.model) or cached_config(runtime.model)
+        folder = ModelRef.resolve(runtime.model).folder
     except DiaDemoError:
         return None
     if folder is None:

@@ -19,9 +19,7 @@ from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
-from dia_demo.hub import cached_config
-from dia_demo.model.checkpoint import local_folder
-from dia_demo.services.models import DIA_DOWNLOAD, describe
+from dia_demo.services.models import DIA_DOWNLOAD, ModelRef
 from dia_demo.services.system_info import Machine, describe_machine
 
 
@@ -107,12 +105,13 @@ def _xpu() -> str:
 
 def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[DoctorFinding]:
     try:
-        config = describe(runtime.model).config
+        ref = ModelRef.resolve(runtime.model)
+        config = ref.describe().config
     except DiaDemoError as error:
         yield DoctorFinding("model", False, str(error))
         return
-    yield _weights(runtime.model)
-    yield _codec(runtime.model)
+    yield _weights(ref)
+    yield _codec(ref)
     try:
         placement = _place(runtime, config)
     except DiaDemoError as error:
@@ -134,23 +133,21 @@ def _place(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
     return place_on_device(runtime, device_status(runtime.device))
 
 
-def _weights(name: str) -> DoctorFinding:
-    folder = local_folder(name) or cached_config(name)
-    if folder is None:
+def _weights(ref: ModelRef) -> DoctorFinding:
+    if ref.folder is None:
         size = f"{DIA_DOWNLOAD} for Dia-1.6B"
-        return DoctorFinding("weights", None, f"{name} will be fetched from the hub ({size}).")
+        return DoctorFinding("weights", None, f"{ref.name} will be fetched from the hub ({size}).")
     try:
-        files = weight_files(folder)
+        files = weight_files(ref.folder)
     except DiaDemoError as error:
-        return DoctorFinding("weights", None if local_folder(name) is None else False, str(error))
+        return DoctorFinding("weights", None if ref.local is None else False, str(error))
     size = sum(file.stat().st_size for file in files) / 1e6
-    return DoctorFinding("weights", True, f"{len(files)} file(s), {size:,.1f} MB in {folder}")
+    return DoctorFinding("weights", True, f"{len(files)} file(s), {size:,.1f} MB in {ref.folder}")
 
 
-def _codec(name: str) -> DoctorFinding:
-    folder = local_folder(name) or cached_config(name)
+def _codec(ref: ModelRef) -> DoctorFinding:
     try:
-        return DoctorFinding("codec", True, codec_source(folder, allow_download=False).label)
+        return DoctorFinding("codec", True, codec_source(ref.folder, allow_download=False).label)
     except DiaDemoError as error:
         return DoctorFinding(
             "codec", None, f"not here yet; it will be fetched when needed. {error}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.codec.config import CodecFormat, check_codec_fits, codec_format
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
+from dia_demo.files import Stamp, file_stamp
 from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.normaliser import plain_characters
@@ -25,6 +27,8 @@ DIA_MEMORY = {precision: gb(needed_bytes(ModelConfig(), precision)) for precisio
 # Seconds of audio over seconds of wall time, codec included: docs/performance.md, first table of
 # its bench, one utterance on two cores of a Zen 5 server.
 DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
+# What a description is read from.
+_DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
 # Measured on its held-out sentences: its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
 
@@ -55,30 +59,55 @@ class ModelInfo:
         return max(0, self.config.frames_within(max_tokens)) / self.frames_per_second
 
 
+@dataclass(frozen=True)
+class ModelRef:
+    """A model by its name, and where its files are. Get one from `resolve`.
+
+    local: the folder of "nano" or one that a person named. cached: a hub model's folder in the
+    hub's cache, which may hold its config files alone; None where nothing was fetched.
+    """
+
+    name: str
+    local: Path | None
+    cached: Path | None
+
+    @classmethod
+    def resolve(cls, name: str) -> ModelRef:
+        """Raises InputError where `name` is neither "nano", nor a folder, nor a hub name."""
+        local = local_folder(name)
+        return cls(name, local, cached_config(name) if local is None else None)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its config files are on this machine, if they are."""
+        return self.local or self.cached
+
+    def describe(self) -> ModelInfo:
+        """What is known of it without the network. Its files are read again when they change."""
+        if self.folder is None:
+            config = replace(ModelConfig(), defaults=DIA_DEFAULTS)
+            return _info(self.name, config, CodecFormat())
+        stamps = tuple(map(file_stamp, (self.folder / name for name in _DESCRIBING)))
+        return _of_folder(self.name, self.folder, stamps)
+
+
 def choices(current: str) -> list[ModelInfo]:
     """The embedded voice, Dia-1.6B, and whatever else the app was started with."""
-    names = list(dict.fromkeys([EMBEDDED, DIA_NAME, current]))
-    return [describe(name) for name in names]
-
-
-def describe(name: str) -> ModelInfo:
-    """What is known of a model without the network; InputError where there is no such model."""
-    folder = local_folder(name) or cached_config(name)
-    if folder is not None:
-        return _of_folder(name, folder)
-    config = replace(ModelConfig(), defaults=DIA_DEFAULTS)
-    return _info(name, config, CodecFormat())
+    names = dict.fromkeys([EMBEDDED, DIA_NAME, current])
+    return [ModelRef.resolve(name).describe() for name in names]
 
 
 def fetch_description(name: str) -> Generator[float, None, ModelInfo]:
-    """Like `describe`, but fetches a hub model's config files first; yields the fraction done."""
-    folder = local_folder(name)
-    if folder is None:
-        folder = yield from fetch_config(name)
-    return _of_folder(name, folder)
+    """A model's description, its config files fetched first if it is a hub model; yields the
+    fraction fetched."""
+    if ModelRef.resolve(name).local is None:
+        yield from fetch_config(name)
+    return ModelRef.resolve(name).describe()
 
 
-def _of_folder(name: str, folder: Path) -> ModelInfo:
+@lru_cache(maxsize=64)
+def _of_folder(name: str, folder: Path, _stamps: tuple[Stamp | None, ...]) -> ModelInfo:
+    """The description from a folder's files, which are as `_stamps` says."""
     config, codec = read_model_config(folder), codec_format(folder)
     if (folder / "codec").is_dir():
         check_codec_fits(config, codec, str(folder))

@@ -36,11 +36,9 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
-from dia_demo.hub import cached_config
-from dia_demo.model.checkpoint import local_folder
 from dia_demo.model.threads import torch_threads
 from dia_demo.services.ending import Ending
-from dia_demo.services.models import ModelInfo, choices, describe
+from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.text.script import encode_script, expected_seconds
@@ -142,7 +140,7 @@ class Synthesis:
     def _warm(self) -> None:
         runtime = self.settings.runtime
         try:
-            folder = local_folder(runtime.model)
+            folder = ModelRef.resolve(runtime.model).local
             if folder is None or not (folder / "codec").is_dir():
                 return
             for _ in self._load_engine(runtime):
@@ -158,7 +156,7 @@ class Synthesis:
 
     def info(self, name: str) -> ModelInfo:
         """One model, described without loading it. Raises InputError where there is none."""
-        return describe(name)
+        return ModelRef.resolve(name).describe()
 
     def check(self, script: str, model: str, max_tokens: int, transcript: str = "") -> ScriptReport:
         """The script checker's findings for this model and this many tokens."""
@@ -237,7 +235,7 @@ class Synthesis:
             return
         accelerator = self.accelerator(runtime.device)
         place_on_device(runtime, accelerator.status())
-        folder = local_folder(runtime.model) or cached_config(runtime.model)
+        folder = ModelRef.resolve(runtime.model).folder
         if folder is not None:
             accelerator.place(runtime, folder)
 

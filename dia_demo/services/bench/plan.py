@@ -16,9 +16,7 @@ from dia_demo.config import (
 )
 from dia_demo.engine.memory import fitting, gb, needed_bytes
 from dia_demo.errors import InputError
-from dia_demo.hub import cached_config
-from dia_demo.model.checkpoint import local_folder
-from dia_demo.services.models import describe
+from dia_demo.services.models import ModelRef
 
 MEASURED = tuple(name for name in PRECISIONS if name != "auto")
 # Models of random weights: speed and memory do not depend on the values. tiny is for a try.
@@ -66,7 +64,11 @@ class BenchPlan:
     @property
     def config(self) -> ModelConfig:
         """The shape of what is measured."""
-        return RANDOM_SIZES[self.random] if self.random else describe(self.model).config
+        return (
+            RANDOM_SIZES[self.random]
+            if self.random
+            else ModelRef.resolve(self.model).describe().config
+        )
 
     def memory_shortage(self) -> str | None:
         """Why no precision fits into this machine's memory; None where at least one does."""
@@ -117,4 +119,4 @@ class BenchPlan:
     @property
     def folder(self) -> Path | None:
         """Where the checkpoint lies; None for random weights and for what was never fetched."""
-        return None if self.random else local_folder(self.model) or cached_config(self.model)
+        return None if self.random else ModelRef.resolve(self.model).folder
