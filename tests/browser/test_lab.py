@@ -17,7 +17,7 @@ from tests.helpers.browser import DESKTOP, PHONE, Watch, free_port, press, press
 from tests.helpers.lab_page import (
     WAIT,
     compare_tab,
-    fill,
+    fill_in,
     heard,
     make_pairs,
     open_zip,
@@ -178,11 +178,7 @@ def test_a_whole_comparison_without_a_mouse(visit):
 
 def test_a_press_counts_from_the_moment_the_button_is_back(visit):
     page = compare_tab(visit(DESKTOP))
-    page.get_by_label("What both sides say").fill(SHORT)
-    for label, value in (("Max tokens, A", 60), ("Max tokens, B", 60), ("Temperature, B", 0.9)):
-        fill(page, label, value)
-    fill(page, "number input for Seeds for each script", 1)
-    page.get_by_text("1 pair to hear").wait_for()
+    fill_in(page, SHORT, max_tokens=60, seeds=1)
     press_twice(page, "Make the pairs", "#lab-make")
     page.locator('#lab-status [data-state="done"]').wait_for()
 
@@ -198,10 +194,7 @@ def spoken(script: str, path: Path) -> Path:
 
 def test_the_voice_prompt_speaks_on_both_sides(visit, tmp_path, tmp_path_factory):
     page = compare_tab(visit(DESKTOP))
-    page.get_by_label("What both sides say").fill("[S1] I am fine. [S2] Good.")
-    for label, value in (("Max tokens, A", 400), ("Max tokens, B", 400), ("Temperature, B", 0.3)):
-        fill(page, label, value)
-    fill(page, "number input for Seeds for each script", 1)
+    fill_in(page, "[S1] I am fine. [S2] Good.", max_tokens=400, seeds=1, temperature_b=0.3)
     page.get_by_label("Use the voice prompt of the Generate tab").check()
     press(page, "Make the pairs")
     page.locator("#lab-status", has_text="The Generate tab holds no voice prompt").wait_for()
@@ -230,12 +223,7 @@ def test_stop_keeps_the_pairs_and_a_restarted_app_goes_on(chromium, tmp_path):
     watch = Watch(context, f"http://127.0.0.1:{port}")
     with running_app(tmp_path, port):
         page = compare_tab(watch)
-        page.get_by_label("What both sides say").fill(LONG)
-        for side in "AB":
-            fill(page, f"Max tokens, {side}", 500)
-        fill(page, "Temperature, B", 0.9)
-        fill(page, "number input for Seeds for each script", PAIRS)
-        page.get_by_text(f"{PAIRS} pairs to hear").wait_for()
+        fill_in(page, LONG, max_tokens=500, seeds=PAIRS)
         press(page, "Make the pairs")
         some = re.compile(rf"\b([2-9]|[1-9]\d) of {PAIRS} pairs made")
         page.locator("#lab-status").get_by_text(some).wait_for()

@@ -17,7 +17,7 @@ from tests.helpers.checkpoints import write_small
 from tests.helpers.lab_page import (
     SCRIPT,
     compare_tab,
-    fill,
+    fill_in,
     hear,
     make_pairs,
     open_zip,
@@ -51,12 +51,7 @@ def made(page) -> int:
 def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(visit, patient):
     page, fetched = compare_tab(visit(DESKTOP, at=patient)), []
     page.on("request", lambda request: note_clip(fetched, request))
-    page.get_by_label("What both sides say").fill(SCRIPT)
-    for side in "AB":
-        fill(page, f"Max tokens, {side}", 320)
-    fill(page, "Temperature, B", 0.9)
-    fill(page, "number input for Seeds for each script", PAIRS)
-    page.get_by_text(f"{PAIRS} pairs to hear").wait_for()
+    fill_in(page, SCRIPT, max_tokens=320, seeds=PAIRS)
     press(page, "Make the pairs")
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()

@@ -10,6 +10,7 @@ from dia_demo.codec.weights import build_dac
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.processor import multiplies_bfloat16
+from tests.helpers.codec_folders import decode_interleaved
 
 pytestmark = pytest.mark.processor
 
@@ -120,14 +121,8 @@ def test_every_length_ends_as_it_should(frames):
 
 def test_streams_do_not_mix(codec):
     takes = [random_codes(codec, 100, seed) for seed in range(2)]
-    streams = [codec.stream() for _ in takes]
-    chunks = [[], []]
-    for at in range(0, 100, 10):
-        for stream, codes, found in zip(streams, takes, chunks, strict=True):
-            found.append(stream.push(codes[at : at + 10]))
-    for stream, codes, found in zip(streams, takes, chunks, strict=True):
-        whole = np.concatenate([*found, stream.finish()])
-        np.testing.assert_array_equal(whole, codec.decode(codes))
+    for codes, audio in zip(takes, decode_interleaved(codec, takes, 10), strict=True):
+        np.testing.assert_array_equal(audio, codec.decode(codes))
 
 
 def test_the_context_is_enough_and_no_more(codec, theirs):

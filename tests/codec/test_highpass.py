@@ -13,7 +13,14 @@ from dia_demo.codec.highpass import HighPass
 from dia_demo.errors import InputError
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.codec.test_codec import random_codes, streamed
-from tests.helpers.codec_folders import NATIVE, dac_model, hf_tensors, transformers_dac, write_codec
+from tests.helpers.codec_folders import (
+    NATIVE,
+    dac_model,
+    decode_interleaved,
+    hf_tensors,
+    transformers_dac,
+    write_codec,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,14 +86,9 @@ def test_it_is_the_butterworth_filter_of_the_samples(nano, unfiltered):
 
 
 def test_streams_keep_their_filters_apart(nano):
-    codes = [random_codes(nano, 80, seed) for seed in range(2)]
-    streams, found = [nano.stream() for _ in codes], [[], []]
-    for at in range(0, 80, 20):
-        for stream, take, chunks in zip(streams, codes, found, strict=True):
-            chunks.append(stream.push(take[at : at + 20]))
-    for stream, take, chunks in zip(streams, codes, found, strict=True):
-        whole = np.concatenate([*chunks, stream.finish()])
-        np.testing.assert_array_equal(whole, nano.decode(take))
+    takes = [random_codes(nano, 80, seed) for seed in range(2)]
+    for codes, audio in zip(takes, decode_interleaved(nano, takes, 20), strict=True):
+        np.testing.assert_array_equal(audio, nano.decode(codes))
 
 
 def test_both_layouts_of_a_folder_may_ask_for_it(tmp_path):

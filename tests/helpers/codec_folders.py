@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import torch
 
 from dia_demo.codec import files
@@ -66,3 +67,15 @@ def hf_tensors(model, norm):
         else:
             split[name] = tensor
     return split
+
+
+def decode_interleaved(codec, takes, frames):
+    """The audio of takes that are decoded as streams at the same time, `frames` of each in turn."""
+    streams, chunks = [codec.stream() for _ in takes], [[] for _ in takes]
+    for start in range(0, max(map(len, takes)), frames):
+        for stream, codes, audio in zip(streams, takes, chunks, strict=True):
+            audio.append(stream.push(codes[start : start + frames]))
+    return [
+        np.concatenate([*audio, stream.finish()])
+        for stream, audio in zip(streams, chunks, strict=True)
+    ]

@@ -106,6 +106,16 @@ def fill(page, label: str, value: object) -> None:
     page.get_by_label(label, exact=True).press("Tab")
 
 
+def fill_in(page, script: str, max_tokens: int, seeds: int, temperature_b: float = 0.9) -> None:
+    """The form of a blind comparison of temperatures, until the server has read it."""
+    page.get_by_label("What both sides say").fill(script)
+    for side in "AB":
+        fill(page, f"Max tokens, {side}", max_tokens)
+    fill(page, "Temperature, B", temperature_b)
+    fill(page, "number input for Seeds for each script", seeds)
+    page.get_by_text(f"{seeds} pair{'s' if seeds > 1 else ''} to hear").wait_for()
+
+
 def ask_server(page, question: dict) -> dict:
     """A question to the lab as a curious person would send it, past the page's own script."""
     return page.evaluate(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from dia_demo.files import ROOT
+from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor
 
@@ -41,15 +37,6 @@ def test_logits_are_the_same_while_kernels_are_compiled_and_later(tmp_path):
     that was called rounded differently from the one that later processes load."""
     found = []
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", LOGITS],
-            env=os.environ | {"DIA_CACHE": str(tmp_path)},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert done.returncode == 0, done.stderr
-        found.append(done.stdout.split())
+        found.append(run_python(LOGITS, cache=tmp_path).stdout.split())
     assert found[0] == found[1] and len(found[0]) >= 2
     assert list(tmp_path.rglob("*.nbc")), "nothing was kept for the second run"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import subprocess
-import sys
 
 import pytest
 import torch
 from torch import nn
 
 from dia_demo.errors import InputError
-from dia_demo.files import ROOT
 from dia_demo.model import autotune, linear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
 from dia_demo.model.packed_linear import PackedLinear
 from tests.helpers.checkpoints import SMALL
+from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor
 
@@ -205,15 +202,7 @@ def test_a_processor_with_avx2_alone_is_served(tmp_path):
     """No AVX-512, no vpdpbusd: code compiled for such a processor, which runs here as well."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("needs a processor that runs AVX2 code")
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESSOR],
-        env=os.environ | {"DIA_CPU": "avx2", "DIA_CACHE": str(tmp_path)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python(OTHER_PROCESSOR, cache=tmp_path, DIA_CPU="avx2")
     assert done.stdout.split() == ["refused", "True"]
 
 

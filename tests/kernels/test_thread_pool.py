@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -18,10 +17,10 @@ import pytest
 from numba import int64
 from numba.core.caching import FunctionCache
 
-from dia_demo.files import ROOT
 from dia_demo.kernels import jit
 from dia_demo.kernels.intrinsics import barrier_wait
 from dia_demo.kernels.thread_pool import ThreadPool, yield_core
+from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor
 
@@ -133,13 +132,8 @@ def test_a_save_that_fails_is_one_warning(monkeypatch, caplog, tmp_path):
 def test_compiled_code_that_is_damaged_is_compiled_again(tmp_path):
     """Two processes: the second finds what the first left, cut short as a full disk leaves it."""
     code = "from dia_demo.kernels.linear import padded; print(padded(65))"
-    environment = os.environ | {"DIA_CACHE": str(tmp_path)}
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout) == (0, "128\n"), done.stderr
+        assert run_python(code, cache=tmp_path).stdout == "128\n"
         files = [file for kind in ("nbi", "nbc") for file in tmp_path.rglob(f"*.{kind}")]
         assert files
         for file in files:
@@ -171,14 +165,6 @@ sys.exit(main([*say, "-o", sys.argv[2]]) or main([*say, "-o", sys.argv[3]]))
 @pytest.mark.parametrize("threads", [1, 2])
 def test_takes_are_made_on_a_full_disk_with_one_warning(full_disk, tmp_path, threads):
     takes = [str(tmp_path / f"{n}.wav") for n in range(2)]
-    done = subprocess.run(
-        [sys.executable, "-c", SPEAK_TWICE, str(threads), *takes],
-        env=os.environ | {"DIA_CACHE": str(full_disk)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python(SPEAK_TWICE, str(threads), *takes, cache=full_disk)
     assert all(Path(take).stat().st_size > 10_000 for take in takes)
     assert done.stderr.count("could not be saved") == 1, done.stderr
