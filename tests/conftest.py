@@ -69,19 +69,19 @@ def base(folder, synthesis):
 
 
 @pytest.fixture(scope="session")
-def sides(base):
+def two_settings(base):
     """Two settings that differ in what one hears."""
     return [base.changed({"temperature": 0.7}), base.changed({"temperature": 1.9})]
 
 
 @pytest.fixture(scope="session")
-def finished(sides, synthesis, tmp_path_factory):
+def finished(two_settings, synthesis, tmp_path_factory):
     """Four finished pairs nobody has voted on; tests must not vote on them."""
     from dia_demo.services.listening.comparison import Comparison
     from dia_demo.services.listening.plan import make_plan
     from tests.helpers.comparisons import SCRIPTS, make
 
-    plan = make_plan("preference", sides, SCRIPTS, (5, 6))
+    plan = make_plan("preference", two_settings, SCRIPTS, (5, 6))
     comparison = Comparison.create(tmp_path_factory.mktemp("finished") / "dir", plan, synthesis)
     comparison.events = make(comparison, synthesis)
     return comparison
@@ -104,7 +104,7 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory):
+def finished_pairs(tmp_path_factory):
     """Two finished pairs that differ in temperature; tests open copies of it on the page."""
     from tests.helpers.lab_page import make_pairs
 
@@ -148,16 +148,19 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.fixture
-def visit(chromium, home, request):
-    """Opens a window of its own (nothing remembered) and, after the test, holds it to account."""
+def open_window(chromium, home, request):
+    """A function that opens a window of its own, with nothing remembered from others.
+
+    After the test, no page may have asked for anything outside or shown an error in the console.
+    """
     watches = []
 
-    def open_window(size=browser.DESKTOP, scheme="light", at=home) -> browser.Watch:
+    def open_watched(size=browser.DESKTOP, scheme="light", at=home) -> browser.Watch:
         context = chromium.new_context(viewport=size, color_scheme=scheme, accept_downloads=True)
         watches.append(browser.Watch(context, at))
         return watches[-1]
 
-    yield open_window
+    yield open_watched
     if request.node.stash[FAILED]:
         for page in (page for watch in watches for page in watch.context.pages):
             print(f"What the page said:\n{page.locator('body').inner_text()}\n")

@@ -154,11 +154,11 @@ def room(page) -> str:
     return page.locator(".lab-room").evaluate("(node) => node.outerHTML")
 
 
-def test_nothing_tells_which_side_is_which(visit, made, tmp_path):
+def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path):
     """Page source, answers, headers, storage, names, sizes: all as in the mirror image."""
-    mirror = swapped(made, tmp_path / "mirror")
-    one = look_around(visit(DESKTOP), made, tmp_path / "one")
-    other = look_around(visit(DESKTOP), mirror, tmp_path / "other")
+    mirror = swapped(finished_pairs, tmp_path / "mirror")
+    one = look_around(open_window(DESKTOP), finished_pairs, tmp_path / "one")
+    other = look_around(open_window(DESKTOP), mirror, tmp_path / "other")
     for what in one.keys() - {"sounds", "revealed", "bodies"}:
         assert one[what] == other[what], what
     differing = one["bodies"].items() ^ other["bodies"].items()
@@ -173,25 +173,25 @@ def test_nothing_tells_which_side_is_which(visit, made, tmp_path):
     assert one["revealed"] != other["revealed"]
 
 
-def test_a_clip_is_sound_and_nothing_else(visit, made, tmp_path):
+def test_a_clip_is_sound_and_nothing_else(open_window, finished_pairs, tmp_path):
     """No tag, no name, no length of its own: 44 bytes of header, alike for both, then samples."""
-    watch = visit(DESKTOP)
-    spy = Spy(watch.context, made.plan)
+    watch = open_window(DESKTOP)
+    spy = Spy(watch.context, finished_pairs.plan)
     page = compare_tab(watch)
-    open_zip(page, zipped(made, tmp_path))
+    open_zip(page, zipped(finished_pairs, tmp_path))
     spy.settle(page)
     a, b = spy.sounds[:2]
     assert a[:44] == b[:44] and a[36:40] == b"data" and len(a) == len(b)
     assert len(a) == 44 + int.from_bytes(a[40:44], "little"), "nothing follows the samples"
 
 
-def test_a_curious_person_gets_no_further_by_asking(visit, made, tmp_path):
+def test_a_curious_person_gets_no_further_by_asking(open_window, finished_pairs, tmp_path):
     """Questions past the page's own script, while the test is blind."""
-    page, sent = compare_tab(visit(DESKTOP)), []
+    page, sent = compare_tab(open_window(DESKTOP)), []
     page.on("request", lambda request: note_question(sent, request))
-    open_zip(page, zipped(made, tmp_path))
+    open_zip(page, zipped(finished_pairs, tmp_path))
     own = next(one for one in sent if one.get("do") == "look")
-    (first, second) = made.plan.trials
+    (first, second) = finished_pairs.plan.trials
     for question in (
         {"do": "pictures", "trial": first.id},
         {"do": "clip", "trial": second.id, "letter": "A"},
@@ -214,19 +214,19 @@ def note_question(sent: list, request) -> None:
             sent.append(data)
 
 
-def test_two_people_at_once_never_meet(visit, made, tmp_path):
+def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
     """Two browsers, two comparisons of the very same pairs, heard and judged at the same time."""
-    ann, bob = compare_tab(visit(DESKTOP)), compare_tab(visit(PHONE))
+    ann, bob = compare_tab(open_window(DESKTOP)), compare_tab(open_window(PHONE))
     sent: dict = {ann: [], bob: []}
     for page, questions in sent.items():
         page.on("request", lambda one, questions=questions: note_question(questions, one))
-    open_zip(ann, zipped(made, tmp_path / "a"))
+    open_zip(ann, zipped(finished_pairs, tmp_path / "a"))
     assert bob.locator('.lab-room[data-state="empty"]').is_visible()
     anns = next(one for one in sent[ann] if one.get("do") == "look")
     assert "trial" in ask_server(ann, anns), "Ann's own key opens it"
     for wrong in ("A" * 32, "", None):
         assert "error" in ask_server(bob, anns | {"key": wrong})
-    open_zip(bob, zipped(made, tmp_path / "b"))
+    open_zip(bob, zipped(finished_pairs, tmp_path / "b"))
     bobs = [one for one in sent[bob] if one.get("do") == "look"][-1]
     assert anns["key"] != bobs["key"] and anns["id"] != bobs["id"]
     assert "error" in ask_server(bob, bobs | {"id": anns["id"]})

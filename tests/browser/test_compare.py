@@ -23,9 +23,9 @@ sync_api = pytest.importorskip("playwright.sync_api")
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path, size):
-    page = compare_tab(visit(size))
-    open_zip(page, zipped(made, tmp_path))
+def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_path, size):
+    page = compare_tab(open_window(size))
+    open_zip(page, zipped(finished_pairs, tmp_path))
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of 2").wait_for()
         ready(page)
@@ -53,15 +53,15 @@ def test_a_pair_is_judged_by_keyboard_alone(visit, made, tmp_path, size):
     waiting.value.save_as(tmp_path / "out.zip")
     plan = archive.import_zip(tmp_path / "out.zip", tmp_path / "back")
     back = Comparison.open(tmp_path / "back")
-    assert plan.id == made.plan.id and len(back.votes) == 2
+    assert plan.id == finished_pairs.plan.id and len(back.votes) == 2
     assert all(vote.seconds_a > 0 and vote.seconds_b > 0 for vote in back.votes.values())
 
 
-def test_the_folder_is_not_served(visit, home, tmp_path_factory, made, tmp_path):
+def test_the_folder_is_not_served(open_window, home, tmp_path_factory, finished_pairs, tmp_path):
     """Even who knows where a plan lies on the server's disk gets nothing."""
-    page = compare_tab(visit(DESKTOP))
-    open_zip(page, zipped(made, tmp_path))
-    clip = f"clips/{made.plan.trials[0].clips[0]}"
+    page = compare_tab(open_window(DESKTOP))
+    open_zip(page, zipped(finished_pairs, tmp_path))
+    clip = f"clips/{finished_pairs.plan.trials[0].clips[0]}"
     kept = sorted(tmp_path_factory.getbasetemp().glob(f"app*/kept/*/comparisons/*/{clip}"))
     assert kept, "the app keeps its comparisons where the test told it to"
     for path in (kept[-1], kept[-1].parents[1] / "plan.json"):
@@ -70,16 +70,16 @@ def test_the_folder_is_not_served(visit, home, tmp_path_factory, made, tmp_path)
 
 
 @pytest.mark.parametrize("name, data", [("no zip", b"hello"), ("empty", b"PK\x05\x06" + bytes(18))])
-def test_a_bad_zip_gets_one_message(visit, tmp_path, name, data):
-    page = compare_tab(visit(DESKTOP))
+def test_a_bad_zip_gets_one_message(open_window, tmp_path, name, data):
+    page = compare_tab(open_window(DESKTOP))
     (tmp_path / "bad.zip").write_bytes(data)
     page.locator("input[type=file][accept*='.zip']").set_input_files(tmp_path / "bad.zip")
     page.get_by_text(re.compile("This is no zip|The zip holds no plan")).first.wait_for()
     assert page.locator('.lab-room[data-state="empty"]').is_visible()
 
 
-def test_a_comparison_is_made_on_the_page(visit):
-    page = compare_tab(visit(PHONE, "dark"))
+def test_a_comparison_is_made_on_the_page(open_window):
+    page = compare_tab(open_window(PHONE, "dark"))
     page.get_by_label("What both sides say").fill("[S1] Hello there. How are you? [S2] Fine.")
     press(page, "Make the pairs")
     page.locator("#lab-status", has_text="Settings A and B are identical").wait_for()
@@ -110,8 +110,8 @@ def test_a_comparison_is_made_on_the_page(visit):
     page.get_by_role("button", name="Stop", exact=True).first.wait_for()
 
 
-def test_earlier_takes_come_back(visit, tmp_path):
-    page = visit(DESKTOP).open()
+def test_earlier_takes_come_back(open_window, tmp_path):
+    page = open_window(DESKTOP).open()
     page.set_default_timeout(WAIT)
     write_script(page, "[S1] Hello there. [S2] Hi. [S1]", max_tokens=80)
     press(page, "Generate")
@@ -153,9 +153,9 @@ NOTE_PLAYED = """() => {
 }"""
 
 
-def test_hear_plays_the_take_that_was_chosen(visit, tmp_path):
+def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
     """Not the one in the player: the earlier one, sample for sample."""
-    page = visit(DESKTOP).open()
+    page = open_window(DESKTOP).open()
     page.set_default_timeout(WAIT)
     page.get_by_role("button", name="Earlier takes").click()
     takes = {}
@@ -185,8 +185,8 @@ def test_hear_plays_the_take_that_was_chosen(visit, tmp_path):
     "name, size, scheme",
     [("compare-light", DESKTOP, "light"), ("compare-phone-dark", PHONE, "dark")],
 )
-def test_screenshots(visit, made, tmp_path, name, size, scheme):
-    page = compare_tab(visit(size, scheme))
-    open_zip(page, zipped(made, tmp_path))
+def test_screenshots(open_window, finished_pairs, tmp_path, name, size, scheme):
+    page = compare_tab(open_window(size, scheme))
+    open_zip(page, zipped(finished_pairs, tmp_path))
     hear(page, "A")
     page.locator("#lab").screenshot(path=ROOT / "assets" / "screenshots" / f"{name}.png")

@@ -73,8 +73,8 @@ def download(page, name: str, folder: Path) -> Path:
 
 
 @BOTH
-def test_page_fits_and_explains_itself(visit, size):
-    page = visit(size).open()
+def test_page_fits_and_explains_itself(open_window, size):
+    page = open_window(size).open()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     assert "Dia-1.6B is the real one" in page.locator("#model-note").inner_text()
     assert page.get_by_label("Intel XPU (experimental)").is_disabled()
@@ -86,8 +86,8 @@ def test_page_fits_and_explains_itself(visit, size):
 
 @BOTH
 @pytest.mark.processor
-def test_generate_gives_a_take_one_can_play_and_keep(visit, size, tmp_path):
-    page = visit(size).open()
+def test_generate_gives_a_take_one_can_play_and_keep(open_window, size, tmp_path):
+    page = open_window(size).open()
     write_script(page, SHORT, max_tokens=200)
     with playing(page) as sound:
         press(page, "Generate")
@@ -119,8 +119,8 @@ def wait_progress(page) -> str:
     return page.locator("#status .status-line").inner_text()
 
 
-def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit, patient):
-    page = visit(at=patient).open()
+def test_what_is_ready_can_be_heard_while_the_rest_is_made(open_window, patient):
+    page = open_window(at=patient).open()
     write_script(page, LONG, LONGEST)
     press(page, "Generate")
     listen = page.get_by_role("button", name="Listen so far")
@@ -133,15 +133,15 @@ def test_what_is_ready_can_be_heard_while_the_rest_is_made(visit, patient):
     wait_state(page, "stopped", *OVER)
 
 
-def test_a_press_counts_from_the_moment_the_button_is_back(visit):
-    page = visit().open()
+def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
+    page = open_window().open()
     write_script(page, SHORT, max_tokens=60)
     press_twice(page, "Generate", "#generate")
     wait_state(page, *OVER)
 
 
-def test_stop_keeps_what_was_made_and_the_app_goes_on(visit, patient):
-    page = visit(at=patient).open()
+def test_stop_keeps_what_was_made_and_the_app_goes_on(open_window, patient):
+    page = open_window(at=patient).open()
     write_script(page, LONG, LONGEST)
     with playing(page) as sound:
         press(page, "Generate")
@@ -157,8 +157,8 @@ def test_stop_keeps_what_was_made_and_the_app_goes_on(visit, patient):
     wait_state(page, *OVER)
 
 
-def test_refusals_are_messages_and_lose_no_take(visit, tmp_path):
-    watch = visit()
+def test_refusals_are_messages_and_lose_no_take(open_window, tmp_path):
+    watch = open_window()
     page = watch.open()
     write_script(page, SHORT, max_tokens=60)
     press(page, "Generate")
@@ -197,16 +197,16 @@ def wait_refusal(page, words: str) -> None:
     failure.filter(has_text=re.compile(words, re.IGNORECASE)).wait_for()
 
 
-def test_cut_by_max_tokens_is_said_loudly(visit):
-    page = visit().open()
+def test_cut_by_max_tokens_is_said_loudly(open_window):
+    page = open_window().open()
     write_script(page, LONG, max_tokens=40)
     press(page, "Generate")
     assert "Cut off by max tokens" in wait_state(page, "cut")
     assert figure(page, "Ended") == "CUT by max tokens"
 
 
-def test_reload_keeps_script_and_settings(visit):
-    page = visit().open()
+def test_reload_keeps_script_and_settings(open_window):
+    page = open_window().open()
     write_script(page, SHORT, max_tokens=333)
     temperature = page.get_by_label("number input for Temperature")
     temperature.fill("0.7")
@@ -220,8 +220,8 @@ def test_reload_keeps_script_and_settings(visit):
     assert page.get_by_label("number input for Max tokens").input_value() == "333"
 
 
-def test_a_finding_is_repaired_by_one_click(visit):
-    page = visit().open()
+def test_a_finding_is_repaired_by_one_click(open_window):
+    page = open_window().open()
     text = "Hello there. [S2] Hi, how are you? [S1]"
     write_script(page, text)
     press(page, "Put [S1] first")
@@ -229,8 +229,8 @@ def test_a_finding_is_repaired_by_one_click(visit):
     assert page.get_by_label("Script").input_value() == f"[S1] {text}"
 
 
-def test_the_seed_of_a_take_can_be_kept_and_gives_it_again(visit):
-    page = visit().open()
+def test_the_seed_of_a_take_can_be_kept_and_gives_it_again(open_window):
+    page = open_window().open()
     page.get_by_role("button", name="More").click()
     seed = page.get_by_label("Seed", exact=True)
     write_script(page, SHORT, max_tokens=60)
@@ -244,8 +244,8 @@ def test_the_seed_of_a_take_can_be_kept_and_gives_it_again(visit):
     assert np.array_equal(*heard)
 
 
-def test_a_model_brings_its_own_defaults(visit):
-    page = visit().open()
+def test_a_model_brings_its_own_defaults(open_window):
+    page = open_window().open()
     page.get_by_label("Model").click()
     page.get_by_role("option", name="Dia-1.6B").click()
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
@@ -257,8 +257,8 @@ def test_a_model_brings_its_own_defaults(visit):
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
 
 
-def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit, patient):
-    first, second = visit(at=patient).open(), visit(at=patient).open()
+def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(open_window, patient):
+    first, second = open_window(at=patient).open(), open_window(at=patient).open()
     for page in (first, second):
         write_script(page, LONG, LONGEST)
     press(first, "Generate")
@@ -272,8 +272,8 @@ def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(visit, patien
     wait_state(second, "stopped")
 
 
-def test_a_closed_tab_gives_its_place_away(visit, patient):
-    first, second = visit(at=patient).open(), visit(at=patient).open()
+def test_a_closed_tab_gives_its_place_away(open_window, patient):
+    first, second = open_window(at=patient).open(), open_window(at=patient).open()
     for page in (first, second):
         write_script(page, LONG, LONGEST)
     press(first, "Generate")
@@ -286,8 +286,8 @@ def test_a_closed_tab_gives_its_place_away(visit, patient):
     wait_state(second, "stopped")
 
 
-def test_keyboard_alone_is_enough(visit, patient):
-    page = visit(at=patient).open()
+def test_keyboard_alone_is_enough(open_window, patient):
+    page = open_window(at=patient).open()
     write_script(page, SHORT, max_tokens=300)
     tab_to(page, "#script textarea")
     page.keyboard.press("Control+Enter")
@@ -311,8 +311,8 @@ def tab_to(page, selector: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(visit, scheme):
-    page = visit(scheme=scheme).open()
+def test_text_can_be_read_in_light_and_dark(open_window, scheme):
+    page = open_window(scheme=scheme).open()
     write_script(page, SHORT, max_tokens=60)
     press(page, "Generate")
     wait_state(page, *OVER)
@@ -327,8 +327,8 @@ def test_text_can_be_read_in_light_and_dark(visit, scheme):
 @pytest.mark.skipif("not os.environ.get('DIA_SCREENSHOTS')", reason="DIA_SCREENSHOTS is not set")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @BOTH
-def test_screenshots(visit, size, scheme):
-    page = visit(size, scheme).open()
+def test_screenshots(open_window, size, scheme):
+    page = open_window(size, scheme).open()
     press(page, "Generate")
     wait_state(page, *OVER)
     page.locator("#take").get_by_label("Play", exact=True).wait_for()

@@ -52,7 +52,7 @@ def plans(home_folder) -> list[dict]:
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["the same codes", "other codes"])
-def test_switching_keeps_the_place_where_the_listener_wants_it(visit, tmp_path, alike):
+def test_switching_keeps_the_place_where_the_listener_wants_it(open_window, tmp_path, alike):
     """Greedy takes do not depend on top-k: both sides then say the same, code for code. Before the
     vote nothing tells: the room looks and works alike for both."""
     sides = ({"top_k": 20}, {"top_k": 30})
@@ -61,7 +61,7 @@ def test_switching_keeps_the_place_where_the_listener_wants_it(visit, tmp_path, 
         tmp_path, sides=sides, seeds=(1,), temperature=temperature, max_tokens=300, cfg_scale=0.0
     )
     assert pairs.aligned(pairs.plan.trials[0]) == alike
-    page, answers = compare_tab(visit(DESKTOP)), []
+    page, answers = compare_tab(open_window(DESKTOP)), []
     page.on("requestfinished", lambda request: note_answer(answers, request))
     open_zip(page, zipped(pairs, tmp_path / "zip"))
     told = json.dumps(answers) + page.locator(".lab-room").inner_text()
@@ -107,9 +107,9 @@ def switch_from_a_to_b(page) -> tuple[float, float]:
     return last, first
 
 
-def test_space_pauses_and_goes_on_wherever_the_mouse_was(visit, made, tmp_path):
-    page = compare_tab(visit(DESKTOP))
-    open_zip(page, zipped(made, tmp_path))
+def test_space_pauses_and_goes_on_wherever_the_mouse_was(open_window, finished_pairs, tmp_path):
+    page = compare_tab(open_window(DESKTOP))
+    open_zip(page, zipped(finished_pairs, tmp_path))
     clip = page.locator('.lab-clip[data-letter="A"]')
     clip.click()
     page.locator('.lab-clip[data-letter="A"][aria-pressed="true"]').wait_for()
@@ -141,9 +141,9 @@ def type_over(page, selector: str, text: str) -> None:
     page.keyboard.type(text)
 
 
-def test_a_whole_comparison_without_a_mouse(visit):
+def test_a_whole_comparison_without_a_mouse(open_window):
     """From the open page to the result and its sound, with nothing but keys."""
-    page = visit(DESKTOP).open()
+    page = open_window(DESKTOP).open()
     page.set_default_timeout(WAIT)
     tab_to(page, "[role=tab]:not([aria-selected=true])")
     for _ in range(6):
@@ -176,8 +176,8 @@ def test_a_whole_comparison_without_a_mouse(visit):
     tab_to(page, "#lab-zip, #lab-zip *")
 
 
-def test_a_press_counts_from_the_moment_the_button_is_back(visit):
-    page = compare_tab(visit(DESKTOP))
+def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
+    page = compare_tab(open_window(DESKTOP))
     fill_in(page, SHORT, max_tokens=60, seeds=1)
     press_twice(page, "Make the pairs", "#lab-make")
     page.locator('#lab-status [data-state="done"]').wait_for()
@@ -192,8 +192,8 @@ def spoken(script: str, path: Path) -> Path:
     return synthesis.take(request, finished.result).save(path)
 
 
-def test_the_voice_prompt_speaks_on_both_sides(visit, tmp_path, tmp_path_factory):
-    page = compare_tab(visit(DESKTOP))
+def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_factory):
+    page = compare_tab(open_window(DESKTOP))
     fill_in(page, "[S1] I am fine. [S2] Good.", max_tokens=400, seeds=1, temperature_b=0.3)
     page.get_by_label("Use the voice prompt of the Generate tab").check()
     press(page, "Make the pairs")
@@ -253,9 +253,9 @@ def test_stop_keeps_the_pairs_and_a_restarted_app_goes_on(chromium, tmp_path):
     assert watch.errors == [] and watch.outside == []
 
 
-def test_both_players_of_a_sighted_pair_go_to_a_place(visit, tmp_path):
+def test_both_players_of_a_sighted_pair_go_to_a_place(open_window, tmp_path):
     pairs = make_pairs(tmp_path, kind="sighted", seeds=(1,), max_tokens=200)
-    page = compare_tab(visit(PHONE, "dark"))
+    page = compare_tab(open_window(PHONE, "dark"))
     page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
     page.locator(".picture img").nth(1).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -268,9 +268,9 @@ def test_both_players_of_a_sighted_pair_go_to_a_place(visit, tmp_path):
     assert page.locator(".hear").nth(1).inner_text() == "Hear settings B"
 
 
-def test_pairs_that_came_out_alike_are_named_in_the_result(visit, tmp_path):
+def test_pairs_that_came_out_alike_are_named_in_the_result(open_window, tmp_path):
     pairs = make_pairs(tmp_path, sides=({"top_k": 20}, {"top_k": 30}), seeds=(1,), temperature=0.0)
     pairs.reveal()
-    page = compare_tab(visit(DESKTOP))
+    page = compare_tab(open_window(DESKTOP))
     page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
     page.get_by_text("Both sides came out alike, code for code.").wait_for()

@@ -42,21 +42,21 @@ def patient(tmp_path_factory):
         yield url
 
 
-def made(page) -> int:
+def pairs_made(page) -> int:
     """How many pairs are made, as the room says; all of them where it says nothing of it."""
     found = re.search(r"\((\d+) made\)", page.locator(".lab-count").inner_text())
     return int(found[1]) if found else PAIRS
 
 
-def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(visit, patient):
-    page, fetched = compare_tab(visit(DESKTOP, at=patient)), []
+def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, patient):
+    page, fetched = compare_tab(open_window(DESKTOP, at=patient)), []
     page.on("request", lambda request: note_clip(fetched, request))
     fill_in(page, SCRIPT, max_tokens=320, seeds=PAIRS)
     press(page, "Make the pairs")
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()
         ready(page)
-        before = made(page)
+        before = pairs_made(page)
         assert before < PAIRS, "the test needs pairs that are still being made"
         page.locator(".lab-note").fill("still here")
         page.locator(".lab-note").blur()
@@ -141,13 +141,13 @@ def tone(rate: int) -> np.ndarray:
     return np.rint(LEVEL * 32767 * samples).astype(np.int16)
 
 
-def test_switching_and_pausing_do_not_click(visit, tmp_path):
+def test_switching_and_pausing_do_not_click(open_window, tmp_path):
     pairs = make_pairs(tmp_path, seeds=(1,))
     for name in pairs.plan.trials[0].clips:
         path = pairs.folder / "clips" / name
         rate = soundfile.info(path).samplerate
         soundfile.write(path, tone(rate), rate, subtype="PCM_16")
-    watch = visit(DESKTOP)
+    watch = open_window(DESKTOP)
     watch.context.add_init_script(f"({TAP})()")
     page = compare_tab(watch)
     open_zip(page, zipped(pairs, tmp_path / "zip"))

@@ -27,8 +27,8 @@ def state(page, *states: str) -> str:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_it_explains_itself_and_stops_within_a_moment(visit, size):
-    page = machine_tab(visit(size))
+def test_it_explains_itself_and_stops_within_a_moment(open_window, size):
+    page = machine_tab(open_window(size))
     assert page.get_by_text("Nothing was measured yet.").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     press(page, "Measure")
@@ -38,8 +38,8 @@ def test_it_explains_itself_and_stops_within_a_moment(visit, size):
     page.wait_for_function("!document.querySelector('#machine-measure').disabled")
 
 
-def test_a_press_counts_from_the_moment_the_button_is_back(visit):
-    page = machine_tab(visit())
+def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
+    page = machine_tab(open_window())
 
     def stop() -> None:
         state(page, "running")
@@ -49,8 +49,8 @@ def test_a_press_counts_from_the_moment_the_button_is_back(visit):
     state(page, "stopped")
 
 
-def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(visit):
-    first, second = machine_tab(visit()), visit().open()
+def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(open_window):
+    first, second = machine_tab(open_window()), open_window().open()
     press(first, "Measure")
     state(first, "running")
     write_script(second, SHORT, max_tokens=60)
@@ -63,9 +63,9 @@ def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(visit):
 
 @pytest.mark.processor
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_measured_machine_is_a_picture_with_a_meaning(visit, scheme):
+def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
     """One whole measurement of the embedded voice; in the other scheme the picture is empty."""
-    page = machine_tab(visit(scheme=scheme))
+    page = machine_tab(open_window(scheme=scheme))
     if scheme == "light":
         press(page, "Measure")
         assert re.search(r"Done nano, measured in", state(page, "done", "failed"))

@@ -44,13 +44,13 @@ def drop(page, path) -> str:
     return page.locator("#status").inner_text()
 
 
-def test_a_file_gives_its_take_again_precision_included(visit, tmp_path):
-    page = visit().open()
+def test_a_file_gives_its_take_again_precision_included(open_window, tmp_path):
+    page = open_window().open()
     write_script(page, SHORT, max_tokens=120)
     choose(page, "Precision", "int8")
     first = make_and_keep(page, tmp_path / "take.wav")
     seed = figure(page, "Seed")
-    fresh = visit().open()
+    fresh = open_window().open()
     assert fresh.get_by_label("Precision", exact=True).input_value() == "auto"
     assert "voice prompt" not in drop(fresh, tmp_path / "take.wav")
     assert fresh.get_by_label("Precision", exact=True).input_value() == "int8"
@@ -58,8 +58,8 @@ def test_a_file_gives_its_take_again_precision_included(visit, tmp_path):
     assert figure(fresh, "Seed") == seed and np.array_equal(first, again)
 
 
-def test_a_file_says_what_it_cannot_bring_back(visit, tmp_path):
-    page = visit().open()
+def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
+    page = open_window().open()
     write_script(page, SHORT, max_tokens=60)
     samples = make_and_keep(page, tmp_path / "take.wav")
     inside = audio.read_metadata(tmp_path / "take.wav")
@@ -73,8 +73,8 @@ def test_a_file_says_what_it_cannot_bring_back(visit, tmp_path):
     assert page.get_by_label("number input for Temperature").input_value() == "2.5"
 
 
-def test_the_page_shows_what_the_embedded_voice_reads_and_offers_dia_the_repair(visit):
-    page = visit().open()
+def test_the_page_shows_what_the_embedded_voice_reads_and_offers_dia_the_repair(open_window):
+    page = open_window().open()
     script = page.get_by_label("Script")
     script.fill(CURLY)
     page.locator("#report .read-as").get_by_text(PLAIN).wait_for()

@@ -30,9 +30,9 @@ HEARD = {"A": 9.0, "B": 9.0}
 
 
 @pytest.fixture(scope="module")
-def packed(sides, synthesis, tmp_path_factory):
+def packed(two_settings, synthesis, tmp_path_factory):
     """A finished comparison as a zip, nobody has voted on."""
-    plan = make_plan("preference", sides, (SCRIPT,), (1,))
+    plan = make_plan("preference", two_settings, (SCRIPT,), (1,))
     folder = tmp_path_factory.mktemp("packed")
     comparison = Comparison.create(folder / "dir", plan, synthesis)
     list(comparison.run(synthesis, threading.Event()))
@@ -40,13 +40,13 @@ def packed(sides, synthesis, tmp_path_factory):
 
 
 @pytest.fixture
-def world(synthesis, packed, tmp_path):
+def small_store(synthesis, packed, tmp_path):
     """Room for three of them and a little more."""
     return ComparisonStore(tmp_path / "kept", synthesis, limit=int(3.5 * unpacked_bytes(packed)))
 
 
-def put(world, packed, key, hours_ago: float) -> Comparison:
-    comparison = world.get(key, world.load(key, packed))
+def put(small_store, packed, key, hours_ago: float) -> Comparison:
+    comparison = small_store.get(key, small_store.load(key, packed))
     unused(comparison, hours_ago)
     return comparison
 
@@ -56,57 +56,59 @@ def unused(comparison, hours: float) -> None:
     os.utime(comparison.folder, (then, then))
 
 
-def test_the_oldest_finished_one_loses_its_sound_and_an_unfinished_one_does_not(world, packed):
+def test_the_oldest_finished_one_loses_its_sound_and_an_unfinished_one_does_not(
+    small_store, packed
+):
     ann, bob, eve = new_key(), new_key(), new_key()
-    unfinished = put(world, packed, ann, 90)
-    old, older = put(world, packed, bob, 0), put(world, packed, ann, 0)
+    unfinished = put(small_store, packed, ann, 90)
+    old, older = put(small_store, packed, bob, 0), put(small_store, packed, ann, 0)
     for comparison, hours in ((old, 20), (older, 50)):
         comparison.vote(comparison.plan.trials[0].id, "A", HEARD, 2, "warm")
         unused(comparison, hours)
-    put(world, packed, eve, 0)
+    put(small_store, packed, eve, 0)
     assert [one.sound_bytes() > 0 for one in (unfinished, old, older)] == [True, True, False]
 
 
-def test_nothing_but_sound_goes_and_it_comes_back_the_same(world, packed, synthesis):
+def test_nothing_but_sound_goes_and_it_comes_back_the_same(small_store, packed, synthesis):
     ann, bob = new_key(), new_key()
-    mine = put(world, packed, ann, 0)
+    mine = put(small_store, packed, ann, 0)
     trial = mine.plan.trials[0]
     before, secrets = mine.clip(trial.id, "A"), mine.plan.secrets[trial.id]
     mine.vote(trial.id, "B", HEARD, 2, "warm")
     unused(mine, 50)
     for _ in range(3):
-        put(world, packed, bob, 9)
+        put(small_store, packed, bob, 9)
     for one in (mine, Comparison.open(mine.folder)):
         assert one.sound_bytes() == 0 and one.plan.sound_removed and len(one.votes) == 1
         assert one.result().voted == 1 and one.result().failed == 0 and one.is_unblinded
         assert "Go on makes the same sound" in _status_of(one).detail
         assert "sound removed" in _title(one)
         assert "1 pair cannot be heard" in result(one) and "Votes" in result(one)
-    world.limit = 10**9
-    list(world.run(ann, mine.folder.name, threading.Event()))
+    small_store.limit = 10**9
+    list(small_store.run(ann, mine.folder.name, threading.Event()))
     assert mine.clip(trial.id, "A") == before and not mine.plan.sound_removed
     assert mine.plan.secrets[trial.id] == secrets
 
 
-def test_what_is_in_use_stays_and_the_message_says_what_to_do(world, packed):
+def test_what_is_in_use_stays_and_the_message_says_what_to_do(small_store, packed):
     keys = [new_key() for _ in range(3)]
-    kept = [put(world, packed, key, 0) for key in keys]
+    kept = [put(small_store, packed, key, 0) for key in keys]
     sizes = [one.sound_bytes() for one in kept]
     with pytest.raises(InputError, match="delete one of yours.*DIA_KEPT_GB"):
-        world.load(new_key(), packed)
+        small_store.load(new_key(), packed)
     assert [one.sound_bytes() for one in kept] == sizes, "a refusal removes nothing"
     # Hearing a clip is use.
     unused(kept[0], 5)
     kept[0].clip(kept[0].plan.trials[0].id, "A")
     with pytest.raises(InputError, match="no room"):
-        world.load(new_key(), packed)
+        small_store.load(new_key(), packed)
     unused(kept[1], IN_USE_SECONDS / 3600 + 0.1)
-    world.load(new_key(), packed)
+    small_store.load(new_key(), packed)
     assert [one.sound_bytes() > 0 for one in kept] == [True, False, True]
 
 
-def test_a_comparison_that_is_being_made_keeps_its_sound(world, packed, synthesis):
-    mine = put(world, packed, new_key(), 50)
+def test_a_comparison_that_is_being_made_keeps_its_sound(small_store, packed, synthesis):
+    mine = put(small_store, packed, new_key(), 50)
     running = mine.run(synthesis, threading.Event())
     (mine.folder / "clips" / mine.plan.trials[0].clips[0]).unlink()
     mine.plan = Comparison.open(mine.folder).plan
@@ -117,59 +119,59 @@ def test_a_comparison_that_is_being_made_keeps_its_sound(world, packed, synthesi
     assert mine.remove_sound() and mine.sound_bytes() == 0
 
 
-def test_what_counts_against_the_room_can_always_be_had_back(world, packed, tmp_path):
+def test_what_counts_against_the_room_can_always_be_had_back(small_store, packed, tmp_path):
     """A voice that a plan names fills it; a day later everybody can go on."""
-    voice = ("voice.wav", random_bytes(int(0.38 * world.limit)))
+    voice = ("voice.wav", random_bytes(int(0.38 * small_store.limit)))
     large = with_plan(packed, tmp_path / "large.zip", {"voice_file": "voice.wav"}, voice)
     stranger, ann = new_key(), new_key()
-    mine = put(world, packed, ann, 30)
+    mine = put(small_store, packed, ann, 30)
     mine.vote(mine.plan.trials[0].id, "A", HEARD)
-    put(world, large, stranger, 0)
+    put(small_store, large, stranger, 0)
     with pytest.raises(InputError, match="no room"):
-        world.load(ann, large)
-    for _, comparison in (*world.list(stranger), *world.list(ann)):
+        small_store.load(ann, large)
+    for _, comparison in (*small_store.list(stranger), *small_store.list(ann)):
         unused(comparison, 25)
-    world.load(new_key(), large)
-    assert world.list(stranger) == [], "nobody had voted on it"
-    assert len(world.get(ann, mine.folder.name).votes) == 1, "what was voted on stays"
+    small_store.load(new_key(), large)
+    assert small_store.list(stranger) == [], "nobody had voted on it"
+    assert len(small_store.get(ann, mine.folder.name).votes) == 1, "what was voted on stays"
 
 
-def test_a_voice_that_was_voted_on_goes_last_and_its_votes_stay(world, packed, tmp_path):
+def test_a_voice_that_was_voted_on_goes_last_and_its_votes_stay(small_store, packed, tmp_path):
     """A single vote does not keep a large voice prompt for good, where sound is not enough."""
-    voice = ("voice.wav", random_bytes(int(0.4 * world.limit)))
+    voice = ("voice.wav", random_bytes(int(0.4 * small_store.limit)))
     large = with_plan(packed, tmp_path / "large.zip", {"voice_file": "voice.wav"}, voice)
     stranger = new_key()
-    first = put(world, large, stranger, 0)
+    first = put(small_store, large, stranger, 0)
     first.vote(first.plan.trials[0].id, "A", HEARD)
     unused(first, 25)
-    world.load(new_key(), large)
+    small_store.load(new_key(), large)
     assert not (first.folder / "voice.wav").exists()
-    assert len(world.get(stranger, first.folder.name).votes) == 1
+    assert len(small_store.get(stranger, first.folder.name).votes) == 1
 
 
-def test_a_voice_prompt_counts_before_it_is_copied(world, packed, tmp_path):
+def test_a_voice_prompt_counts_before_it_is_copied(small_store, packed, tmp_path):
     key = new_key()
-    plan = world.get(key, world.load(key, packed)).plan
-    (tmp_path / "voice.wav").write_bytes(bytes(world.limit))
+    plan = small_store.get(key, small_store.load(key, packed)).plan
+    (tmp_path / "voice.wav").write_bytes(bytes(small_store.limit))
     with pytest.raises(InputError, match="no room for"):
-        world.create(key, rebuilt(plan), VoicePrompt(audio=tmp_path / "voice.wav"))
+        small_store.create(key, rebuilt(plan), VoicePrompt(audio=tmp_path / "voice.wav"))
 
 
-def test_a_plan_too_large_for_the_machine_is_refused_before_anything_is_kept(world, packed):
+def test_a_plan_too_large_for_the_machine_is_refused_before_anything_is_kept(small_store, packed):
     key = new_key()
-    plan = world.get(key, world.load(key, packed)).plan
+    plan = small_store.get(key, small_store.load(key, packed)).plan
     long = make_plan("preference", plan.settings, plan.scripts, tuple(range(60)))
     with pytest.raises(InputError, match="no room for"):
-        world.create(key, long)
-    assert len(world.list(key)) == 1
+        small_store.create(key, long)
+    assert len(small_store.list(key)) == 1
 
 
-def test_the_number_each_person_may_keep_is_bounded_too(world, packed, monkeypatch):
+def test_the_number_each_person_may_keep_is_bounded_too(small_store, packed, monkeypatch):
     monkeypatch.setattr(store, "MAX_COMPARISONS", 1)
     key = new_key()
-    world.load(key, packed)
+    small_store.load(key, packed)
     with pytest.raises(InputError, match="delete one first"):
-        world.load(key, packed)
+        small_store.load(key, packed)
 
 
 def test_everybodys_earlier_takes_have_one_bound(tmp_path, monkeypatch):
@@ -193,7 +195,7 @@ def test_everybodys_earlier_takes_have_one_bound(tmp_path, monkeypatch):
 # One folder for everybody who opens the page
 
 
-def test_a_folder_the_owner_names_is_heard_in_its_place(world, packed, synthesis, tmp_path):
+def test_a_folder_the_owner_names_is_heard_in_its_place(small_store, packed, synthesis, tmp_path):
     from dia_demo.services.listening.archive import import_zip
 
     import_zip(packed, tmp_path / "dir")
@@ -221,8 +223,8 @@ def test_the_environment_names_room_and_folder(tmp_path):
             Settings.from_env({"DIA_KEPT_GB": wrong})
 
 
-def test_an_older_plan_file_still_opens(world, packed):
-    mine = put(world, packed, new_key(), 0)
+def test_an_older_plan_file_still_opens(small_store, packed):
+    mine = put(small_store, packed, new_key(), 0)
     path = mine.folder / "plan.json"
     raw = json.loads(path.read_text())
     del raw["sound_removed"]

@@ -88,8 +88,8 @@ def test_noise_in_the_silence_does_not_tell_x_from_the_others(base, synthesis, t
         assert silent, "the faster side is padded with silence"
 
 
-def test_sighted_takes_no_votes_and_hides_nothing(sides, synthesis, tmp_path):
-    plan = make_plan("sighted", sides, SCRIPTS[:1], (1,))
+def test_sighted_takes_no_votes_and_hides_nothing(two_settings, synthesis, tmp_path):
+    plan = make_plan("sighted", two_settings, SCRIPTS[:1], (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
     (one,) = comparison.revealed()
@@ -99,9 +99,9 @@ def test_sighted_takes_no_votes_and_hides_nothing(sides, synthesis, tmp_path):
         comparison.vote(one.trial.id, "A", HEARD)
 
 
-def test_the_pair_on_show_stays_until_it_is_voted_on(sides, synthesis, tmp_path):
+def test_the_pair_on_show_stays_until_it_is_voted_on(two_settings, synthesis, tmp_path):
     """A pair that is made later and comes earlier in the shuffled order does not replace it."""
-    plan = make_plan("preference", sides, SCRIPTS[:1], (1, 2, 3))
+    plan = make_plan("preference", two_settings, SCRIPTS[:1], (1, 2, 3))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)
     first, second, third = comparison.plan.trials

@@ -14,8 +14,8 @@ from dia_demo.text.script_check import check_script
 from tests.helpers.comparisons import SCRIPTS
 
 
-def test_a_plan_is_every_script_with_every_seed(sides):
-    plan = make_plan("preference", sides, SCRIPTS, (1, 2, 3))
+def test_a_plan_is_every_script_with_every_seed(two_settings):
+    plan = make_plan("preference", two_settings, SCRIPTS, (1, 2, 3))
     assert len(plan.trials) == 6 and len(plan.slots) == 12
     assert {(trial.script, trial.seed) for trial in plan.trials} == {
         (script, seed) for script in (0, 1) for seed in (1, 2, 3)
@@ -29,19 +29,19 @@ def test_a_round_pairs_everyone_with_everyone(base):
     assert set(Counter(trial.settings for trial in plan.trials).values()) == {2}
 
 
-def test_the_sides_are_drawn_at_random_and_balanced(sides):
+def test_the_sides_are_drawn_at_random_and_balanced(two_settings):
     """Free draws put one side first in 8 of 10 trials of every tenth test."""
     orders = set()
     for _ in range(30):
-        plan = make_plan("preference", sides, SCRIPTS[:1], tuple(range(10)))
+        plan = make_plan("preference", two_settings, SCRIPTS[:1], tuple(range(10)))
         order = tuple(plan.secrets[trial.id].flip for trial in plan.trials)
         assert sum(order) == 5
         orders.add(order)
     assert len(orders) > 20
 
 
-def test_an_odd_trial_goes_to_either_side(sides):
-    plans = [make_plan("preference", sides, SCRIPTS[:1], (1, 2, 3)) for _ in range(60)]
+def test_an_odd_trial_goes_to_either_side(two_settings):
+    plans = [make_plan("preference", two_settings, SCRIPTS[:1], (1, 2, 3)) for _ in range(60)]
     flipped = [sum(secret.flip for secret in plan.secrets.values()) for plan in plans]
     assert set(flipped) == {1, 2}
 

@@ -55,7 +55,7 @@ def test_a_pairs_take_equals_the_take_made_alone(finished, synthesis, base):
         assert np.abs(heard - alone * gain).max() < 3 / 32767
 
 
-def test_takes_of_one_runtime_share_a_batch(sides, synthesis, tmp_path, monkeypatch):
+def test_takes_of_one_runtime_share_a_batch(two_settings, synthesis, tmp_path, monkeypatch):
     sizes = []
     together = synthesis.stream_together
     monkeypatch.setattr(
@@ -63,11 +63,11 @@ def test_takes_of_one_runtime_share_a_batch(sides, synthesis, tmp_path, monkeypa
         "stream_together",
         lambda requests, cancel: sizes.append(len(requests)) or together(requests, cancel),
     )
-    plan = make_plan("preference", sides, SCRIPTS[:1], (1, 2))
+    plan = make_plan("preference", two_settings, SCRIPTS[:1], (1, 2))
     make(Comparison.create(tmp_path / "one", plan, synthesis), synthesis)
     assert sizes == [4]
     sizes.clear()
-    other = [sides[0], sides[1].changed({"precision": "bfloat16"})]
+    other = [two_settings[0], two_settings[1].changed({"precision": "bfloat16"})]
     plan = make_plan("preference", other, SCRIPTS[:1], (1, 2))
     comparison = Comparison.create(tmp_path / "two", plan, synthesis)
     make(comparison, synthesis)
@@ -85,8 +85,8 @@ def test_the_same_plan_gives_the_same_clips(finished, synthesis, tmp_path):
             assert np.array_equal(one[0], other[0])
 
 
-def test_stop_keeps_finished_pairs_and_a_restart_goes_on(sides, synthesis, tmp_path):
-    plan = make_plan("preference", sides, SCRIPTS, range(ROWS_AT_ONCE))
+def test_stop_keeps_finished_pairs_and_a_restart_goes_on(two_settings, synthesis, tmp_path):
+    plan = make_plan("preference", two_settings, SCRIPTS, range(ROWS_AT_ONCE))
     comparison, cancel = Comparison.create(tmp_path / "dir", plan, synthesis), threading.Event()
     for event in comparison.run(synthesis, cancel):
         if isinstance(event, RenderProgress) and event.pairs_made == 2:
@@ -101,8 +101,10 @@ def test_stop_keeps_finished_pairs_and_a_restart_goes_on(sides, synthesis, tmp_p
     assert list((tmp_path / "dir" / "takes").iterdir()) == []
 
 
-def test_a_failed_take_is_marked_counted_and_retried(sides, synthesis, tmp_path, monkeypatch):
-    plan = make_plan("preference", sides, SCRIPTS, (1,))
+def test_a_failed_take_is_marked_counted_and_retried(
+    two_settings, synthesis, tmp_path, monkeypatch
+):
+    plan = make_plan("preference", two_settings, SCRIPTS, (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     together = synthesis.stream_together
 
@@ -135,10 +137,10 @@ def test_lost_clips_are_made_again(voting, synthesis):
     assert np.array_equal(clips_of(reopened)[trial.id][0][0], before)
 
 
-def test_a_voice_prompt_is_kept_beside_the_plan(sides, synthesis, tmp_path):
+def test_a_voice_prompt_is_kept_beside_the_plan(two_settings, synthesis, tmp_path):
     codes = np.random.default_rng(0).integers(0, 64, (10, 3)).astype(np.int16)
     voice = VoicePrompt(codes=codes, transcript="[S1] Hm.")
-    plan = make_plan("preference", sides, SCRIPTS[:1], (1,))
+    plan = make_plan("preference", two_settings, SCRIPTS[:1], (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis, voice)
     make(comparison, synthesis)
     reopened = Comparison.open(tmp_path / "dir")
@@ -146,9 +148,9 @@ def test_a_voice_prompt_is_kept_beside_the_plan(sides, synthesis, tmp_path):
     assert np.array_equal(np.load(tmp_path / "dir" / "voice.npy"), codes)
 
 
-def test_voice_codes_whose_header_lies_are_refused(sides, synthesis, tmp_path):
+def test_voice_codes_whose_header_lies_are_refused(two_settings, synthesis, tmp_path):
     voice = VoicePrompt(codes=np.zeros((10, 3), np.int16), transcript="[S1] Hm.")
-    plan = make_plan("preference", sides, SCRIPTS[:1], (1,))
+    plan = make_plan("preference", two_settings, SCRIPTS[:1], (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis, voice)
     file = tmp_path / "dir" / "voice.npy"
     lying = file.read_bytes().replace(b"(10, 3), }       ", b"(9999999, 999), }")
