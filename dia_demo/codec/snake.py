@@ -61,9 +61,9 @@ def _kernels() -> dict[tuple[torch.dtype, bool], Callable]:
 
         found = {
             (torch.float32, False): snake.snake_float32,
-            (torch.float32, True): snake.snake_float32_here,
+            (torch.float32, True): snake.snake_float32_inplace,
             (torch.bfloat16, False): snake.snake_bfloat16,
-            (torch.bfloat16, True): snake.snake_bfloat16_here,
+            (torch.bfloat16, True): snake.snake_bfloat16_inplace,
         }
         for (dtype, here), run in found.items():
             _check(run, dtype, here)

@@ -1,5 +1,5 @@
-"""Compiled kernels (numba): what torch's CPU kernels leave on the table.
+"""Kernels compiled with numba, which are faster here than torch's CPU kernels.
 
-numba comes with librosa, which descript-audio-codec needs, and brings its own compiler, so nothing
-has to be installed on the machine. Where it cannot be imported, torch's kernels serve.
+numba is installed with librosa, which descript-audio-codec needs, and has its own compiler. If it
+cannot be imported, torch's kernels are used.
 """

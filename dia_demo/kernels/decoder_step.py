@@ -1,13 +1,13 @@
-"""One decoder step for all slots, from codes to logits, by a pool of threads.
+"""One decoder step for all slots, from codes to logits, on a pool of threads.
 
-A step is bound by reading the weights, and every call from Python and every start of a thread is
-time in which nothing is read. So the whole step is one function that each thread calls once: it
-runs a list of operations, of which it takes its share of every linear's blocks and of every
-attention's heads, and waits at a barrier where an operation needs all of the one before. What is
-small, a norm or the activation, each thread computes for itself rather than wait.
+A step is limited by reading the weights, and nothing is read during a call from Python or the start
+of a thread. So the whole step is one function that each thread calls once. It runs a list of
+operations: each thread computes its share of a linear's blocks or of an attention's heads, and
+waits at a barrier after each operation. A norm or an activation is small, so every thread computes
+it for itself instead of waiting for it.
 
-A slot is one sequence of the batch: the conditional or the unconditional half of a row. README.md
-in this folder has pictures of the weights' layout and of the microkernels.
+A slot is one sequence of the batch: a row has a conditional and, with guidance, an unconditional
+one. README.md in this folder has pictures of the weights' layout and of the microkernels.
 """
 
 from __future__ import annotations
@@ -19,31 +19,38 @@ import numpy as np
 from numba import carray
 
 from dia_demo.kernels.attention import attend, rotate, store_kv
-from dia_demo.kernels.intrinsics import barrier_wait, exp, floats_at, halves_at, longs_at, to_float
+from dia_demo.kernels.intrinsics import (
+    barrier_wait,
+    bfloat16_at,
+    exp,
+    float32_at,
+    int64_at,
+    to_float32,
+)
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.linear import linear_share, padded, quantize_activations
 from dia_demo.kernels.packing import FLOAT32
 
 # Addresses and sizes of one step. Widths are in numbers, strides in bytes. Buffers of activations
-# are float32 [slots, stride], filled up with zeros to whole blocks.
+# are float32 [slots, stride], padded with zeros to whole blocks.
 STEP_ARGS = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "threads barrier yield_core slots "  # who computes, and for how many
+            "threads barrier yield_core slots "
             "width heads kv_heads head_dim cross_heads cross_kv_heads cross_head_dim "
             "channels vocabulary "
             "embeddings cos sin "  # tables
             "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
             "x x_stride qkv_or_gate qkv_or_gate_stride attn_out attn_out_stride "
-            "scratch scratch_size "  # of each thread: bytes
-            "block_counters"  # int64 [operations], all 0: blocks of each that were given away
+            "scratch scratch_size "  # bytes of each thread
+            "block_counters"  # int64 [operations], all 0: unassigned blocks taken so far
         ).split()
     ]
     + [("eps", np.float32), ("", np.float32)]
 )
-# One operation of a step. LINEAR: out (+)= the linear of the prologue of its source, both
-# [slots, stride]; `format` is that of its blocks (packing.py).
+# One operation of a step. LINEAR: out (+)= the linear of prologue(source); both are buffers of
+# [slots, stride]; `format` is the format of its blocks (packing.py).
 OP = np.dtype(
     [
         (name, np.int64)
@@ -56,7 +63,7 @@ OP = np.dtype(
 )
 EMBED, LINEAR, SELF_ATTENTION, CROSS_ATTENTION = range(4)  # Kinds of operations.
 NONE, RMSNORM, SILU_MUL = range(3)  # Prologues: how a linear's input is prepared.
-# Of one layer and slot: addresses of keys and values, [kv_heads, capacity, K] each.
+# Addresses of one layer's keys and values of one slot, [kv_heads, capacity, K] each.
 CACHE = np.dtype([(name, np.int64) for name in ("keys", "values", "text_keys", "text_values")])
 
 
@@ -72,50 +79,50 @@ def _rms_norm(x, weight, eps, out):
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)
 def _silu_mul(gate_up, out):
-    """silu(gate) * up; gate_up holds gate, then up."""
+    """out = silu(gate) * up; gate_up contains gate, then up."""
     count = len(gate_up) // 2
     for i in range(count):
         out[i] = gate_up[i] / (np.float32(1) + exp(-gate_up[i])) * gate_up[count + i]
 
 
 @compiled(fastmath=ANY_ORDER, forceinline=True)
-def _add_embedding(table, row, out):
+def _add_embedding(table, index, out):
     for i in range(len(out)):
-        out[i] += to_float(table[row, i])
+        out[i] += to_float32(table[index, i])
 
 
 @inlined
 def _embed(args, thread_index, is_bf16):
-    """x = the sum of the codes' embeddings, for this thread's share of the slots."""
+    """x = sum of the codes' embeddings, for this thread's share of the slots."""
     width, count = args.width, args.channels
-    codes = carray(longs_at(args.codes), (args.slots, count))
+    codes = carray(int64_at(args.codes), (args.slots, count))
     shape = (count * args.vocabulary, width)
     for slot in range(thread_index, args.slots, args.threads):
-        x = carray(floats_at(args.x + slot * args.x_stride), width)
+        x = carray(float32_at(args.x + slot * args.x_stride), width)
         for i in range(width):
             x[i] = np.float32(0)
         for channel in range(count):
-            row = channel * args.vocabulary + codes[slot, channel]
+            index = channel * args.vocabulary + codes[slot, channel]
             if is_bf16:
-                _add_embedding(carray(halves_at(args.embeddings), shape), row, x)
+                _add_embedding(carray(bfloat16_at(args.embeddings), shape), index, x)
             else:
-                _add_embedding(carray(floats_at(args.embeddings), shape), row, x)
+                _add_embedding(carray(float32_at(args.embeddings), shape), index, x)
 
 
 @inlined
 def _run_prologue(args, op, scratch):
-    """This thread's copy of a linear's input, with zeros up to whole groups, at `scratch`."""
+    """Write this thread's copy of a linear's input, padded to whole groups, to `scratch`."""
     count = op.inputs
     whole = padded(count)
     for slot in range(args.slots):
-        out = carray(floats_at(scratch + 4 * whole * slot), whole)
+        out = carray(float32_at(scratch + 4 * whole * slot), whole)
         address = op.source + op.source_stride * slot
-        source = carray(floats_at(address), 2 * count if op.prologue == SILU_MUL else count)
+        source = carray(float32_at(address), 2 * count if op.prologue == SILU_MUL else count)
         if op.prologue == NONE:
             for i in range(count):
                 out[i] = source[i]
         elif op.prologue == RMSNORM:
-            _rms_norm(source, carray(floats_at(op.norm_weight), count), args.eps, out)
+            _rms_norm(source, carray(float32_at(op.norm_weight), count), args.eps, out)
         else:
             _silu_mul(source, out)
         for i in range(count, whole):
@@ -137,13 +144,13 @@ def _linear(args, thread_index, op, block_counter, precision, use_dot):
 
 @inlined
 def _self_attention(args, thread_index, caches, is_bf16):
-    """Self-attention of this thread's (slot, kv head) pairs; qkv_or_gate to attn_out."""
+    """Self-attention of this thread's (slot, kv head) pairs, from qkv_or_gate to attn_out."""
     K, heads, kv_heads = args.head_dim, args.heads, args.kv_heads
     queries, size = heads // kv_heads, 2 if is_bf16 else 4
-    positions = carray(longs_at(args.positions), args.slots)
-    capacities = carray(longs_at(args.capacities), args.slots)
+    positions = carray(int64_at(args.positions), args.slots)
+    capacities = carray(int64_at(args.capacities), args.slots)
     scratch = args.scratch + thread_index * args.scratch_size
-    rotated = carray(floats_at(scratch), (queries, K))
+    rotated = carray(float32_at(scratch), (queries, K))
     pairs = args.slots * kv_heads
     for pair in range(
         pairs * thread_index // args.threads, pairs * (thread_index + 1) // args.threads
@@ -151,10 +158,10 @@ def _self_attention(args, thread_index, caches, is_bf16):
         slot, kv_head = pair // kv_heads, pair % kv_heads
         position, cache = positions[slot], caches[slot]
         qkv = carray(
-            floats_at(args.qkv_or_gate + slot * args.qkv_or_gate_stride), (heads + 2 * kv_heads, K)
+            float32_at(args.qkv_or_gate + slot * args.qkv_or_gate_stride), (heads + 2 * kv_heads, K)
         )
-        cos = carray(floats_at(args.cos + 4 * K * position), K)
-        sin = carray(floats_at(args.sin + 4 * K * position), K)
+        cos = carray(float32_at(args.cos + 4 * K * position), K)
+        sin = carray(float32_at(args.sin + 4 * K * position), K)
         start = size * kv_head * capacities[slot] * K
         keys, values = cache.keys + start, cache.values + start
         rotate(qkv[heads + kv_head], cos, sin, rotated[0])
@@ -169,10 +176,10 @@ def _self_attention(args, thread_index, caches, is_bf16):
 
 @inlined
 def _cross_attention(args, thread_index, caches, is_bf16):
-    """Cross-attention of this thread's (slot, kv head) pairs; qkv_or_gate to attn_out."""
+    """Cross-attention of this thread's (slot, kv head) pairs, from qkv_or_gate to attn_out."""
     K, kv_heads = args.cross_head_dim, args.cross_kv_heads
     queries, size = args.cross_heads // kv_heads, 2 if is_bf16 else 4
-    lengths = carray(longs_at(args.text_lengths), args.slots)
+    lengths = carray(int64_at(args.text_lengths), args.slots)
     scratch = args.scratch + thread_index * args.scratch_size
     pairs = args.slots * kv_heads
     for pair in range(
@@ -191,10 +198,10 @@ def _cross_attention(args, thread_index, caches, is_bf16):
 def step_function(precision: int, use_dot: bool) -> Callable:
     """The function that every thread of a pool calls for a step, compiled at its first call.
 
-    precision: the format of the decoder's linears (int4's logits may be INT8); caches and
-    embeddings are float32 where it is FLOAT32, else bfloat16. use_dot: the route of its products
-    (microkernels.py). Both are constants of the function: what a decoder does not need is not
-    compiled for it, which is most of a first start.
+    precision: the format of the decoder's linears (the logits of INT4 may be INT8); caches and
+    embeddings are float32 if it is FLOAT32, else bfloat16. use_dot: whether products take the
+    dot-product route (microkernels.py). Both are constants of the function, so that only what a
+    decoder needs is compiled, which takes most of the first start.
     """
     is_bf16 = precision != FLOAT32
 
@@ -202,8 +209,8 @@ def step_function(precision: int, use_dot: bool) -> Callable:
     def run_ops(thread_index, step_args, ops, caches):
         """This thread's share of a step's operations, with a barrier after each.
 
-        step_args: one STEP_ARGS, its block_counters all 0; ops: OP [operations]; caches: CACHE
-        [layers, slots]. Every slot's keys and values grow by one position.
+        step_args: STEP_ARGS [1], its block_counters all 0; ops: OP [operations]; caches: CACHE
+        [layers, slots]. Keys and values of every slot grow by one position.
         """
         args = step_args[0]
         for index in range(len(ops)):

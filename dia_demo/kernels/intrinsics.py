@@ -1,4 +1,4 @@
-"""Scalars that LLVM can vectorize (exp, bfloat16), pointers, atomics, and the threads' barrier."""
+"""Scalar functions that LLVM can vectorize (exp, bfloat16), pointers, atomics and the barrier."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numba.extending import intrinsic, overload
 from dia_demo.kernels.llvm_simd import F32, I16, I32, I64, ROUNDER, ROUNDER_AS_INT
 from dia_demo.kernels.thread_pool import BROKEN
 
-# exp(x) = 2^n * exp(r), |r| <= ln(2) / 2: Taylor's terms up to r^6 / 6! leave 1e-7 of it.
+# exp(x) = 2^n * exp(r), |r| <= ln(2) / 2: the Taylor series to r^6 / 6! has an error of 1e-7.
 EXP_TERMS = [1 / math.factorial(power) for power in range(6, -1, -1)]
-# Waits that spin before the rest of the machine is let in.
+# Checks of a waiting thread before it yields its core.
 SPINS = 2000
 
 
 def _round_to_int(builder, number):
-    """int32 of a float32 without a fraction, within 2^22; any number of what is not finite.
+    """int32 of a whole float32 within 2^22. NaN and infinity give any number.
 
-    LLVM's own conversion leaves that undefined, and its saturating one is slow.
+    They are undefined in LLVM's own conversion, and its saturating one is slow.
     """
     lifted = builder.fadd(number, F32(ROUNDER))
     return builder.sub(builder.bitcast(lifted, I32), I32(ROUNDER_AS_INT))
@@ -30,7 +30,7 @@ def _round_to_int(builder, number):
 
 @intrinsic
 def exp(context, x):
-    """e to the float32 x, to 2e-7 of itself, of x held within -87.3 and 88; NaN of NaN."""
+    """exp of the float32 x, clamped to -87.3..88, with a relative error of 2e-7; NaN gives NaN."""
 
     def generate(context, builder, _signature, arguments):
         def call(name, *values):
@@ -40,7 +40,7 @@ def exp(context, x):
 
         x = call("minimum", call("maximum", arguments[0], F32(-87.3)), F32(88.0))
         power = call("floor", call("fmuladd", x, F32(1 / math.log(2)), F32(0.5)))
-        # ln(2) in two parts, so that the rest keeps all its bits.
+        # ln(2) in two parts, so that the remainder is exact.
         rest = call("fmuladd", power, F32(-0.693359375), x)
         rest = call("fmuladd", power, F32(2.12194440e-4), rest)
         result = F32(EXP_TERMS[0])
@@ -48,7 +48,7 @@ def exp(context, x):
             result = call("fmuladd", result, rest, F32(term))
         exponent = builder.add(_round_to_int(builder, power), I32(127))
         scale = builder.bitcast(builder.shl(exponent, I32(23)), F32)
-        # NaN comes through the polynomial; its exponent is any number.
+        # NaN passes through the polynomial; its exponent is any number.
         return builder.fmul(result, scale)
 
     return types.float32(types.float32), generate
@@ -65,7 +65,7 @@ def _widen(context, bits):
 
 @intrinsic
 def _narrow(context, number):
-    """Nearest bfloat16, ties to even."""
+    """Round to the nearest bfloat16, ties to even."""
 
     def generate(context, builder, _signature, arguments):
         bits = builder.bitcast(arguments[0], I32)
@@ -76,26 +76,26 @@ def _narrow(context, number):
     return types.uint16(types.float32), generate
 
 
-def to_float(number):
-    """float32 of a float32 or of a bfloat16's bits (uint16)."""
+def to_float32(number):
+    """A float32, or the bits of a bfloat16 (uint16), as float32."""
 
 
-@overload(to_float, inline="always")
-def _to_float(number):
+@overload(to_float32, inline="always")
+def _to_float32(number):
     if number == types.uint16:
         return lambda number: _widen(number)
     return lambda number: number
 
 
-def cast_like(kind, number):
-    """`number`, float32, as the type of `kind`: float32, or a bfloat16's bits (uint16)."""
+def cast_like(like, number):
+    """A float32 as the type of `like`: float32, or the bits of a bfloat16 (uint16)."""
 
 
 @overload(cast_like, inline="always")
-def _cast_like(kind, number):
-    if kind == types.uint16:
-        return lambda kind, number: _narrow(number)
-    return lambda kind, number: number
+def _cast_like(like, number):
+    if like == types.uint16:
+        return lambda like, number: _narrow(number)
+    return lambda like, number: number
 
 
 def _pointer(kind):
@@ -109,29 +109,29 @@ def _pointer(kind):
     return pointer
 
 
-floats_at = _pointer(types.float32)
-halves_at = _pointer(types.uint16)
-longs_at = _pointer(types.int64)
+float32_at = _pointer(types.float32)
+bfloat16_at = _pointer(types.uint16)
+int64_at = _pointer(types.int64)
 
 
 @intrinsic
 def fetch_add(context, counter):
-    """Atomically add 1 to the int64 at an address; returns what it was before."""
+    """Atomically add 1 to the int64 at an address; returns its previous value."""
 
     def generate(context, builder, _signature, arguments):
-        place = builder.inttoptr(arguments[0], I64.as_pointer())
-        return builder.atomic_rmw("add", place, I64(1), "monotonic")
+        pointer = builder.inttoptr(arguments[0], I64.as_pointer())
+        return builder.atomic_rmw("add", pointer, I64(1), "monotonic")
 
     return types.int64(types.int64), generate
 
 
 @intrinsic
 def barrier_wait(context, barrier, threads, yield_core):
-    """Wait until all of `threads` threads are here, or the barrier is broken (thread_pool.py).
+    """Wait until all of `threads` threads have arrived, or the barrier is broken (thread_pool.py).
 
-    barrier: address of three int64 that begin as zero (threads here, rounds so far, whether it is
-    broken); yield_core: address of a function without arguments that gives the core to another
-    thread.
+    barrier: address of three int64, zero at first: threads that have arrived, completed rounds, and
+    whether the barrier is broken. yield_core: address of a function without arguments that gives
+    the core to another thread.
     """
 
     def generate(context, builder, _signature, arguments):
@@ -156,29 +156,29 @@ def barrier_wait(context, barrier, threads, yield_core):
 
 
 def _spin(builder, rounds, round_now, broken, yield_core) -> None:
-    """Check again and again; after SPINS checks yield the core between two of them."""
-    looks = cgutils.alloca_once_value(builder, I64(0))
-    look, done = builder.append_basic_block("look"), builder.append_basic_block("met")
-    wait, give_way = builder.append_basic_block("wait"), builder.append_basic_block("give_way")
-    builder.branch(look)
-    builder.position_at_end(look)
+    """Check repeatedly; after SPINS checks, yield the core after each further one."""
+    checks = cgutils.alloca_once_value(builder, I64(0))
+    check, done = builder.append_basic_block("check"), builder.append_basic_block("done")
+    wait, give_core = builder.append_basic_block("wait"), builder.append_basic_block("give_core")
+    builder.branch(check)
+    builder.position_at_end(check)
     same = builder.icmp_signed("==", builder.load_atomic(rounds, "acquire", 8), round_now)
     intact = builder.icmp_signed("==", builder.load_atomic(broken, "acquire", 8), I64(0))
     builder.cbranch(builder.and_(same, intact), wait, done)
     builder.position_at_end(wait)
-    count = builder.add(builder.load(looks), I64(1))
-    builder.store(count, looks)
+    count = builder.add(builder.load(checks), I64(1))
+    builder.store(count, checks)
     _pause(builder)
-    builder.cbranch(builder.icmp_signed(">", count, I64(SPINS)), give_way, look)
-    builder.position_at_end(give_way)
+    builder.cbranch(builder.icmp_signed(">", count, I64(SPINS)), give_core, check)
+    builder.position_at_end(give_core)
     function = builder.inttoptr(yield_core, ir.FunctionType(I32, []).as_pointer())
     builder.call(function, [])
-    builder.branch(look)
+    builder.branch(check)
     builder.position_at_end(done)
 
 
 def _pause(builder) -> None:
-    """Tell the processor that this loop waits."""
+    """Tell the processor that this is a spin loop."""
     machine = llvm.get_process_triple().split("-")[0]
     if machine in ("x86_64", "i686", "amd64"):
         kind = ir.FunctionType(ir.VoidType(), [])

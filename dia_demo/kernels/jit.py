@@ -1,8 +1,8 @@
-"""How kernels are compiled: without the GIL, cached on disk, and never at import.
+"""Compiles kernels: without the GIL, cached on disk, and never at import.
 
-Compiled code is kept in the cache folder, keyed by a hash of the kernels' sources (numba itself
-looks at the file of the outermost function only) and of the features of the processor. Where it
-cannot be saved, every process compiles again.
+Compiled code is stored in the cache folder, keyed by a hash of the kernels' sources (numba itself
+checks only the file of the outermost function) and of the processor's features. If it cannot be
+saved, every process compiles again.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dia_demo import processor
 from dia_demo.files import cache_folder
 
 FOLDER = Path(__file__).parent
-# For sums that may be taken in any order. Not "fast": that would let NaN and infinity vanish, and
-# the loop looks for them in every step's logits.
+# For sums that may be computed in any order. Not "fast": that would lose NaN and infinity, which
+# the generation loop looks for in every step's logits.
 ANY_ORDER = {"reassoc", "contract", "arcp", "nsz"}
 
 log = logging.getLogger(__name__)
-# Failures to save, in words for a person, and whether they are still to be reported.
+# Messages about failures to save, and whether they have not been reported yet.
 _failures: dict[str, bool] = {}
 
 
 @cache
 def digest() -> str:
-    """16 hex digits that change with the kernels' sources and the features of the processor."""
-    found = hashlib.sha256(" ".join(sorted(processor.features())).encode())
+    """16 hex digits that change with the kernels' sources and the processor's features."""
+    sha256 = hashlib.sha256(" ".join(sorted(processor.features())).encode())
     for source in sorted(FOLDER.glob("*.py")):
-        found.update(source.read_bytes())
-    return found.hexdigest()[:16]
+        sha256.update(source.read_bytes())
+    return sha256.hexdigest()[:16]
 
 
 def _use_cache_folder() -> bool:
-    """Tell numba where to keep compiled code; False where that folder cannot be written."""
+    """Set numba's cache folder; False if it cannot be written."""
     folder = cache_folder() / "kernels" / digest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,12 +54,13 @@ def _use_cache_folder() -> bool:
 def compiled(**options) -> Callable[[Callable], Callable]:
     """Decorator: a numba function that runs without the GIL, compiled at its first call.
 
-    options go to numba.njit (fastmath, boundscheck, error_model ...). ImportError without numba.
+    options: of numba.njit (fastmath, boundscheck, error_model ...). ImportError without numba.
     """
-    can_cache = _use_cache_folder()  # Before numba is imported: it reads its settings then.
+    can_cache = _use_cache_folder()  # Before the import, at which numba reads its settings.
     import numba
 
-    numba.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", numba.config.CACHE_DIR)
+    config: Any = numba.config  # Its attributes are made at import.
+    config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", config.CACHE_DIR)
     decorate = numba.njit(nogil=True, error_model="numpy", **options)
 
     def decorated(function: Callable) -> Callable:
@@ -73,7 +75,7 @@ def compiled(**options) -> Callable[[Callable], Callable]:
 def _optional_cache(function: Callable) -> object:
     """numba's cache of one function, except that a failure only means that nothing is cached.
 
-    numba raises from the first call where the disk is full or a file is damaged.
+    numba itself raises in the first call if the disk is full or a file is damaged.
     """
     from numba.core.caching import FunctionCache
 
@@ -81,10 +83,10 @@ def _optional_cache(function: Callable) -> object:
         def load_overload(self, sig, target_context):
             try:
                 return super().load_overload(sig, target_context)
-            except Exception as error:  # Unpickling a damaged file fails in many ways.
+            except Exception as error:  # Unpickling a damaged file raises any kind of error.
                 log.info("compiled code of %s is not usable: %s", self._name, error)
                 with suppress(OSError):
-                    self.flush()  # Forget what the index names: it may be damaged itself.
+                    self.flush()  # Clear the index, which may be damaged itself.
                 return None
 
         def save_overload(self, sig, data):
@@ -108,16 +110,16 @@ def _note_failure(folder: str, reason: str) -> None:
 
 
 def new_failures() -> list[str]:
-    """What a person should know about saving compiled code; each failure once."""
+    """Messages about compiled code that could not be saved, each once."""
     new = [text for text, is_new in _failures.items() if is_new]
     _failures.update(dict.fromkeys(new, False))
     return new
 
 
 def inlined(function: Callable) -> Callable:
-    """Decorator: a part of compiled functions that is compiled within them, and only there.
+    """Decorator: a function that is compiled only as a part of the functions that call it.
 
-    A kernel of its own would be compiled once by itself and again in every function above it.
+    A compiled function would be compiled once by itself and again in every caller.
     """
     import numba
 

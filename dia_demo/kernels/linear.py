@@ -1,4 +1,4 @@
-"""A linear in blocks: which thread computes which blocks, and by which microkernel."""
+"""A linear in blocks: which thread computes which blocks, with which microkernel."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from numba import carray
 
 from dia_demo.kernels import packing
 from dia_demo.kernels.int_microkernels import gemm_int_dot_block, quantize
-from dia_demo.kernels.intrinsics import cast_like, fetch_add, floats_at, halves_at
+from dia_demo.kernels.intrinsics import bfloat16_at, cast_like, fetch_add, float32_at
 from dia_demo.kernels.jit import compiled, inlined
 from dia_demo.kernels.microkernels import gemm_block, gemm_int_dequant_block
 from dia_demo.kernels.packing import BFLOAT16, BLOCK, FLOAT32, GROUP, INT4, INT8
 
-# Inputs of a dense block that are read for all slots before the next, so that they stay in cache.
-STRETCH = 1024
-# One block in so many belongs to no thread beforehand: threads that finish early take them.
+# So many inputs of a dense block are computed for all slots before the next, to stay in the cache.
+CHUNK = 1024
+# One block in this many is assigned to no thread beforehand: threads that finish early take it.
 UNASSIGNED_SHARE = 4
-
 
 padded = compiled()(packing.padded)
 block_bytes = compiled()(packing.block_bytes)
@@ -25,10 +24,10 @@ block_bytes = compiled()(packing.block_bytes)
 @inlined
 def _dense(format, use_dot, weights, x, x_stride, x_size, inputs, rows, out, out_stride):
     """FLOAT32 or BFLOAT16; x_size: bytes of one number of x."""
-    for first in range(0, inputs, STRETCH):
-        count, here = min(STRETCH, inputs - first), weights + block_bytes(format, first)
-        x_here = x + x_size * first
-        gemm_block(format, use_dot, here, x_here, x_stride, count, rows, out, out_stride)
+    for first in range(0, inputs, CHUNK):
+        count, chunk = min(CHUNK, inputs - first), weights + block_bytes(format, first)
+        x_chunk = x + x_size * first
+        gemm_block(format, use_dot, chunk, x_chunk, x_stride, count, rows, out, out_stride)
 
 
 @inlined
@@ -51,12 +50,12 @@ def linear_share(
     """op.out [slots, outputs] (+)= x [slots, inputs] @ op's linear, for this thread's blocks.
 
     precision and use_dot are constants, args a STEP_ARGS, op an OP: see decoder_step.py. x is
-    float32 with zeros up to whole groups of inputs; with use_dot, `quantized` holds what
-    `quantize_activations` made of it. op.out has space for whole blocks. block_counter: address of
-    an int64 that is 0 before the first thread is here.
+    float32, padded with zeros to whole groups of inputs; with use_dot, `quantized` is the result of
+    `quantize_activations`. op.out has space for whole blocks. block_counter: address of an int64
+    that is 0 before the first thread arrives.
 
-    Most blocks are assigned to threads beforehand; the last of them go to whichever thread comes
-    for them first, since cores are not equally fast.
+    Most blocks are assigned to threads beforehand. Threads take the last blocks one by one as they
+    finish, since cores are not equally fast.
     """
     blocks = padded(op.outputs) // BLOCK
     assigned = blocks - blocks // UNASSIGNED_SHARE if args.threads > 1 else blocks
@@ -77,14 +76,14 @@ def linear_share(
 
 @inlined
 def _compute_block(precision, use_dot, op, weights, x, x_stride, quantized, rows, out):
-    """One block; `weights` and `out` are where it begins."""
+    """Compute one block; `weights` and `out` are its addresses."""
     inputs, stride = op.inputs, op.out_stride
     groups = padded(inputs) // GROUP
     if op.overwrite:
         for row in range(rows):
-            line = carray(floats_at(out + row * stride), BLOCK)
+            out_row = carray(float32_at(out + row * stride), BLOCK)
             for i in range(BLOCK):
-                line[i] = np.float32(0)
+                out_row[i] = np.float32(0)
     if precision == FLOAT32:
         _dense(FLOAT32, False, weights, x, x_stride, 4, inputs, rows, out, stride)
     elif precision == BFLOAT16:
@@ -101,17 +100,17 @@ def _compute_block(precision, use_dot, op, weights, x, x_stride, quantized, rows
 
 @inlined
 def quantize_activations(precision, x, x_stride, inputs, rows, quantized):
-    """What the dot-product route reads, of x [rows, inputs], written to `quantized`.
+    """Write x [rows, inputs] to `quantized` as the dot-product route reads it.
 
-    bfloat16 of whole groups where precision is BFLOAT16; else int8, then its scales, then its sums.
+    For BFLOAT16, bfloat16 in whole groups; else int8, then its scales, then its sums.
     """
     groups = padded(inputs) // GROUP
     if precision == BFLOAT16:
         for row in range(rows):
-            source = carray(floats_at(x + row * x_stride), GROUP * groups)
-            halves = carray(halves_at(quantized + 2 * GROUP * groups * row), GROUP * groups)
+            source = carray(float32_at(x + row * x_stride), GROUP * groups)
+            out_row = carray(bfloat16_at(quantized + 2 * GROUP * groups * row), GROUP * groups)
             for i in range(GROUP * groups):
-                halves[i] = cast_like(halves[i], source[i])
+                out_row[i] = cast_like(out_row[i], source[i])
     else:
         scales = quantized + rows * groups * GROUP
         sums = scales + 4 * rows * groups

@@ -1,4 +1,4 @@
-"""SIMD vectors in LLVM's language: the operations that the microkernels are written with."""
+"""SIMD operations in LLVM IR: what the microkernels are written with."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class BFloat(ir.Type):
 
 
 def dot_lanes(format: int) -> int:
-    """Lanes of this processor's dot product for a format, of four bytes (vpdpbusd, or vpmaddubsw
-    and vpmaddwd) or of two bfloat16 (vdpbf16ps): 16, 8 or, without one, 0.
+    """32-bit lanes of this processor's dot product for a format: 16, 8 or, without one, 0.
+
+    A lane has four bytes (vpdpbusd, or vpmaddubsw with vpmaddwd) or two bfloat16 (vdpbf16ps).
     """
     if format == FLOAT32:
         return 0
@@ -42,8 +43,8 @@ def dot_lanes(format: int) -> int:
 class SimdBuilder:
     """Operations on vectors of `lanes` numbers. Addresses are int64, offsets in bytes.
 
-    LLVM splits vectors that are wider than the processor's: only the products of bytes and of
-    bfloat16 name instructions.
+    LLVM splits vectors that are wider than the processor's. Only the dot products of bytes and of
+    bfloat16 are tied to instructions.
     """
 
     def __init__(self, builder: ir.IRBuilder, lanes: int = 16) -> None:
@@ -53,7 +54,7 @@ class SimdBuilder:
         self.shorts = ir.VectorType(I16, 2 * lanes)
 
     def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-        kind = ir.FunctionType(result, [one.type for one in arguments])
+        kind = ir.FunctionType(result, [argument.type for argument in arguments])
         return self.builder.call(
             cgutils.get_or_insert_function(self.builder.module, kind, name), arguments
         )
@@ -74,19 +75,19 @@ class SimdBuilder:
         self.builder.store(value, pointer, align=align)
 
     def prefetch(self, address: ir.Value, cache: int = NEAREST_CACHE) -> None:
-        """Prefetch the cache line at an address that will be read soon; it need not exist."""
+        """Prefetch the cache line of an address, which need not be valid."""
         pointer = self.builder.inttoptr(address, BYTE.as_pointer())
         self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(cache), I32(1))
 
     def splat(self, scalar: ir.Value) -> ir.Value:
         kind = ir.VectorType(scalar.type, self.lanes)
-        nothing = ir.Constant(kind, ir.Undefined)
-        first = self.builder.insert_element(nothing, scalar, I32(0))
+        undefined = ir.Constant(kind, ir.Undefined)
+        first = self.builder.insert_element(undefined, scalar, I32(0))
         mask = ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(first, nothing, mask)
+        return self.builder.shuffle_vector(first, undefined, mask)
 
     def broadcast(self, address: ir.Value, kind: ir.Type) -> ir.Value:
-        """One number from memory, in every lane."""
+        """Load one number into every lane."""
         return self.splat(self.load(address, kind))
 
     def int_constant(self, value: int) -> ir.Value:
@@ -105,19 +106,19 @@ class SimdBuilder:
         return self.builder.bitcast(ints, self.floats)
 
     def unpack_bfloats(self, pairs: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The lower and the upper bfloat16 of every int32 lane, as float32."""
+        """The lower and the upper bfloat16 of every 32-bit lane, as float32."""
         lower = self.builder.shl(pairs, self.int_constant(16))
         upper = self.builder.and_(pairs, self.int_constant(-0x10000))
         return self.as_floats(lower), self.as_floats(upper)
 
     def load_bfloats(self, address: ir.Value) -> ir.Value:
-        """bfloat16 in memory as float32: the upper half of its bits."""
-        halves = self.load(address, ir.VectorType(I16, self.lanes), align=2)
-        wide = self.builder.shl(self.builder.zext(halves, self.ints), self.int_constant(16))
+        """Load bfloat16, which is the upper 16 bits of a float32, as float32."""
+        bits = self.load(address, ir.VectorType(I16, self.lanes), align=2)
+        wide = self.builder.shl(self.builder.zext(bits, self.ints), self.int_constant(16))
         return self.as_floats(wide)
 
     def sum_lanes(self, floats: ir.Value) -> ir.Value:
-        """Of all lanes, in any order."""
+        """The sum of all lanes, in any order."""
         name = f"llvm.vector.reduce.fadd.v{self.lanes}f32"
         kind = ir.FunctionType(F32, [F32, self.floats])
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
@@ -127,19 +128,19 @@ class SimdBuilder:
         return self.builder.sitofp(ints, self.floats)
 
     def abs_bits(self, floats: ir.Value) -> ir.Value:
-        """The bits of their absolute values."""
+        """The bits of the absolute values."""
         return self.builder.and_(
             self.builder.bitcast(floats, self.ints), self.int_constant(0x7FFFFFFF)
         )
 
     def round_to_int(self, floats: ir.Value) -> ir.Value:
-        """int32 of floats within 2^22, nearest even; any number of what is not finite."""
+        """Round floats within 2^22 to int32, ties to even. NaN and infinity give any number."""
         lifted = self.builder.fadd(floats, self.splat(F32(ROUNDER)))
         bits = self.builder.bitcast(lifted, self.ints)
         return self.builder.sub(bits, self.int_constant(ROUNDER_AS_INT))
 
     def dot(self, sums: ir.Value, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
-        """sums + the products of four unsigned with four signed bytes, in every int32 lane."""
+        """sums + the products of four unsigned and four signed bytes, in every int32 lane."""
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
         return self.call(name, self.ints, sums, unsigned, signed)
 
@@ -151,7 +152,7 @@ class SimdBuilder:
         return self.call(f"llvm.abs.v{4 * self.lanes}i8", signed.type, signed, ir.IntType(1)(0))
 
     def multiply_by_sign(self, values: ir.Value, signs: ir.Value) -> ir.Value:
-        """Signed bytes within 127, negated where `signs` is negative, 0 where it is 0 (vpsignb)."""
+        """Signed bytes (not -128), negated where `signs` is negative, 0 where it is 0 (vpsignb)."""
         return self.call("llvm.x86.avx2.psign.b", values.type, values, signs)
 
     def add_byte_pairs(self, unsigned: ir.Value, signed: ir.Value) -> ir.Value:
@@ -164,14 +165,14 @@ class SimdBuilder:
         return self.call("llvm.x86.avx2.pmadd.wd", self.ints, shorts, ones)
 
     def dot_pairs(self, sums: ir.Value, pairs: ir.Value, others: ir.Value) -> ir.Value:
-        """float sums + the products of the two bfloat16 in every int32 lane."""
+        """float32 sums + the products of the two bfloat16 in every 32-bit lane."""
         name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * self.lanes}"
-        halves = ir.VectorType(BFloat(), 2 * self.lanes)
-        given = [self.builder.bitcast(one, halves) for one in (pairs, others)]
-        return self.call(name, self.floats, sums, *given)
+        bfloats = ir.VectorType(BFloat(), 2 * self.lanes)
+        operands = [self.builder.bitcast(operand, bfloats) for operand in (pairs, others)]
+        return self.call(name, self.floats, sums, *operands)
 
     def variables(self, rows: int, vectors: int, kind: ir.Type) -> list[list[ir.Value]]:
-        """[rows][vectors] variables, which LLVM keeps in registers where they fit."""
+        """[rows][vectors] variables; LLVM keeps as many in registers as fit."""
         return [
             [cgutils.alloca_once(self.builder, kind) for _ in range(vectors)] for _ in range(rows)
         ]
@@ -181,10 +182,10 @@ class SimdBuilder:
             self.builder.store(value, variable)
 
     def add_to_memory(self, sums: list[list[ir.Value]], out: ir.Value, stride: ir.Value) -> None:
-        """out[row][lane] += sums[row][lane], side by side in memory."""
-        for row, line in enumerate(sums):
-            start = self.row(out, stride, row)
-            for place, variable in enumerate(line):
-                where = self.at(start, 4 * self.lanes * place)
-                total = self.builder.fadd(self.load_floats(where), self.builder.load(variable))
-                self.store(total, where)
+        """out[row][lane] += sums[row][lane], contiguous in memory."""
+        for row, row_sums in enumerate(sums):
+            out_row = self.row(out, stride, row)
+            for v, variable in enumerate(row_sums):
+                address = self.at(out_row, 4 * self.lanes * v)
+                total = self.builder.fadd(self.load_floats(address), self.builder.load(variable))
+                self.store(total, address)

@@ -1,11 +1,11 @@
 """Products of one block of weights (packing.py) with a few rows of activations.
 
 All formats but FLOAT32 have two routes. The dot-product route adds the products of two bfloat16
-with one instruction, or of four bytes with one or three (int_microkernels.py), where the processor
-has them (llvm_simd.dot_lanes). For bytes it needs activations that `quantize` has turned to int8,
-with one scale for every GROUP of them, so that an outlier affects its own group alone. The
-dequantizing route multiplies in float32 and runs everywhere. README.md in this folder draws the
-registers and the layout of a block.
+with one instruction, or of four bytes with one or three (int_microkernels.py), if the processor
+has them (llvm_simd.dot_lanes). For bytes, `quantize` converts the activations to int8, with one
+scale for every GROUP of them, so that an outlier affects only its own group. The dequantizing route
+multiplies in float32 and runs everywhere. README.md in this folder shows the registers and the
+layout of a block.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dia_demo.processor import has_avx512
 
 ZERO_POINT = {INT8: 128, INT4: 8}
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
-HEAD_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # of a group, before its weights
-# How far ahead weights are prefetched: the hardware prefetcher comes too late where every cache
-# line is multiplied with several rows. Found by trial (Zen 5).
+HEADER_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # Of a group: its scales, before its weights.
+# How far ahead weights are prefetched: the hardware prefetcher is too late when every cache line is
+# multiplied with several rows. Found by measuring (Zen 5).
 PREFETCH_BYTES = {FLOAT32: 3072, BFLOAT16: 8192, INT8: 4096, INT4: 3072}
-# AVX2 has 16 registers: so many vectors of sums fit beside what they are made of. They stay in
-# registers for so many steps of inputs, whose weights stay in the nearest cache.
+# AVX2 has 16 registers: this many vectors of sums fit beside their operands. They stay in registers
+# for STEPS_AVX2 steps of inputs, whose weights stay in the L1 cache.
 SUMS_AVX2, STEPS_AVX2 = 8, 64
 
 
@@ -47,10 +47,11 @@ def tiles_of_rows(
     *arrays: tuple[ir.Value, ir.Value],
     counts: tuple[int, ...] = (4, 2, 1),
 ) -> Iterator[tuple]:
-    """Loops over tiles of four rows, then two, then one: yields once for each loop, whose body the
-    caller emits, (rows of a tile, address of the tile's first row in each of `arrays`).
+    """Emit loops over tiles of four rows, then two, then one.
 
-    arrays: (address, bytes a row). The sums of four rows are what the registers hold.
+    Yields once for each loop, and the caller emits its body: (rows of a tile, address of the tile's
+    first row in each of `arrays`). arrays: (address, bytes per row). The registers have space for
+    the sums of four rows.
     """
     builder = simd.builder
     remaining = rows
@@ -68,7 +69,7 @@ def gemm_block(context, format, use_dot, weights, x, x_stride, inputs, rows, out
     """out [rows, BLOCK] += x [rows, inputs] @ weights [inputs, BLOCK], all summed in float32.
 
     format (FLOAT32, BFLOAT16) and use_dot are constants. x is float32, on the dot-product route
-    bfloat16; where inputs are odd, zero follows its BFLOAT16 rows. out float32; strides in bytes.
+    bfloat16; if the inputs are odd, a zero follows each row. out is float32; strides are in bytes.
     """
     fmt, is_dot = format.literal_value, use_dot.literal_value
     per_lane = 2 if fmt == BFLOAT16 else 1
@@ -80,11 +81,11 @@ def gemm_block(context, format, use_dot, weights, x, x_stride, inputs, rows, out
         for count, x_tile, out_tile in tiles_of_rows(simd, rows, (x, x_stride), (out, out_stride)):
             sums = simd.variables(count, BLOCK // simd.lanes, simd.floats)
             simd.fill(sums, simd.zeros())
-            lines = [simd.row(x_tile, x_stride, row) for row in range(count)]
+            x_rows = [simd.row(x_tile, x_stride, row) for row in range(count)]
             if simd.lanes == 16:
-                _dense_steps(simd, fmt, is_dot, weights, lines, I64(0), steps, sums)
+                _dense_steps(simd, fmt, is_dot, weights, x_rows, I64(0), steps, sums)
             else:
-                _dense_stretches(simd, fmt, weights, lines, steps, sums)
+                _dense_chunks(simd, fmt, weights, x_rows, steps, sums)
             simd.add_to_memory(sums, out_tile, out_stride)
         return context.get_dummy_value()
 
@@ -93,63 +94,63 @@ def gemm_block(context, format, use_dot, weights, x, x_stride, inputs, rows, out
     return types.void(format, use_dot, *[types.int64] * 7), generate
 
 
-def _dense_stretches(simd, fmt, weights, lines, steps, sums) -> None:
+def _dense_chunks(simd, fmt, weights, x_rows, steps, sums) -> None:
     """`_dense_steps` for 16 registers: the same sums in the same order, a few of them at a time.
 
-    Stretches of inputs are short, so that their weights, read once for each few sums, stay in the
-    nearest cache.
+    The inputs are cut into short chunks, so that their weights, read once for each few sums, stay
+    in the L1 cache.
     """
     builder = simd.builder
-    at_once = SUMS_AVX2 // len(lines)
-    whole = builder.udiv(builder.add(steps, I64(STEPS_AVX2 - 1)), I64(STEPS_AVX2))
-    with cgutils.for_range(builder, whole) as loop:
+    at_once = SUMS_AVX2 // len(x_rows)
+    chunks = builder.udiv(builder.add(steps, I64(STEPS_AVX2 - 1)), I64(STEPS_AVX2))
+    with cgutils.for_range(builder, chunks) as loop:
         begin = builder.mul(loop.index, I64(STEPS_AVX2))
         end = builder.add(begin, I64(STEPS_AVX2))
         end = builder.select(builder.icmp_unsigned("<", end, steps), end, steps)
         for first in range(0, len(sums[0]), at_once):
-            registers = simd.variables(len(lines), at_once, simd.floats)
-            for kept, line in zip(registers, sums, strict=True):
-                for v, register in enumerate(kept):
-                    builder.store(builder.load(line[first + v]), register)
-            _dense_steps(simd, fmt, False, weights, lines, begin, end, registers, first)
-            for kept, line in zip(registers, sums, strict=True):
-                for v, register in enumerate(kept):
-                    builder.store(builder.load(register), line[first + v])
+            registers = simd.variables(len(x_rows), at_once, simd.floats)
+            for row_registers, row_sums in zip(registers, sums, strict=True):
+                for v, register in enumerate(row_registers):
+                    builder.store(builder.load(row_sums[first + v]), register)
+            _dense_steps(simd, fmt, False, weights, x_rows, begin, end, registers, first)
+            for row_registers, row_sums in zip(registers, sums, strict=True):
+                for v, register in enumerate(row_registers):
+                    builder.store(builder.load(register), row_sums[first + v])
 
 
-def _dense_steps(simd, fmt, is_dot, weights, lines, begin, end, sums, first=0) -> None:
-    """Add the products of steps begin..end of the inputs to `sums` [rows][vectors], which stand for
-    the block's vectors from `first` on. A step is one input, or a pair of bfloat16 weights.
+def _dense_steps(simd, fmt, is_dot, weights, x_rows, begin, end, sums, first=0) -> None:
+    """Add the products of steps begin..end of the inputs to `sums` [rows][vectors], which belong to
+    the block's vectors from `first` on. A step is one input, or two of BFLOAT16.
     """
     builder = simd.builder
     per_lane = 2 if fmt == BFLOAT16 else 1
     with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
         step = builder.add(begin, loop.index)
-        place = simd.at(weights, builder.mul(step, I64(4 * BLOCK)))
+        step_weights = simd.at(weights, builder.mul(step, I64(4 * BLOCK)))
         offset = builder.mul(step, I64(4 if is_dot else 4 * per_lane))
-        inputs_of = [_activations(simd, is_dot, per_lane, simd.at(line, offset)) for line in lines]
+        inputs = [_activations(simd, is_dot, per_lane, simd.at(row, offset)) for row in x_rows]
         if first == 0:
             for cache_line in range(0, 4 * BLOCK, 64):
-                simd.prefetch(simd.at(place, PREFETCH_BYTES[fmt] + cache_line))
+                simd.prefetch(simd.at(step_weights, PREFETCH_BYTES[fmt] + cache_line))
         for v in range(len(sums[0])):
-            weight = simd.load(simd.at(place, 4 * simd.lanes * (first + v)), simd.ints)
-            for row in range(len(lines)):
-                total = builder.load(sums[row][v])
-                total = _multiply_add(simd, is_dot, weight, inputs_of[row], total)
-                builder.store(total, sums[row][v])
+            weight = simd.load(simd.at(step_weights, 4 * simd.lanes * (first + v)), simd.ints)
+            for row_inputs, row_sums in zip(inputs, sums, strict=True):
+                total = builder.load(row_sums[v])
+                total = _multiply_add(simd, is_dot, weight, row_inputs, total)
+                builder.store(total, row_sums[v])
 
 
 def _activations(
     simd: SimdBuilder, is_dot: bool, per_lane: int, address: ir.Value
 ) -> list[ir.Value]:
-    """A row's inputs that one lane of weights is multiplied with, broadcast to all lanes."""
+    """A row's inputs for one step, broadcast to all lanes."""
     if is_dot:
         return [simd.broadcast(address, I32)]
     return [simd.broadcast(simd.at(address, 4 * i), F32) for i in range(per_lane)]
 
 
 def _multiply_add(simd: SimdBuilder, is_dot: bool, weight: ir.Value, x: list, total: ir.Value):
-    """total + the weights in each lane of 32 bits, one float32 or two bfloat16, times x."""
+    """total + x times the weights in each 32-bit lane: one float32 or two bfloat16."""
     if is_dot:
         return simd.dot_pairs(total, weight, x[0])
     if len(x) == 1:
@@ -159,7 +160,7 @@ def _multiply_add(simd: SimdBuilder, is_dot: bool, weight: ir.Value, x: list, to
 
 
 def scale_rows(simd: SimdBuilder, sums, weights, groups) -> None:
-    """Multiply with the scales of INT8's outputs, which follow the block's weights."""
+    """Multiply sums with the scales of INT8's outputs, which follow the block's weights."""
     builder = simd.builder
     scales = simd.at(weights, builder.mul(groups, I64(GROUP_BYTES[INT8])))
     for v in range(len(sums[0])):
@@ -170,13 +171,13 @@ def scale_rows(simd: SimdBuilder, sums, weights, groups) -> None:
 
 @intrinsic(prefer_literal=True)
 def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, out, out_stride):
-    """out [rows, BLOCK] += x @ weights with weights turned to float32.
+    """out [rows, BLOCK] += x @ weights, with the weights converted to float32.
 
     format (INT8, INT4) is a constant; x float32 [rows, GROUP * groups]; strides in bytes.
     """
     fmt = format.literal_value
     per_byte = 1 if fmt == INT8 else 2
-    head = HEAD_BYTES[fmt]
+    header = HEADER_BYTES[fmt]
 
     def tile(simd, count, weights, x, x_stride, groups, out, out_stride):
         builder = simd.builder
@@ -185,22 +186,22 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
         simd.fill(sums, simd.zeros())
         group_sums = simd.variables(count, 1, simd.floats)
         with cgutils.for_range(builder, groups) as loop:
-            place = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
+            group_weights = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
             for v in range(vectors):
                 simd.fill(group_sums, simd.zeros())
                 with cgutils.for_range(builder, I64(GROUP // 4 // per_byte)) as steps:
-                    lane = simd.at(place, head + 4 * simd.lanes * v)
+                    first_step = simd.at(group_weights, header + 4 * simd.lanes * v)
                     bytes_ = simd.load(
-                        simd.at(lane, builder.mul(steps.index, I64(4 * BLOCK))), simd.ints
+                        simd.at(first_step, builder.mul(steps.index, I64(4 * BLOCK))), simd.ints
                     )
-                    inputs = builder.mul(loop.index, I64(4 * GROUP))
-                    inputs = simd.at(inputs, builder.mul(steps.index, I64(16 * per_byte)))
-                    lines = [simd.at(simd.row(x, x_stride, row), inputs) for row in range(count)]
-                    _dequant_step(simd, fmt, bytes_, lines, group_sums)
+                    offset = builder.mul(loop.index, I64(4 * GROUP))
+                    offset = simd.at(offset, builder.mul(steps.index, I64(16 * per_byte)))
+                    x_rows = [simd.at(simd.row(x, x_stride, row), offset) for row in range(count)]
+                    _dequant_step(simd, fmt, bytes_, x_rows, group_sums)
                 for row in range(count):
                     group_sum = builder.load(group_sums[row][0])
                     if fmt == INT4:
-                        scale = simd.load_bfloats(simd.at(place, 2 * simd.lanes * v))
+                        scale = simd.load_bfloats(simd.at(group_weights, 2 * simd.lanes * v))
                         group_sum = builder.fmul(group_sum, scale)
                     total = builder.fadd(builder.load(sums[row][v]), group_sum)
                     builder.store(total, sums[row][v])
@@ -218,8 +219,8 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
     return types.void(format, *[types.int64] * 7), generate
 
 
-def _dequant_step(simd: SimdBuilder, format: int, bytes_, lines, sums) -> None:
-    """Add the products of the four inputs (INT4: eight) of one vector of bytes."""
+def _dequant_step(simd: SimdBuilder, format: int, bytes_, x_rows, sums) -> None:
+    """Add the products of one vector of bytes with its four inputs (INT4: eight) to `sums`."""
     builder = simd.builder
     bits = 8 if format == INT8 else 4
     mask, zero_point = simd.int_constant((1 << bits) - 1), simd.int_constant(ZERO_POINT[format])
@@ -227,7 +228,7 @@ def _dequant_step(simd: SimdBuilder, format: int, bytes_, lines, sums) -> None:
         for byte in range(4):
             shifted = builder.lshr(bytes_, simd.int_constant(8 * byte + bits * nibble))
             weight = simd.to_floats(builder.sub(builder.and_(shifted, mask), zero_point))
-            for row, line in enumerate(lines):
-                x = simd.broadcast(simd.at(line, 4 * (4 * nibble + byte)), F32)
-                total = simd.fma(weight, x, builder.load(sums[row][0]))
-                builder.store(total, sums[row][0])
+            for x_row, (row_sum,) in zip(x_rows, sums, strict=True):
+                x = simd.broadcast(simd.at(x_row, 4 * (4 * nibble + byte)), F32)
+                total = simd.fma(weight, x, builder.load(row_sum))
+                builder.store(total, row_sum)

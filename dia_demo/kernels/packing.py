@@ -1,17 +1,17 @@
-"""The four formats of a linear's blocks: the contract of model/packed_linear.py and the kernels.
+"""The four formats of a linear's blocks, shared by model/packed_linear.py and the kernels.
 
 A linear [N, K] is cut into blocks of BLOCK outputs, each read from front to back once a step. The
-outputs lie side by side, so that a vector's lanes are outputs and nothing is added across lanes.
+outputs are side by side, so that a vector's lanes are outputs and nothing is added across lanes.
 The order in memory is the same on every processor:
 
     FLOAT32             [K][BLOCK]
-    BFLOAT16            [K / 2][BLOCK][2]; where K is odd, the last of the pairs end with a zero
-    INT8                [K / 4][BLOCK][4] bytes, each 128 more than the weight; BLOCK float32 scales
+    BFLOAT16            [K / 2][BLOCK][2]; if K is odd, the last pairs end with a zero
+    INT8                [K / 4][BLOCK][4] bytes: the weight + 128; then BLOCK float32 scales
     INT4                for every GROUP inputs: BLOCK bfloat16 scales, then [GROUP / 8][BLOCK][4]
-                        bytes: the low half is 8 more than a weight of the first four of eight
-                        inputs, the high half of the last four
+                        bytes: the low nibble is the weight + 8 of the first four of eight inputs,
+                        the high nibble that of the last four
 
-In the integer formats K is filled up to a multiple of GROUP with weights of zero. Needs no numba.
+In the integer formats K is padded to a multiple of GROUP with weights of zero. Needs no numba.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ INT4_GROUP = 2 * BLOCK + GROUP * BLOCK // 2
 
 
 def padded(count: int) -> int:
-    """`count` filled up to whole blocks or groups, which are equally long."""
+    """`count` rounded up to whole blocks or groups, which have the same length."""
     return (count + GROUP - 1) // GROUP * GROUP
 
 
-def block_bytes(kind: int, inputs: int) -> int:
+def block_bytes(format: int, inputs: int) -> int:
     """Bytes of one block of a linear."""
-    if kind == FLOAT32:
+    if format == FLOAT32:
         return 4 * BLOCK * inputs
-    if kind == BFLOAT16:
+    if format == BFLOAT16:
         return 2 * BLOCK * (inputs + inputs % 2)
     groups = (inputs + GROUP - 1) // GROUP
-    return groups * INT8_GROUP + 4 * BLOCK if kind == INT8 else groups * INT4_GROUP
+    return groups * INT8_GROUP + 4 * BLOCK if format == INT8 else groups * INT4_GROUP

@@ -1,4 +1,4 @@
-"""Threads that run one compiled function together."""
+"""A pool of threads that run one compiled function together."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-# Index of the barrier's int64 that releases all waiting threads (intrinsics.barrier_wait).
+# Index of the barrier's int64 that marks it as broken (intrinsics.barrier_wait).
 BROKEN = 2
 
 
 class ThreadPool:
-    """`size` threads, the caller's among them. One run at a time.
+    """`size` threads, including the caller's. One run at a time.
 
-    The function must end with a barrier (intrinsics.barrier_wait) and must release the GIL: then
+    The function must release the GIL and end with a barrier (intrinsics.barrier_wait), so that
     `run` need not wait for the other threads. A thread that raises breaks the barrier, so that the
-    others end as well, and its exception is raised in the caller; the pool can be used again.
+    others end as well; its exception is raised in the caller, and the pool can be used again.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._barrier = np.zeros(16, np.int64)  # A cache line of its own.
-        self._process_id = None
+        self._barrier = np.zeros(16, np.int64)  # 128 bytes: no other data in its cache line.
+        self._process_id: int | None = None
+        self._work: list[queue.SimpleQueue] = []
         self._lock = threading.Lock()
         self._errors: list[BaseException] = []
 
@@ -37,7 +39,7 @@ class ThreadPool:
         return self._barrier.ctypes.data
 
     def run(self, function: Callable, *arguments: object) -> None:
-        """function(thread_index, *arguments) in all threads at once; raises what one raised."""
+        """Call function(thread_index, *arguments) in all threads; raises the first exception."""
         with self._lock:
             self._start()
             _compile(function, (0, *arguments))
@@ -51,7 +53,7 @@ class ThreadPool:
                 raise self._recover()
 
     def _start(self) -> None:
-        """Threads do not outlive a fork: a new process starts its own."""
+        """Start the threads, once in each process: they do not survive a fork."""
         if self._process_id == os.getpid():
             return
         self._process_id = os.getpid()
@@ -71,7 +73,7 @@ class ThreadPool:
             del function, arguments
 
     def _break_barrier(self, error: BaseException) -> None:
-        """Release every thread that waits, or will wait, so that it runs to its end."""
+        """Release all threads that wait or will wait, so that they end."""
         self._errors.append(error)
         self._barrier[BROKEN] = 1
 
@@ -86,10 +88,10 @@ class ThreadPool:
         return first
 
 
-def _compile(function: Callable, arguments: tuple) -> None:
-    """Compile a numba function for these arguments, unless that was done before.
+def _compile(function: Any, arguments: tuple) -> None:
+    """Compile a numba function for these arguments at its first run.
 
-    In the caller's thread: what goes wrong is raised here, before any thread runs.
+    In the caller's thread, so that an error is raised before any thread runs.
     """
     if hasattr(function, "signatures") and not function.signatures:
         from numba import typeof
@@ -99,15 +101,17 @@ def _compile(function: Callable, arguments: tuple) -> None:
 
 @cache
 def thread_pool(size: int) -> ThreadPool:
-    """The process's pool of that many threads."""
+    """The process's pool of `size` threads."""
     return ThreadPool(size)
 
 
 @cache
 def yield_core() -> int:
-    """Address of the system's function that gives the core to another thread; no arguments."""
+    """Address of a system function without arguments that gives the core to another thread."""
     if sys.platform == "win32":
         function = ctypes.windll.kernel32.SwitchToThread
     else:
         function = ctypes.CDLL(None).sched_yield
-    return ctypes.cast(function, ctypes.c_void_p).value
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address

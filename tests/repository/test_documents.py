@@ -188,4 +188,4 @@ def test_the_worked_example_of_a_block_is_where_the_packing_puts_it(precision):
     assert changed and all(expected <= at < expected + width for at in changed)
     if precision == "int4":
         low, high = ((blocks[0] ^ blocks[1])[expected].item() >> shift & 15 for shift in (0, 4))
-        assert ("high half" in offset, low == 0, high != 0) == (True, True, True)
+        assert ("high nibble" in offset, low == 0, high != 0) == (True, True, True)
