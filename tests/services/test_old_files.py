@@ -1,7 +1,7 @@
 """Files that commit e053a3e wrote still open: classes may be renamed, fields on disk may not.
 
 The folder `written_by_e053a3e` holds two comparisons that it made and that were voted on there,
-without their clips, and the head of a take.
+without their clips, the head of a take, and two verdicts of self-checks on a stand-in for a card.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from dia_demo.accelerator.selfcheck.report import SelfCheckReport, StageVerdict
+from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.services.history import form_values, read_take
 from dia_demo.services.listening.comparison import Comparison
 
@@ -70,3 +72,15 @@ def test_an_old_take_fills_the_form():
     assert values["script"] == "[S1] Hi." and values["max_tokens"] == 40
     assert (values["seed"], values["model"], values["precision"]) == (3, "nano", "float32")
     assert take["figures"]["finish_reason"] == "end" and take["voice_transcript"] is None
+
+
+def test_old_verdicts_are_read():
+    store = VerdictStore(WRITTEN / "verdicts.json")
+    raw = json.loads(store.path.read_text())["reports"]
+    passed, failed = (SelfCheckReport.from_dict(report) for report in raw)
+    assert (
+        store.note == "" and store.find(passed.key) == passed and store.find(failed.key) == failed
+    )
+    assert passed.passed and passed.worth_it and passed.stages[4].verdict is StageVerdict.NOTE
+    assert not failed.passed and failed.problems[0].startswith("stage 1 ")
+    assert [json.loads(json.dumps(report.to_dict())) for report in (passed, failed)] == raw
