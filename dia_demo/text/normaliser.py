@@ -1,12 +1,23 @@
-"""Writing a script as a model was taught to read it: plain characters for typographic ones.
+"""Writing a script as it will be read aloud: plain characters and words, and who speaks.
 
-The embedded voice learnt from plain text alone, and its script always passes through here. For
-Dia it is a repair that a person may ask for: see `dia_demo.text.script_check`.
+The embedded voice learnt from plain words alone, and its script always passes through here. Dia
+reads what is written unless a person asks for it. The rules are in `markup`, `speakers`,
+`abbreviations` and `numerals`.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from dataclasses import dataclass
+from functools import partial
+
+from dia_demo.text import amounts, dates, numerals
+from dia_demo.text.abbreviations import RULES_AFTER_NUMBERS, RULES_BEFORE_NUMBERS
+from dia_demo.text.edits import Change, EditedText
+from dia_demo.text.markup import remove_markup
+from dia_demo.text.rules import Reader, Rule
+from dia_demo.text.speakers import tag_speakers
 
 _PLAIN = {
     **dict.fromkeys("‘’‚‛ʼ´′‹›＇", "'"),
@@ -20,13 +31,28 @@ _PLAIN = {
     **dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", ""),
     "…": "...",
 }
-_TABLE = str.maketrans(_PLAIN)
+_TYPOGRAPHIC = re.compile(f"[{re.escape(''.join(_PLAIN))}]")
 # An en dash within a word or number (London–Paris, 3–5) joins; every other one is a pause.
 _JOINING_DASH = re.compile(r"(?<=\w)–(?=\w)")
-_PAUSE = re.compile(r"[–—―](?:[ \t]*[–—―])*")
+_PAUSE = re.compile(r"(?<![ \t])[ \t]*[–—―](?:[ \t]*[–—―])*[ \t]*")
 # What may stand between the last word of a turn or line and its end.
-_END = re.compile(r"[\"')\]]*(?=\n|\[S[12]\]|\Z)")
+_END = re.compile(r"[\"')\]]{0,9}(?=\n|\[S[12]\]|\Z)")
 _MARKS = (".", ",", ";", ":", "!", "?")
+_CONTEXT = 40
+_MOST_ROUNDS = 5
+_ACCENTED = re.compile(r"[^\W\d_a-zA-Z]")
+_NUMBER_RULES = (*numerals.FIRST_RULES, *dates.RULES, *amounts.RULES, *numerals.RULES)
+_NUMBER = re.compile(r"[\d½⅓⅔¼¾⅕⅛⅜⅝⅞]|\b[IVXL]{2,6}\b|\b[VX]\b|\b[A-Z][a-z]{3,6}[ \t]I\b")
+_SPACES = re.compile(r"(?<![ \t])[ \t]+\Z|[ \t]{2,}")
+_SPACE_BEFORE_MARK = re.compile(r"(?<=[^\s.])[ \t]([.,;:!?])(?![.\d])")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A script as it will be read aloud, and what that changed in the original."""
+
+    text: str
+    changes: tuple[Change, ...]
 
 
 def plain_characters(script: str) -> str:
@@ -34,18 +60,69 @@ def plain_characters(script: str) -> str:
 
     A long dash becomes a comma, or "..." where a turn or line breaks off with it.
     """
-    first, *others = _PAUSE.split(_JOINING_DASH.sub("-", script.translate(_TABLE)))
-    parts = [first]
-    for after in others:
-        # The spaces around the dash go with it.
-        before, after = parts[-1].rstrip(" \t"), after.lstrip(" \t")
-        parts[-1:] = [before, _pause(before, after), after]
-    return "".join(parts)
+    text = EditedText(script)
+    _make_plain(text)
+    return text.text
 
 
-def _pause(before: str, after: str) -> str:
-    """What stands for a run of long dashes between the texts around it."""
-    end = _END.match(after)
+def normalise(script: str, letter_names: bool = False) -> Reading:
+    """The script in plain words: no typographic characters, markup, digits or abbreviations.
+
+    Names before what they say become [S1] and [S2], and a script without tags gets [S1].
+    letter_names: initialisms by the names of their letters ("eff bee eye") and no accents, for a
+    model that was taught neither. A reading stays as it is when it is read again. The work grows
+    with the length of the script alone.
+    """
+    text, reader = EditedText(script), Reader(letter_names)
+    for _ in range(_MOST_ROUNDS):
+        before = text.text
+        _read(text, reader)
+        if text.text == before:
+            break
+    return Reading(text.text, text.changes())
+
+
+def _read(text: EditedText, reader: Reader) -> None:
+    """All rules once. What one rule writes may be what an earlier one looks for."""
+    _make_plain(text)
+    remove_markup(text)
+    tag_speakers(text)
+    numbers = _NUMBER_RULES if _NUMBER.search(text.text) else ()
+    for rule in (*RULES_BEFORE_NUMBERS, *numbers, *RULES_AFTER_NUMBERS):
+        text.sub(rule.pattern, partial(_replaced, rule, reader))
+    if reader.letter_names:
+        text.sub(_ACCENTED, _without_accent)
+    text.sub(_SPACES, lambda match: "" if match.end() == len(match.string) else " ")
+    text.sub(_SPACE_BEFORE_MARK, lambda match: match[1])
+
+
+def _replaced(rule: Rule, reader: Reader, match: re.Match) -> str:
+    """What a rule writes, with a space to a word that touches it."""
+    words = rule(match, reader)
+    if words == match[0]:
+        return words
+    before, after = (
+        match.string[max(0, match.start() - 1) : match.start()],
+        match.string[match.end() : match.end() + 1],
+    )
+    if words[:1].isalnum() and before.isalnum():
+        words = f" {words}"
+    if words[-1:].isalnum() and after.isalnum():
+        words += " "
+    return words
+
+
+def _make_plain(text: EditedText) -> None:
+    text.sub(_TYPOGRAPHIC, lambda match: _PLAIN[match[0]])
+    text.sub(_JOINING_DASH, lambda match: "-")
+    text.sub(_PAUSE, _pause)
+
+
+def _pause(match: re.Match) -> str:
+    """What stands for a run of long dashes, with the spaces around it."""
+    before = match.string[max(0, match.start() - _CONTEXT) : match.start()]
+    after = match.string[match.end() : match.end() + _CONTEXT]
+    end = _END.match(match.string, match.end())
     space = "" if after[:1] in ("", "\n") or (end and end[0]) else " "
     opening = before.rstrip("\"'(")
     if not opening or opening[-1] == "]" or opening[-1].isspace():
@@ -56,3 +133,8 @@ def _pause(before: str, after: str) -> str:
     if end:
         return f"...{space}"
     return "" if after.startswith(_MARKS) else ", "
+
+
+def _without_accent(match: re.Match) -> str:
+    plain = unicodedata.normalize("NFKD", match[0])
+    return "".join(letter for letter in plain if letter.isascii()) or match[0]

@@ -10,11 +10,35 @@ from dia_demo.text.script import NONVERBALS, TAG
 
 _STOP = re.compile(r"(?<=[.!?…])[\"'”’)]{0,5}(?=\s)|(?=\[S[12]\])|(?=\n)")
 _FIRST_WORD = re.compile(r"(?:\s|\[S[12]\])*+.", re.DOTALL)
+# Words that people write for a sound that Dia knows by another one.
+_SYNONYMS = {
+    **dict.fromkeys(("laugh", "laughing", "laughter", "giggles", "giggle", "giggling"), "laughs"),
+    **dict.fromkeys(("chuckles", "chuckling"), "chuckle"),
+    **dict.fromkeys(("cough", "coughing"), "coughs"),
+    **dict.fromkeys(("sigh", "sighing"), "sighs"),
+    **dict.fromkeys(("gasp", "gasping"), "gasps"),
+    **dict.fromkeys(("groan", "groaning", "moans"), "groans"),
+    **dict.fromkeys(("sniff", "sniffing", "sniffles"), "sniffs"),
+    **dict.fromkeys(("sneeze", "sneezing", "achoo"), "sneezes"),
+    **dict.fromkeys(("clap", "clapping"), "claps"),
+    **dict.fromkeys(("scream", "screaming"), "screams"),
+    **dict.fromkeys(("whistle", "whistling"), "whistles"),
+    **dict.fromkeys(("hum", "hums"), "humming"),
+    **dict.fromkeys(("mumble", "mumbling", "mutters"), "mumbles"),
+    **dict.fromkeys(("burp", "burping"), "burps"),
+    **dict.fromkeys(("sing", "song"), "sings"),
+    **dict.fromkeys(("clearing throat", "clears his throat", "clears her throat"), "clears throat"),
+    **dict.fromkeys(("breathes in", "inhale", "inhaling"), "inhales"),
+    **dict.fromkeys(("breathes out", "exhale", "exhaling"), "exhales"),
+    "cheering": "applause",
+}
 
 
 @lru_cache(maxsize=256)
 def nearest_sound(words: str, likeness: float) -> str | None:
     """The sound, in its brackets, that something was probably meant to be."""
+    if words in _SYNONYMS:
+        return f"({_SYNONYMS[words]})"
     near = difflib.get_close_matches(words, NONVERBALS, 1, likeness)
     return f"({near[0]})" if near else None
 

@@ -1,0 +1,91 @@
+"""A text that remembers what was changed in it, however many rules went over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+
+
+@dataclass(frozen=True)
+class Change:
+    """Characters `start` to `end` of the original text, and what they became.
+
+    `written` or `read` is empty where something was added or removed.
+    """
+
+    start: int
+    end: int
+    written: str
+    read: str
+
+
+class EditedText:
+    """A text and where each of its characters comes from."""
+
+    def __init__(self, original: str) -> None:
+        self.original = original
+        self.text = original
+        # Of each character of the text: the part of the original it stands for, and whether it is
+        # another character than was there.
+        self._starts = list(range(len(original)))
+        self._ends = list(range(1, len(original) + 1))
+        self._changed = [False] * len(original)
+
+    def sub(self, pattern: re.Pattern, replace: Callable[[re.Match], str]) -> None:
+        """Like `re.sub`: every match of the current text becomes what `replace` returns."""
+        text, starts, ends, changed, done = [], [], [], [], 0
+        for match in pattern.finditer(self.text):
+            new = replace(match)
+            if new == match[0]:
+                continue
+            begin, stop = match.span()
+            text += [self.text[done:begin], new]
+            first, last = self._span(begin, stop)
+            starts += [*self._starts[done:begin], *[first] * len(new)]
+            ends += [*self._ends[done:begin], *[last] * len(new)]
+            changed += [*self._changed[done:begin], *[True] * len(new)]
+            done = stop
+        if text:
+            self.text = "".join([*text, self.text[done:]])
+            self._starts = starts + self._starts[done:]
+            self._ends = ends + self._ends[done:]
+            self._changed = changed + self._changed[done:]
+
+    def changes(self) -> tuple[Change, ...]:
+        """What differs from the original, in order."""
+        changes, at, done = [], 0, 0
+        for changed, group in groupby(self._changed):
+            stop = at + sum(1 for _ in group)
+            if changed:
+                after = self._starts[stop] if stop < len(self.text) else len(self.original)
+                changes.append((done, after, self.text[at:stop]))
+                done = after
+            else:
+                changes += self._removed(at, stop, done)
+                done = self._ends[stop - 1]
+            at = stop
+        if done < len(self.original):
+            changes.append((done, len(self.original), ""))
+        return tuple(
+            Change(start, end, written, read)
+            for start, end, read in changes
+            if (written := self.original[start:end]) != read
+        )
+
+    def _span(self, begin: int, stop: int) -> tuple[int, int]:
+        """The part of the original that characters `begin` to `stop` stand for."""
+        if stop > begin:
+            return self._starts[begin], self._ends[stop - 1]
+        here = self._ends[begin - 1] if begin else 0
+        return here, here
+
+    def _removed(self, at: int, stop: int, done: int) -> list[tuple[int, int, str]]:
+        """What is missing before and between unchanged characters."""
+        gaps = []
+        for start, end in zip(self._starts[at:stop], self._ends[at:stop], strict=True):
+            if start > done:
+                gaps.append((done, start, ""))
+            done = end
+        return gaps

@@ -1,0 +1,68 @@
+"""Markup that is not speech: Markdown, tags of HTML and SSML, emoji.
+
+Words stay, marks go. `*sighs*` and `<laughs>` are sounds that people write as markup.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from dia_demo.text.edits import EditedText
+from dia_demo.text.repairs import nearest_sound
+
+EMOJI = re.compile("[ \t]?[\U0001f000-\U0001faff\u2600-\u27ff\u2b00-\u2bff\ufe0f\u200d]+")
+_SOUND_LIKENESS = 0.8
+
+_FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~)[^\n]{0,40}\n?", re.MULTILINE)
+_RULE = re.compile(
+    r"^[ \t]{0,3}(?:-{3,80}|\*{3,80}|_{3,80}|={3,80})[ \t]{0,9}(?:\n|\Z)", re.MULTILINE
+)
+_COMMENT = re.compile(r"<!--.{0,400}?-->", re.DOTALL)
+_ELEMENT = re.compile(r"</?([A-Za-z][\w:-]{0,30})(?:\s[^<>\n]{0,200})?/?>")
+_ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#\d{1,6}|#x[0-9A-Fa-f]{1,5});")
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\((?:[^()\s]{1,300})(?:\s\"[^\"\n]{0,100}\")?\)")
+_LINE_MARK = re.compile(r"^[ \t]{0,9}(?:#{1,6}[ \t]+|>[ \t]?|[-*+•‣▪][ \t]+)+", re.MULTILINE)
+_STRONG = re.compile(r"(\*\*|__|~~)(?=\S)([^\n]{1,400}?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*])\*(?![\w*])")
+_UNDERSCORES = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,300})(?<=[^\s_])_(?!\w)")
+_CODE = re.compile(r"(`{1,3})([^`\n]{1,300})\1")
+
+
+def remove_markup(text: EditedText) -> None:
+    """Remove marks and keep the words between them."""
+    text.sub(_FENCE, _nothing)
+    text.sub(_RULE, _nothing)
+    text.sub(_COMMENT, _nothing)
+    text.sub(_ELEMENT, _element)
+    text.sub(_ENTITY, lambda match: html.unescape(match[0]))
+    text.sub(_LINK, lambda match: match[1])
+    text.sub(_LINE_MARK, _nothing)
+    # Twice: bold within italics and the reverse.
+    for pattern in (_STRONG, _EMPHASIS, _UNDERSCORES, _STRONG, _CODE):
+        text.sub(pattern, _between)
+    text.sub(EMOJI, _nothing)
+
+
+def _nothing(_: re.Match) -> str:
+    return ""
+
+
+def _element(match: re.Match) -> str:
+    """A sound where the name is one; a pause for <break/>; nothing for any other tag."""
+    name = match[1].lower()
+    if name in ("break", "pause"):
+        return " ... "
+    if name in ("br", "p") and not match[0].startswith("</"):
+        return "\n"
+    return _sound(name) or ""
+
+
+def _between(match: re.Match) -> str:
+    """What stands between two marks, or the sound that it names."""
+    words = match[match.re.groups]
+    return _sound(words.strip("() ").lower()) or words
+
+
+def _sound(words: str) -> str | None:
+    return nearest_sound(words, _SOUND_LIKENESS) if len(words) <= 20 else None
