@@ -14,7 +14,7 @@ from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
 from dia_demo.files import Stamp, file_stamp
 from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.text.normaliser import plain_characters
+from dia_demo.text.normaliser import Reading, normalise, unchanged
 from dia_demo.text.script import SECONDS_PER_CHARACTER
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
@@ -37,8 +37,8 @@ NANO_SECONDS_PER_CHARACTER = 0.065
 class ModelInfo:
     """One choice. `seconds_per_character` is an estimate of its pace.
 
-    normalises: scripts reach the model in plain characters, which are all it was taught; without
-    it they reach the model byte for byte.
+    normalises: scripts reach the model in plain words, which are all it was taught; without it
+    they reach the model byte for byte.
     """
 
     name: str
@@ -50,9 +50,9 @@ class ModelInfo:
     seconds_per_character: float
     normalises: bool = False
 
-    def as_read(self, script: str) -> str:
-        """The script as the model reads it."""
-        return plain_characters(script) if self.normalises else script
+    def reading(self, script: str) -> Reading:
+        """The script as the model reads it, and what differs from how it was written."""
+        return normalise(script, letter_names=True) if self.normalises else unchanged(script)
 
     def seconds_of(self, max_tokens: int) -> float:
         """Seconds of audio that max_tokens can hold."""

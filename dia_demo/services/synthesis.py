@@ -161,15 +161,15 @@ class Synthesis:
     def check(self, script: str, model: str, max_tokens: int, transcript: str = "") -> ScriptReport:
         """The script checker's findings for this model and this many tokens."""
         info = self.info(model)
-        read_as = info.as_read(script)
+        reading = info.reading(script)
         report = check_script(
-            read_as,
+            reading.text,
             byte_limit=info.config.encoder.max_positions,
             seconds_per_character=info.seconds_per_character,
             max_seconds=info.seconds_of(max_tokens),
-            transcript=info.as_read(transcript),
+            transcript=info.reading(transcript).text,
         )
-        return replace(report, read_as=read_as) if read_as != script else report
+        return replace(report, reading=reading) if reading.changes else report
 
     def stream(self, request: Request, cancel: threading.Event) -> Iterator[Event]:
         """The request's events, ended by Finished, Cancelled or Failed (see engine/events.py).
@@ -297,7 +297,7 @@ class Synthesis:
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
             notes.append(engine.take_notes() + told)
-            script = info.as_read(request.script)
+            script = info.reading(request.script).text
             expected.append(expected_seconds(script, info.seconds_per_character))
         events = engine.stream(rows, expected, requests[0].with_audio)
         left: dict[int, float] = {}
@@ -318,7 +318,7 @@ class Synthesis:
 def _encode(request: Request, info: ModelInfo) -> bytes:
     """The bytes the model reads. Raises InputError where they are more than it can."""
     transcript = request.voice.transcript if request.voice else ""
-    text = encode_script(info.as_read(request.script), info.as_read(transcript))
+    text = encode_script(info.reading(request.script).text, info.reading(transcript).text)
     limit = info.config.encoder.max_positions
     if len(text) > limit:
         kept = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from dia_demo.text import amounts, dates, numerals
 from dia_demo.text.abbreviations import RULES_AFTER_NUMBERS, RULES_BEFORE_NUMBERS
@@ -51,8 +52,28 @@ _SPACE_BEFORE_MARK = re.compile(r"(?<=[^\s.])[ \t]([.,;:!?])(?![.\d])")
 class Reading:
     """A script as it will be read aloud, and what that changed in the original."""
 
+    original: str
     text: str
     changes: tuple[Change, ...]
+
+    def parts(self) -> list[tuple[str, bool]]:
+        """The text in parts of whole words, each with whether something in it was changed."""
+        changed: list[bool] = []
+        done = 0
+        for change in self.changes:
+            changed += [False] * (change.start - done) + [True] * len(change.read)
+            done = change.end
+        changed += [False] * (len(self.original) - done)
+        for word in re.finditer(r"\S+", self.text):
+            if any(changed[word.start() : word.end()]):
+                changed[word.start() : word.end()] = [True] * len(word[0])
+        groups = groupby(zip(self.text, changed, strict=True), key=lambda pair: pair[1])
+        return [("".join(letter for letter, _ in group), flag) for flag, group in groups]
+
+
+def unchanged(script: str) -> Reading:
+    """A script that is read as it was written."""
+    return Reading(script, script, ())
 
 
 def plain_characters(script: str) -> str:
@@ -79,11 +100,12 @@ def normalise(script: str, letter_names: bool = False) -> Reading:
         _read(text, reader)
         if text.text == before:
             break
-    return Reading(text.text, text.changes())
+    return Reading(script, text.text, text.changes())
 
 
 def _read(text: EditedText, reader: Reader) -> None:
     """All rules once. What one rule writes may be what an earlier one looks for."""
+    before = text.text
     _make_plain(text)
     remove_markup(text)
     tag_speakers(text)
@@ -92,6 +114,8 @@ def _read(text: EditedText, reader: Reader) -> None:
         text.sub(rule.pattern, partial(_replaced, rule, reader))
     if reader.letter_names:
         text.sub(_ACCENTED, _without_accent)
+    if text.text == before:  # Spaces that a person wrote stay as they are.
+        return
     text.sub(_SPACES, lambda match: "" if match.end() == len(match.string) else " ")
     text.sub(_SPACE_BEFORE_MARK, lambda match: match[1])
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dia_demo.text.normaliser import plain_characters
+from dia_demo.text.normaliser import Reading, plain_characters
 from dia_demo.text.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
 from dia_demo.text.script import (
     MAX_SCRIPT_CHARACTERS,
@@ -78,7 +78,7 @@ class Finding:
 class ScriptReport:
     """What a script holds. num_bytes counts what the model reads, transcript included.
 
-    read_as: the script as the model reads it, where it was normalised and that changed it.
+    reading: the script as the model reads it, where it was normalised and that changed it.
     """
 
     turns: tuple[Turn, ...]
@@ -86,7 +86,7 @@ class ScriptReport:
     num_bytes: int
     expected_seconds: float
     findings: tuple[Finding, ...]
-    read_as: str | None = None
+    reading: Reading | None = None
 
 
 def check_script(

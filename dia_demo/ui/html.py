@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from dia_demo.services.models import ModelInfo
+from dia_demo.text.normaliser import Reading
 from dia_demo.text.script_check import Finding, ScriptReport
 from dia_demo.ui.status import Status
 
@@ -51,16 +52,19 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
         f"{report.num_bytes:,} of {byte_limit:,} bytes",
     ]
     findings = "".join(_finding(index, one) for index, one in enumerate(report.findings))
-    changed = "" if report.read_as is None else read_as(report.read_as)
+    changed = "" if report.reading is None else read_as(report.reading)
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
         f'<ul class="findings" aria-label="Remarks">{findings}</ul></div>'
     )
 
 
-def read_as(script: str) -> str:
-    """The script as the model reads it, shown where that is not what was written."""
-    return f'<p class="read-as"><strong>Read as</strong> {escape(script)}</p>'
+def read_as(reading: Reading) -> str:
+    """The script as the model reads it, what was changed marked in it."""
+    parts = (
+        f"<mark>{escape(text)}</mark>" if new else escape(text) for text, new in reading.parts()
+    )
+    return f'<p class="read-as"><strong>Read as</strong> {"".join(parts)}</p>'
 
 
 _LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}

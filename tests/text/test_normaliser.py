@@ -79,12 +79,13 @@ def nano():
 
 def test_the_embedded_voice_always_reads_plain_characters_and_the_page_shows_them(nano):
     report = nano.check(CURLY, "nano", 400)
-    assert report.read_as == PLAIN and report.num_bytes == len(encode_script(PLAIN))
+    assert report.reading.text == PLAIN and report.num_bytes == len(encode_script(PLAIN))
     assert "typographic" not in {one.code for one in report.findings}
     shown = html.script_report(report, 1024)
-    assert "<strong>Read as</strong> [S1] I&#x27;m sure you&#x27;ll like it, &quot;" in shown
+    marked = "[S1] <mark>I&#x27;m</mark> sure <mark>you&#x27;ll</mark> like"
+    assert f"<strong>Read as</strong> {marked}" in shown
     plain = nano.check(PLAIN, "nano", 400)
-    assert plain.read_as is None and "Read as" not in html.script_report(plain, 1024)
+    assert plain.reading is None and "Read as" not in html.script_report(plain, 1024)
 
 
 def test_a_script_that_the_embedded_voice_reads_shorter_is_counted_as_it_is_read(nano):
@@ -117,7 +118,7 @@ def test_dia_reads_what_was_written_byte_for_byte(say, tmp_path):
     model = str(write_small(tmp_path / "small"))
     assert not np.array_equal(say(CURLY, model), say(PLAIN, model))
     info = Synthesis(Settings()).info(model)
-    assert info.as_read(CURLY) == CURLY
+    assert info.reading(CURLY).text == CURLY and info.reading(CURLY).changes == ()
 
 
 def test_a_voice_prompts_words_are_read_plain_too(nano):
@@ -145,4 +146,4 @@ def test_a_comparison_reads_plain_characters_and_its_form_shows_them(nano, tmp_p
     head = ("sighted", f"{CURLY}\n---\n{PLAIN}", 1, "", "top_k", "", False)
     values = [*head, *side.values(), *(side | {"top_k": 3}).values()]
     note = CompareHandlers(nano, None, parts_by_name(CompareParts)).describe(*values)
-    assert note.count("Read as") == 1 and "I&#x27;m sure you&#x27;ll like it, &quot;" in note
+    assert note.count("Read as") == 1 and "<mark>I&#x27;m</mark> sure" in note

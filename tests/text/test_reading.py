@@ -327,7 +327,7 @@ SCRIPTS = [
             "",
         )
     ),
-    ("   ", ""),
+    ("   ", "   "),
 ]
 PIECES = [
     *("[S1]", "[S2]", " ", " ", " ", "\n", *".,!?'\"()-_#*&@%x+=~|`/é½", "–", "—", "…", "’", "“"),
@@ -394,3 +394,15 @@ def test_changes_name_the_words_that_changed():
 def test_a_script_in_plain_words_has_no_changes():
     script = "[S1] The river was quiet this morning. (laughs)\n[S2] Then let us go, shall we?"
     assert normalise(script, letter_names=True).changes == ()
+
+
+def test_parts_mark_the_words_that_changed():
+    reading = normalise("[S1] I’m here, it’s $5.")
+    assert reading.parts() == [
+        ("[S1] ", False),
+        ("I'm", True),
+        (" here, ", False),
+        ("it's", True),
+        (" ", False),
+        ("five dollars.", True),
+    ]

@@ -17,6 +17,7 @@ from dia_demo.services.listening.plan import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, side_of
 from dia_demo.ui.compare.html import label_of, plan_note, problem_note
@@ -147,11 +148,11 @@ class CompareHandlers:
         except DiaDemoError as error:
             return problem_note(str(error))
 
-    def _read_as(self, asked: CompareForm, settings) -> list[str]:
+    def _read_as(self, asked: CompareForm, settings) -> list[Reading]:
         """The scripts that the embedded voice reads otherwise than they are written."""
         models = [self.synthesis.info(one.runtime.model) for one in settings]
-        read = ((info.as_read(one), one) for info in models for one in asked.scripts())
-        return list(dict.fromkeys(text for text, written in read if text != written))
+        readings = (info.reading(script) for info in models for script in asked.scripts())
+        return list(dict.fromkeys(reading for reading in readings if reading.changes))
 
     def _cost(self, asked: CompareForm, settings) -> str:
         count = len(settings)

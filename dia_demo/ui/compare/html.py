@@ -11,6 +11,7 @@ from html import escape
 from dia_demo.services.listening.comparison import Comparison, Revealed
 from dia_demo.services.listening.plan import NAMES, differences
 from dia_demo.services.listening.result import ComparisonResult, Count, Strength
+from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS
 
@@ -38,7 +39,7 @@ def plan_note(
     cost: str,
     shows: str,
     warning: str | None = None,
-    read_as: Sequence[str] = (),
+    read_as: Sequence[Reading] = (),
 ) -> str:
     """What differs, what it costs and what it can show; lights up the fields that differ.
 
