@@ -1,9 +1,10 @@
-"""The room that everybody's comparisons have together on this machine, and how more is made.
+"""The disk space of all comparisons together, and what is removed when it is used up.
 
-Sound goes first, since the same plan makes the same sound again: of what is finished before the
-rest, and of the longest unused first. Where that is not enough, whole comparisons without a single
-vote go, and then the voice prompts of the others, so that nobody can fill the room for good. What
-was used within the last hour stays, and so do the plan, votes and result of whatever was voted on.
+Audio goes first, since the same plan makes the same audio again: of finished comparisons before the
+rest, and of the longest unused first. If that is not enough, whole comparisons without a single
+vote go, and then the voice prompts of the others, so that nobody can fill the space for good. What
+was used within the last hour stays, and so do the plan, votes and result of any comparison with
+votes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class _Step:
     remove: Callable[[Comparison], bool]
 
 
-def make_room(
+def enforce_quota(
     home: Path,
     limit: int,
     needed: int,

@@ -1,8 +1,7 @@
 """Checks on a script: findings in plain words, each with a one-click repair where one is safe.
 
 Checks advise only: a repair happens when a person asks for it, and without one the script reaches
-Dia byte for byte. How a script becomes turns and bytes is in `dia_demo.text.script`, passed on from
-here.
+Dia byte for byte. How a script becomes turns and bytes is in `dia_demo.text.script`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 
 from dia_demo.text.normaliser import Reading, plain_characters
@@ -23,25 +23,12 @@ from dia_demo.text.script import (
     TAG,
     UNREADABLE,
     Turn,
-    encode_script,
     expected_seconds,
     joined,
     line_at,
     parse_turns,
     to_bytes,
 )
-
-__all__ = [
-    "NONVERBALS",
-    "SECONDS_PER_CHARACTER",
-    "Finding",
-    "ScriptReport",
-    "Turn",
-    "check_script",
-    "encode_script",
-    "expected_seconds",
-    "parse_turns",
-]
 
 # The authors' guidance: shorter texts sound unnatural, longer ones are rushed.
 SHORT_SECONDS, LONG_SECONDS = 5.0, 20.0
@@ -58,16 +45,25 @@ _EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27ff\u2b00-\u2bff\ufe0f\u200
 _SHOWN_TOKENS = 5
 
 
+class Level(StrEnum):
+    """How serious a finding is, the most serious first. ERROR: the script would be refused, or
+    words would be lost."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    TIP = "tip"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One remark on a script.
 
-    level is "error" (it would be refused, or words would be lost), "warning" or "tip". repaired,
-    where a safe repair exists, is the whole script after it; repair_label names it on a button.
+    repaired, where a safe repair exists, is the whole script after it; repair_label names it on a
+    button.
     """
 
     code: str
-    level: str
+    level: Level
     message: str
     line: int | None = None
     repaired: str | None = None
@@ -122,7 +118,7 @@ def _too_long(characters: int, num_bytes: int) -> ScriptReport:
         f"The script has {characters:,} characters, and 1 to {MAX_SCRIPT_CHARACTERS:,} are allowed "
         "(a voice prompt's transcript included): shorten it, or split it into several takes."
     )
-    finding = Finding("too_many_characters", "error", message)
+    finding = Finding("too_many_characters", Level.ERROR, message)
     return ScriptReport((), 0, num_bytes, 0.0, (finding,))
 
 
@@ -142,7 +138,7 @@ class _Remark:
     """A finding whose repair is not written out yet: most of the work of a check would be that."""
 
     code: str
-    level: str
+    level: Level
     message: str
     line: int | None = None
     repair: Callable[[], str] | None = None
@@ -152,7 +148,7 @@ class _Remark:
 def _remarks(draft: _Draft) -> list[_Remark]:
     if not _words(draft.script):
         message = "The script says nothing yet: write a line beginning with [S1]."
-        return [_Remark("empty", "error", message)]
+        return [_Remark("empty", Level.ERROR, message)]
     checks = [_check_characters, _check_bytes, _check_first_tag, _check_near_tags]
     if not any(
         match["number"] or match["label"] for _, match in _tokens(_NEAR_TAG, draft.script, skip=TAG)
@@ -161,50 +157,54 @@ def _remarks(draft: _Draft) -> list[_Remark]:
         checks += [_check_order, _check_last_tag]
     checks += [_check_sounds, _check_seconds]
     found = [finding for check in checks for finding in check(draft)]
-    return sorted(found, key=lambda one: ("error", "warning", "tip").index(one.level))
+    return sorted(found, key=lambda remark: list(Level).index(remark.level))
 
 
 def _with_safe_repairs(draft: _Draft, remarks: list[_Remark]) -> Iterator[Finding]:
     """The findings, without the repairs that leave their finding or bring a new error."""
-    errors = {one.code for one in remarks if one.level == "error"}
+    errors = _error_codes(remarks)
     for remark in remarks:
         repaired = remark.repair() if remark.repair else None
         if repaired is not None:
             after = _remarks(replace(draft, script=repaired))
             stays = (remark.code, remark.message) in {(one.code, one.message) for one in after}
-            if stays or not errors.issuperset(one.code for one in after if one.level == "error"):
+            if stays or not _error_codes(after) <= errors:
                 repaired = None
         label = None if repaired is None else remark.label
         yield Finding(remark.code, remark.level, remark.message, remark.line, repaired, label)
+
+
+def _error_codes(remarks: list[_Remark]) -> set[str]:
+    return {remark.code for remark in remarks if remark.level == Level.ERROR}
 
 
 def _check_characters(draft: _Draft) -> Iterator[_Remark]:
     script = draft.script
     if UNREADABLE.search(draft.transcript):
         message = "The voice prompt's transcript holds characters that are not text: retype it."
-        yield _Remark("unreadable_transcript", "error", message)
+        yield _Remark("unreadable_transcript", Level.ERROR, message)
     if bad := UNREADABLE.search(script):
         message = "The script holds characters that are not text (NUL or half of a pair)."
         line, repair = line_at(script, bad.start()), partial(UNREADABLE.sub, "", script)
-        yield _Remark("unreadable", "error", message, line, repair, "Remove them")
+        yield _Remark("unreadable", Level.ERROR, message, line, repair, "Remove them")
     if plain_characters(script) != script:
         message = (
             "Typographic quotes, dashes, dots or spaces may be read wrongly: plain ones are safer."
         )
         label, repair = "Use plain quotes and dashes", partial(plain_characters, script)
-        yield _Remark("typographic", "tip", message, _first_change(script), repair, label)
+        yield _Remark("typographic", Level.TIP, message, _first_change(script), repair, label)
     if emoji := _EMOJI.search(script):
         message = "Emoji are not spoken and may come out as noise."
         line, repair = line_at(script, emoji.start()), partial(_EMOJI.sub, "", script)
-        yield _Remark("emoji", "tip", message, line, repair, "Remove the emoji")
+        yield _Remark("emoji", Level.TIP, message, line, repair, "Remove the emoji")
     if foreign := {char for char in set(script) if _is_foreign(char)}:
         message = "Dia speaks English only: other alphabets come out as noise."
         first = next(index for index, char in enumerate(script) if char in foreign)
-        yield _Remark("not_english", "warning", message, line_at(script, first))
+        yield _Remark("not_english", Level.WARNING, message, line_at(script, first))
     untagged = _NEAR_TAG.sub(lambda match: " " * len(match[0]), script)
     if digit := re.search(r"\d", untagged):
         message = "Numbers are read best when written as words (“twenty” rather than “20”)."
-        yield _Remark("digits", "tip", message, line_at(script, digit.start()))
+        yield _Remark("digits", Level.TIP, message, line_at(script, digit.start()))
 
 
 def _first_change(script: str) -> int:
@@ -228,7 +228,9 @@ def _check_bytes(draft: _Draft) -> Iterator[_Remark]:
     )
     repair = partial(shortened, draft.script, cut)
     line = line_at(draft.script, cut)
-    yield _Remark("too_many_bytes", "error", message, line, repair, "Cut after the last sentence")
+    yield _Remark(
+        "too_many_bytes", Level.ERROR, message, line, repair, "Cut after the last sentence"
+    )
 
 
 def _check_first_tag(draft: _Draft) -> Iterator[_Remark]:
@@ -239,7 +241,7 @@ def _check_first_tag(draft: _Draft) -> Iterator[_Remark]:
         # The words before a tag are taken for the other speaker's: turns alternate.
         tag = other_tag(first[1]) if first else "[S1]"
         repair = partial("{} {}".format, tag, draft.script)
-        yield _Remark("no_first_tag", "warning", message, 1, repair, f"Put {tag} first")
+        yield _Remark("no_first_tag", Level.WARNING, message, 1, repair, f"Put {tag} first")
 
 
 def _check_near_tags(draft: _Draft) -> Iterator[_Remark]:
@@ -252,7 +254,9 @@ def _check_near_tags(draft: _Draft) -> Iterator[_Remark]:
             message = f"“{token}” is no tag Dia knows: sounds stand in (round) brackets."
         elif meant is None:
             message = f"“{token}” is a speaker Dia does not have: there are [S1] and [S2]."
-        yield _replacement("unknown_tag", "warning", message, draft.script, match, meant, _NEAR_TAG)
+        yield _replacement(
+            "unknown_tag", Level.WARNING, message, draft.script, match, meant, _NEAR_TAG
+        )
 
 
 def _check_sounds(draft: _Draft) -> Iterator[_Remark]:
@@ -261,7 +265,7 @@ def _check_sounds(draft: _Draft) -> Iterator[_Remark]:
             continue
         meant = nearest_sound(match[1].strip().lower(), 0.6)
         message = f"“{token}” is not a sound Dia knows: it may be read aloud or skipped."
-        yield _replacement("unknown_sound", "tip", message, draft.script, match, meant, SOUND)
+        yield _replacement("unknown_sound", Level.TIP, message, draft.script, match, meant, SOUND)
 
 
 def _check_order(draft: _Draft) -> Iterator[_Remark]:
@@ -269,12 +273,14 @@ def _check_order(draft: _Draft) -> Iterator[_Remark]:
     if tags and script.lstrip().startswith("[S2]") and not draft.transcript:
         message = "Dia was trained on scripts that begin with [S1]; this one begins with [S2]."
         line, repair = line_at(script, tags[0].start()), partial(swapped, script)
-        yield _Remark("starts_with_s2", "tip", message, line, repair, "Swap the two speakers")
+        yield _Remark("starts_with_s2", Level.TIP, message, line, repair, "Swap the two speakers")
     again = [tag for last, tag in zip(tags, tags[1:], strict=False) if last[1] == tag[1]]
     if again:
         message = f"{again[0][0]} speaks twice in a row: turns should alternate."
         line, repair = line_at(script, again[0].start()), partial(without_tags, script, again)
-        yield _Remark("same_speaker", "warning", message, line, repair, "Join them into one turn")
+        yield _Remark(
+            "same_speaker", Level.WARNING, message, line, repair, "Join them into one turn"
+        )
 
 
 def _check_seconds(draft: _Draft) -> Iterator[_Remark]:
@@ -284,15 +290,15 @@ def _check_seconds(draft: _Draft) -> Iterator[_Remark]:
             f"About {seconds:.0f} s of speech, and max tokens leaves room for "
             f"{draft.max_seconds:.0f} s: the end will be cut. Raise max tokens or shorten it."
         )
-        yield _Remark("over_max_tokens", "warning", message)
+        yield _Remark("over_max_tokens", Level.WARNING, message)
     elif seconds > LONG_SECONDS:
         message = f"About {seconds:.0f} s of speech: above {LONG_SECONDS:.0f} s Dia tends to rush."
-        yield _Remark("too_long", "tip", message)
+        yield _Remark("too_long", Level.TIP, message)
     elif seconds < SHORT_SECONDS:
         message = (
             f"About {seconds:.0f} s of speech: below {SHORT_SECONDS:.0f} s it sounds unnatural."
         )
-        yield _Remark("too_short", "tip", message)
+        yield _Remark("too_short", Level.TIP, message)
 
 
 def _check_last_tag(draft: _Draft) -> Iterator[_Remark]:
@@ -302,7 +308,7 @@ def _check_last_tag(draft: _Draft) -> Iterator[_Remark]:
         message = f"Ending with {tag}, the other speaker's tag, keeps the last word whole."
         script = draft.script.rstrip()
         line, repair = script.count("\n") + 1, partial("{} {}".format, script, tag)
-        yield _Remark("no_last_tag", "tip", message, line, repair, f"Add {tag} at the end")
+        yield _Remark("no_last_tag", Level.TIP, message, line, repair, f"Add {tag} at the end")
 
 
 def _tokens(pattern: re.Pattern, script: str, skip: re.Pattern) -> Iterator[tuple[str, re.Match]]:

@@ -7,15 +7,15 @@ import time
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
-from dia_demo.text.script_check import (
+from dia_demo.text.script import (
+    MAX_SCRIPT_CHARACTERS,
     NONVERBALS,
     Turn,
-    check_script,
     encode_script,
     expected_seconds,
     parse_turns,
 )
+from dia_demo.text.script_check import check_script
 
 GOOD = (
     "[S1] Did you hear that the old bridge opens again on Friday?\n"

@@ -17,7 +17,7 @@ from pathlib import Path
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.services.listening import plan_file, votes
-from dia_demo.services.listening.plan import ComparisonPlan
+from dia_demo.services.listening.plan import ComparisonPlan, TakeState
 from dia_demo.services.listening.render import CLIPS, TAKES
 
 # What is being unpacked has this before its name.
@@ -105,9 +105,9 @@ def _in_step(folder: Path, plan: ComparisonPlan) -> ComparisonPlan:
         secret = replace(plan.secrets[trial.id], gains_db=())
         plan = plan.with_trial(replace(trial, made=False), secret)
         lost = [
-            replace(slot, state="waiting")
+            replace(slot, state=TakeState.WAITING)
             for slot in plan.slots_of(trial)
-            if slot.state == "made" and not (folder / TAKES / f"{slot.id}.wav").is_file()
+            if slot.state == TakeState.MADE and not (folder / TAKES / f"{slot.id}.wav").is_file()
         ]
         plan = plan.with_slots(lost)
     return plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dia_demo import stats
-from dia_demo.services.listening.plan import Setting, differences
+from dia_demo.services.listening.plan import ComparisonKind, Setting, differences
 
 # Whichever side is ahead on each of them, fewer scripts cannot differ from chance.
 FEWEST_SCRIPTS = 6
@@ -18,7 +18,7 @@ def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
     where no side samples.
     """
     unsampled = all(setting.params.temperature == 0 for setting in settings)
-    if kind != "abx" or unsampled or not differences(settings).keys() - {"speed"}:
+    if kind != ComparisonKind.ABX or unsampled or not differences(settings).keys() - {"speed"}:
         return None
     return (
         "These settings give takes that differ by chance. Two seeds of one setting can be told "
@@ -29,9 +29,9 @@ def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
 
 def what_it_can_show(kind: str, scripts: int, seeds: int) -> str:
     """What a comparison (for each two settings) can and cannot show, before any take is made."""
-    if kind == "sighted":
+    if kind == ComparisonKind.SIGHTED:
         return "Not blind: good for tuning, but what you know you also hear. It proves nothing."
-    if kind == "abx":
+    if kind == ComparisonKind.ABX:
         return _what_abx_can_show(scripts * seeds)
     pairs = scripts * seeds
     said = "1 pair" if pairs == 1 else f"{pairs} pairs"

@@ -19,7 +19,13 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import checked_folder
 from dia_demo.services.listening.clips import read_wave
-from dia_demo.services.listening.plan import NAMES, ComparisonPlan, TakeSlot, Trial
+from dia_demo.services.listening.plan import (
+    NAMES,
+    ComparisonKind,
+    ComparisonPlan,
+    TakeSlot,
+    Trial,
+)
 from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent
 from dia_demo.services.listening.result import ComparisonResult, evaluate, interim_result
 from dia_demo.services.listening.voice import keep_voice
@@ -147,7 +153,7 @@ class Comparison:
 
     def failed(self) -> tuple[TakeSlot, ...]:
         """The takes that failed; `run` tries them again."""
-        return tuple(slot for slot in self.plan.slots if slot.state == "failed")
+        return self.plan.failed()
 
     def remove_sound(self, and_voice: bool = False) -> bool:
         """Free disk space: clips and takes go, the plan and the votes stay, and `run` makes the
@@ -191,7 +197,7 @@ class Comparison:
         on_show: the trial a page holds, for a program that was started anew and does not know.
         """
         with self._lock:
-            if self.plan.kind == "sighted" or self.plan.revealed:
+            if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
                 return None
             ready = {
                 trial.id: trial
@@ -261,7 +267,7 @@ class Comparison:
         letters = _CLIP_LETTERS[: len(trial.clips)]
         needed = self.needed_seconds(trial) if trial.made else 0.0
         with self._lock:
-            if self.plan.kind == "sighted" or self.plan.revealed:
+            if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
                 raise InputError("The sides are known here, so no vote counts any more.")
             if not trial.made:
                 raise InputError("This pair is not made yet.")
@@ -287,7 +293,7 @@ class Comparison:
     def is_unblinded(self) -> bool:
         """Whether nothing is blind any more: sighted, revealed, or every pair voted on."""
         voted_all = all(trial.id in self._votes for trial in self.plan.trials)
-        return self.plan.kind == "sighted" or self.plan.revealed or voted_all
+        return self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed or voted_all
 
     def reveal(self) -> None:
         """End the test: nothing is blind from here on, and no further vote counts. A listener of
@@ -328,7 +334,7 @@ class Comparison:
             facts=(first, second),
             gains_db=secret.gains_db,
             vote=self._votes.get(trial.id),
-            x="AB"[secret.x] if self.plan.kind == "abx" else None,
+            x="AB"[secret.x] if self.plan.kind == ComparisonKind.ABX else None,
         )
 
 

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import combinations
 
 from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
@@ -18,7 +19,6 @@ from dia_demo.services.synthesis import Request, VoicePrompt
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
 NAMES = "ABCDEF"
-KINDS = ("preference", "abx", "sighted")
 MAX_TRIALS = 200
 
 _PARAMS = tuple(one.name for one in fields(GenerationParams) if one.name != "seed")
@@ -30,6 +30,22 @@ SETTING_FIELDS: dict[str, type] = {
     **_BESIDE,
     **dict.fromkeys(_RUNTIME, str),
 }
+
+
+class ComparisonKind(StrEnum):
+    """Which side is better, whether two can be told apart, or both in full view."""
+
+    PREFERENCE = "preference"
+    ABX = "abx"
+    SIGHTED = "sighted"
+
+
+class TakeState(StrEnum):
+    """What has become of a take that a comparison needs."""
+
+    WAITING = "waiting"
+    MADE = "made"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -83,13 +99,13 @@ def _read(name: str, value: object) -> object:
 
 @dataclass(frozen=True)
 class TakeSlot:
-    """One take to be made. state: waiting, made or failed (`message` says why)."""
+    """One take to be made. `message` says why it failed."""
 
     id: str
     setting: int
     script: int
     seed: int
-    state: str = "waiting"
+    state: TakeState = TakeState.WAITING
     message: str = ""
 
 
@@ -127,7 +143,7 @@ class ComparisonPlan:
 
     id: str
     created: str
-    kind: str
+    kind: ComparisonKind
     settings: tuple[Setting, ...]
     scripts: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -145,6 +161,9 @@ class ComparisonPlan:
         wanted = [(setting, trial.script, trial.seed) for setting in trial.settings]
         by_place = {(slot.setting, slot.script, slot.seed): slot for slot in self.slots}
         return by_place[wanted[0]], by_place[wanted[1]]
+
+    def failed(self) -> tuple[TakeSlot, ...]:
+        return tuple(slot for slot in self.slots if slot.state == TakeState.FAILED)
 
     def same_codes(self, trial: Trial) -> bool:
         """Whether both takes of a made trial came out with the same codes."""
@@ -166,7 +185,7 @@ class ComparisonPlan:
         for trial in self.trials:
             secret = replace(self.secrets[trial.id], gains_db=())
             plan = plan.with_trial(replace(trial, made=False), secret)
-        slots = [replace(slot, state="waiting", message="") for slot in self.slots]
+        slots = [replace(slot, state=TakeState.WAITING, message="") for slot in self.slots]
         return replace(plan.with_slots(slots), facts={})
 
 
@@ -185,18 +204,18 @@ def make_plan(
         for script, seed in groups
         for setting in range(len(settings))
     ]
-    count = 3 if kind == "abx" else 2
+    count = 3 if kind == ComparisonKind.ABX else 2
     trials = [
         Trial(_name(), script, seed, pair, tuple(f"{_name()}.wav" for _ in range(count)))
         for script, seed in groups
         for pair in combinations(range(len(settings)), 2)
     ]
-    if kind != "sighted":
+    if kind != ComparisonKind.SIGHTED:
         secrets.SystemRandom().shuffle(trials)
     return ComparisonPlan(
         id=_name(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        kind=kind,
+        kind=ComparisonKind(kind),
         settings=tuple(settings),
         scripts=tuple(scripts),
         seeds=tuple(seeds),
@@ -220,7 +239,7 @@ def _draw_secrets(kind: str, trials: Sequence[Trial]) -> dict[str, Secret]:
         order = [0, 1] * (len(group) // 2) + [random.randrange(2)] * (len(group) % 2)
         random.shuffle(order)
         flips |= zip(group, order, strict=True)
-    blind = kind != "sighted"
+    blind = kind != ComparisonKind.SIGHTED
     return {
         trial.id: Secret(blind and bool(flips[trial.id]), random.randrange(2)) for trial in trials
     }
@@ -231,9 +250,9 @@ def _name() -> str:
 
 
 def _check_plan(kind, settings, scripts, seeds) -> None:
-    if kind not in KINDS:
-        raise InputError(f"A comparison is one of {', '.join(KINDS)}, not {kind!r}.")
-    most = 2 if kind == "abx" else len(NAMES)
+    if kind not in list(ComparisonKind):
+        raise InputError(f"A comparison is one of {', '.join(ComparisonKind)}, not {kind!r}.")
+    most = 2 if kind == ComparisonKind.ABX else len(NAMES)
     if not 2 <= len(settings) <= most:
         raise InputError(f"Compare from 2 to {most} settings, not {len(settings)}.")
     if not scripts or not all(script.strip() for script in scripts):
@@ -253,7 +272,7 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
     if trials > MAX_TRIALS:
         raise InputError(f"{trials} pairs are more than the {MAX_TRIALS} allowed: use fewer seeds.")
     # ABX of two equal sides is allowed: it shows what guessing looks like.
-    if kind != "abx":
+    if kind != ComparisonKind.ABX:
         _refuse_equal(settings)
 
 

@@ -17,12 +17,13 @@ from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder, write_atomic
 from dia_demo.services.listening.plan import (
-    KINDS,
     MAX_TRIALS,
+    ComparisonKind,
     ComparisonPlan,
     Secret,
     Setting,
     TakeSlot,
+    TakeState,
     Trial,
 )
 
@@ -34,7 +35,6 @@ _ID = re.compile(r"[0-9a-f]{24}")
 _CLIP = re.compile(r"[0-9a-f]{24}\.wav")
 _VOICE = re.compile(r"voice\.(npy|wav|flac|mp3|ogg|m4a|webm)")
 _RUNTIME = ("model", "precision", "device")
-_STATES = ("waiting", "made", "failed")
 
 
 def write_plan(folder: Path, plan: ComparisonPlan) -> None:
@@ -132,7 +132,7 @@ def _parse(raw: dict) -> ComparisonPlan:
     return ComparisonPlan(
         id=identity,
         created=str(raw["created"])[:40],
-        kind=raw["kind"],
+        kind=ComparisonKind(raw["kind"]),
         settings=tuple(_setting(one) for one in raw["settings"]),
         scripts=tuple(_text(one) for one in raw["scripts"]),
         seeds=tuple(_whole(one) for one in raw["seeds"]),
@@ -159,14 +159,12 @@ def _setting(raw: dict) -> Setting:
 
 
 def _slot(raw: dict) -> TakeSlot:
-    if raw["state"] not in _STATES:
-        raise ValueError("state")
     return TakeSlot(
         _matching(raw["id"], _ID),
         _whole(raw["setting"]),
         _whole(raw["script"]),
         _whole(raw["seed"]),
-        raw["state"],
+        TakeState(raw["state"]),
         _text(raw["message"]),
     )
 
@@ -196,10 +194,9 @@ def _check(plan: ComparisonPlan) -> None:
     """What the parts must be to one another; ValueError otherwise."""
     settings, scripts, seeds = len(plan.settings), len(plan.scripts), set(plan.seeds)
     slots = {(slot.setting, slot.script, slot.seed) for slot in plan.slots}
-    clips = 3 if plan.kind == "abx" else 2
+    clips = 3 if plan.kind == ComparisonKind.ABX else 2
     fits = (
-        plan.kind in KINDS
-        and 2 <= settings <= 6
+        2 <= settings <= 6
         and 0 < len(plan.trials) <= MAX_TRIALS
         and len(plan.slots) == len(slots) == settings * scripts * len(seeds)
         and len({trial.id for trial in plan.trials}) == len(plan.trials)

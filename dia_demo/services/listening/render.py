@@ -20,7 +20,14 @@ from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import RunError
 from dia_demo.loudness import match_levels
 from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
-from dia_demo.services.listening.plan import ComparisonPlan, Secret, TakeSlot, Trial
+from dia_demo.services.listening.plan import (
+    ComparisonKind,
+    ComparisonPlan,
+    Secret,
+    TakeSlot,
+    TakeState,
+    Trial,
+)
 from dia_demo.services.listening.voice import voice_of
 from dia_demo.services.synthesis import Request, Synthesis
 from dia_demo.text.script import expected_seconds
@@ -100,14 +107,16 @@ class Renderer:
             pairs=len(trials),
             audio_seconds=self._made,
             wall_seconds=perf_counter() - self._began,
-            failures=tuple(slot.message for slot in self.plan.slots if slot.state == "failed"),
+            failures=tuple(
+                slot.message for slot in self.plan.slots if slot.state == TakeState.FAILED
+            ),
         )
 
     # -- takes ---------------------------------------------------------------------------------
 
     def _batches(self) -> list[list[TakeSlot]]:
         """What is to be made: one model after the other, then script by script, seed by seed."""
-        pending = [slot for slot in self.plan.slots if slot.state != "made"]
+        pending = [slot for slot in self.plan.slots if slot.state != TakeState.MADE]
         runtimes = [setting.runtime for setting in self.plan.settings]
 
         def runtime(slot: TakeSlot) -> int:
@@ -167,11 +176,11 @@ class Renderer:
         except RunError as error:
             self._fail(slot, str(error))
             return
-        plan = self.plan.with_slots([replace(slot, state="made", message="")])
+        plan = self.plan.with_slots([replace(slot, state=TakeState.MADE, message="")])
         self._save(replace(plan, facts=plan.facts | {slot.id: facts}))
 
     def _fail(self, slot: TakeSlot, message: str) -> None:
-        self._save(self.plan.with_slots([replace(slot, state="failed", message=message)]))
+        self._save(self.plan.with_slots([replace(slot, state=TakeState.FAILED, message=message)]))
 
     def _save(self, plan: ComparisonPlan) -> None:
         self.save(plan)
@@ -186,11 +195,13 @@ class Renderer:
         """Level-match every trial both of whose takes are there; then drop takes no one needs."""
         for trial in self.plan.trials:
             slots = self.plan.slots_of(trial)
-            if trial.made or any(slot.state != "made" for slot in slots):
+            if trial.made or any(slot.state != TakeState.MADE for slot in slots):
                 continue
             lost = [slot for slot in slots if not self._take_path(slot).is_file()]
             if lost:
-                self._save(self.plan.with_slots([replace(one, state="waiting") for one in lost]))
+                self._save(
+                    self.plan.with_slots([replace(one, state=TakeState.WAITING) for one in lost])
+                )
                 continue
             self._finish(trial, slots)
         needed = {
@@ -209,7 +220,9 @@ class Renderer:
         waves, rate = zip(*(read_wave(self._take_path(slot)) for slot in heard), strict=True)
         if len(set(rate)) != 1:
             message = f"The sides have different sample rates, {rate[0]:,} and {rate[1]:,} Hz."
-            self._save(self.plan.with_slots([replace(slots[0], state="failed", message=message)]))
+            self._save(
+                self.plan.with_slots([replace(slots[0], state=TakeState.FAILED, message=message)])
+            )
             return
         try:
             matched = match_levels(waves, rate[0])
@@ -217,7 +230,7 @@ class Renderer:
             self._fail(slots[0], str(error))
             return
         clips = list(matched.clips)
-        if self.plan.kind == "abx":
+        if self.plan.kind == ComparisonKind.ABX:
             clips = with_x(clips, secret.x)
         for name, clip in zip(trial.clips, clips, strict=True):
             write_clip(self.folder / CLIPS / name, clip, rate[0])
@@ -229,7 +242,7 @@ class Renderer:
     def _progress(self) -> RenderProgress:
         plan, wall = self.plan, perf_counter() - self._began
         made = self._made + self._under_way
-        waiting = (slot for slot in plan.slots if slot.state == "waiting")
+        waiting = (slot for slot in plan.slots if slot.state == TakeState.WAITING)
         ahead = sum(expected(plan, slot, self.synthesis) for slot in waiting)
         ahead = max(0.0, ahead - self._under_way)
         factor = made / wall if made else None
@@ -237,7 +250,7 @@ class Renderer:
             phase=self._phase,
             pairs_made=sum(trial.made for trial in plan.trials),
             pairs=len(plan.trials),
-            takes_failed=sum(slot.state == "failed" for slot in plan.slots),
+            takes_failed=len(plan.failed()),
             audio_seconds=made,
             realtime_factor=factor,
             seconds_left=ahead / factor if factor else None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from dia_demo import stats
 from dia_demo.services.listening.claims import FEWEST_SCRIPTS, abx_warning
-from dia_demo.services.listening.plan import NAMES, ComparisonPlan
+from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.votes import Vote
 
 # Strengths of a symmetric result come out of the fit equal but for its last digits.
@@ -106,7 +106,7 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
     if len(plan.settings) > 2:
         return _round(plan, given, common)
     overall = _count(plan, "all pairs", given)
-    if plan.kind == "abx":
+    if plan.kind == ComparisonKind.ABX:
         p = stats.binomial_at_least(overall.first, overall.decided)
         sentence = _abx_sentence(plan, given, overall, p)
     else:
@@ -124,7 +124,7 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
 
 def _failed(plan: ComparisonPlan) -> int:
     return sum(
-        any(slot.state == "failed" for slot in plan.slots_of(trial))
+        any(slot.state == TakeState.FAILED for slot in plan.slots_of(trial))
         for trial in plan.trials
         if not trial.made
     )
@@ -151,7 +151,7 @@ def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
             "for a reason: stopping when it looks good makes chance look like a result."
         )
     found += _missing(failed)
-    if plan.kind == "preference" and len(set(plan.scripts)) < FEWEST_SCRIPTS:
+    if plan.kind == ComparisonKind.PREFERENCE and len(set(plan.scripts)) < FEWEST_SCRIPTS:
         found.append(
             f"It was heard {_on_these(plan)} alone, and taste differs from script to script: take "
             f"at least {FEWEST_SCRIPTS} scripts before more seeds."
@@ -167,7 +167,7 @@ def _missing(failed: int) -> tuple[str, ...]:
 
 def _count(plan: ComparisonPlan, label: str, votes: Iterable[Vote], pair: str = "AB") -> Count:
     votes = list(votes)
-    if plan.kind == "abx":
+    if plan.kind == ComparisonKind.ABX:
         first = sum(vote.correct == "yes" for vote in votes)
         second, ties = len(votes) - first, 0
     else:

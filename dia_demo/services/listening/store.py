@@ -18,10 +18,10 @@ from pathlib import Path
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import ComparisonPlan
+from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan_file import NAME
 from dia_demo.services.listening.render import RenderEvent, expected
-from dia_demo.services.quota import bytes_in, make_room, size_of
+from dia_demo.services.quota import bytes_in, enforce_quota, size_of
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.synthesis import Synthesis, VoicePrompt
 
@@ -78,7 +78,7 @@ class ComparisonStore:
         """Keep a new comparison; returns its id."""
         self._check_models(plan)
         prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
-        self._make_room(self._expected_bytes(plan) + prompt)
+        self._enforce_quota(self._expected_bytes(plan) + prompt)
         identity, folder = self._new_place(key)
         comparison = Comparison.create(folder, plan, self.synthesis, voice)
         with self._lock:
@@ -91,7 +91,7 @@ class ComparisonStore:
         if comparison.listener is not None:
             comparison = self.shared
         self._check_models(comparison.plan)
-        self._make_room(self._expected_bytes(comparison.plan))
+        self._enforce_quota(self._expected_bytes(comparison.plan))
         yield from comparison.run(self.synthesis, cancel)
 
     def _check_models(self, plan: ComparisonPlan) -> None:
@@ -106,7 +106,7 @@ class ComparisonStore:
 
     def load(self, key: str, path: Path) -> str:
         """Keep a comparison that comes as a zip; returns its id."""
-        self._make_room(archive.unpacked_bytes(path))
+        self._enforce_quota(archive.unpacked_bytes(path))
         identity, folder = self._new_place(key)
         archive.import_zip(path, folder)
         return identity
@@ -150,7 +150,7 @@ class ComparisonStore:
 
     def _expected_bytes(self, plan: ComparisonPlan) -> int:
         """About what the sound that is still to be made will take."""
-        waiting = {slot.id: slot for slot in plan.slots if slot.state != "made"}
+        waiting = {slot.id: slot for slot in plan.slots if slot.state != TakeState.MADE}
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
         samples = sum(
             expected(plan, slot, self.synthesis)
@@ -159,10 +159,10 @@ class ComparisonStore:
             if slot.id in waiting
         )
         # ABX has a third clip, as long as the others.
-        return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == "abx" else 1.0))
+        return int(samples * BYTES_A_SAMPLE * (1.5 if plan.kind == ComparisonKind.ABX else 1.0))
 
-    def _make_room(self, needed: int) -> None:
-        make_room(self.home, self.limit, needed, self._opened, self._remove)
+    def _enforce_quota(self, needed: int) -> None:
+        enforce_quota(self.home, self.limit, needed, self._opened, self._remove)
 
     def list(self, key: str) -> list[tuple[str, Comparison]]:
         """The person's comparisons, the latest first; one that cannot be read is left out."""

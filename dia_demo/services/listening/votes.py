@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder
-from dia_demo.services.listening.plan import NAMES, ComparisonPlan, Trial
+from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
 
 NAME = "votes.csv"
 VOTES = ("A", "B", "none")
@@ -62,7 +62,7 @@ def make_vote(
     plan: ComparisonPlan, trial: Trial, answer: str, strength: int | None, note: str, heard: dict
 ) -> Vote:
     """The record of one answer. heard: seconds listened to, by clip. InputError for a bad one."""
-    allowed = VOTES[:2] if plan.kind == "abx" else VOTES
+    allowed = VOTES[:2] if plan.kind == ComparisonKind.ABX else VOTES
     if answer not in allowed:
         raise InputError(f"A vote is one of {', '.join(allowed)}, not {answer!r}.")
     if strength is not None and strength not in STRENGTHS:
@@ -72,7 +72,7 @@ def make_vote(
     chosen = "AB".find(answer)
     gains = secret.gains_db or (0.0, 0.0)
     script = plan.scripts[trial.script]
-    is_abx = plan.kind == "abx"
+    is_abx = plan.kind == ComparisonKind.ABX
     return Vote(
         trial=trial.id,
         order=plan.trials.index(trial) + 1,

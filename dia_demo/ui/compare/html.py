@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from dia_demo.services.listening.comparison import Comparison, Revealed
-from dia_demo.services.listening.plan import NAMES, differences
+from dia_demo.services.listening.plan import NAMES, ComparisonKind, differences
 from dia_demo.services.listening.result import ComparisonResult, Count, Strength
 from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
@@ -69,7 +69,7 @@ def problem_note(message: str) -> str:
 
 def result(comparison: Comparison) -> str:
     """Everything about a comparison whose sides are known."""
-    if comparison.plan.kind == "sighted":
+    if comparison.plan.kind == ComparisonKind.SIGHTED:
         return _sides(comparison) + _reveal(comparison, with_votes=False)
     found = comparison.result()
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
@@ -84,7 +84,7 @@ def result(comparison: Comparison) -> str:
 
 
 def _how_computed(found: ComparisonResult) -> str:
-    if found.kind == "abx":
+    if found.kind == ComparisonKind.ABX:
         return "p is that of guessing as well (binomial); the interval is exact (Clopper-Pearson)."
     interval = "Bradley-Terry" if found.ranking else "Clopper-Pearson"
     return (
@@ -115,8 +115,8 @@ def _sides(comparison: Comparison) -> str:
 
 
 def _counts(found: ComparisonResult) -> str:
-    words = ("Right", "Wrong") if found.kind == "abx" else ("First", "Second")
-    if found.overall and found.kind != "abx":
+    words = ("Right", "Wrong") if found.kind == ComparisonKind.ABX else ("First", "Second")
+    if found.overall and found.kind != ComparisonKind.ABX:
         words = ("A", "B")
     counts = [found.overall] if found.overall else []
     # A single script or seed would only repeat the whole.
@@ -157,7 +157,7 @@ def _chart(found: ComparisonResult) -> str:
     if not rows:
         return ""
     lines = [(row.label, row.rate, *row.interval) for row in rows]
-    side = "right" if found.kind == "abx" else "votes for A"
+    side = "right" if found.kind == ComparisonKind.ABX else "votes for A"
     ticks = [(0.0, "0%"), (0.5, "chance"), (1.0, "100%")]
     return _interval_chart(f"Share {side}, with its 95% interval", lines, ticks, 0.0, 1.0)
 
