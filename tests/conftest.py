@@ -126,7 +126,7 @@ def chromium():
 
 
 # Tests that are marked by their folder.
-FOLDER_MARKERS = {"browser": "browser", "kernels": "kernels", "tools": "slow"}
+FOLDER_MARKERS = {"browser": "browser", "kernels": "kernels", "parity": "slow", "tools": "slow"}
 
 
 def pytest_collection_modifyitems(items):

@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,15 +17,9 @@ from pathlib import Path
 
 import psutil
 
+from tools.app_process import HOST, START_SECONDS, app_environment, free_port
+
 ROOT = Path(__file__).resolve().parents[1]
-START_SECONDS = 240
-HOST = "127.0.0.1"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
 
 
 class App:
@@ -36,18 +29,7 @@ class App:
         self.folder, self.port = folder, free_port()
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "app.log"
-        self.env = os.environ | {
-            "GRADIO_SERVER_NAME": HOST,
-            "GRADIO_SERVER_PORT": str(self.port),
-            "GRADIO_TEMP_DIR": str(folder / "gradio"),
-            "DIA_TAKES": str(folder / "takes"),
-            "DIA_KEPT": str(folder / "kept"),
-            "DIA_KEPT_GB": "1",
-            "HF_HUB_OFFLINE": "1",
-            "DIA_MODEL": "nano",
-            "DIA_THREADS": "1",
-            **given,
-        }
+        self.env = app_environment(folder, self.port) | {"DIA_KEPT_GB": "1", **given}
         command = [sys.executable, "app.py"]
         if descriptors is not None:
             command = ["sh", "-c", f"ulimit -n {descriptors}; exec {sys.executable} app.py"]

@@ -13,7 +13,7 @@ import pytest
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Request, Synthesis
-from tests.helpers.browser import DESKTOP, PHONE, Watch, free_port, press, press_twice, running_app
+from tests.helpers.browser import DESKTOP, PHONE, Watch, press, press_twice, running_app
 from tests.helpers.lab_page import (
     WAIT,
     compare_tab,
@@ -24,6 +24,7 @@ from tests.helpers.lab_page import (
     ready,
     zipped,
 )
+from tools.app_process import free_port
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

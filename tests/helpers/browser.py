@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -16,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dia_demo.files import ROOT
+from tools.app_process import START_SECONDS, app_environment, free_port
 
-START_SECONDS = 240
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 CHROMIUM_ARGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -38,13 +37,6 @@ def find_chromium(bundled: str) -> str | None:
     return bundled if Path(bundled).exists() else None
 
 
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @contextmanager
 def running_app(folder: Path, port: int | None = None, module: str = "", **given: str):
     """`python app.py` on a free port, offline, with all it writes in `folder`; yields its URL.
@@ -53,7 +45,7 @@ def running_app(folder: Path, port: int | None = None, module: str = "", **given
     given: environment variables beside or above the usual.
     """
     port = port or free_port()
-    env = environment(folder, port) | given
+    env = app_environment(folder, port) | given
     log = folder / "app.log"
     with open(log, "w") as output:
         command = [sys.executable, *(["-m", module] if module else ["app.py"])]
@@ -69,20 +61,6 @@ def running_app(folder: Path, port: int | None = None, module: str = "", **given
             except subprocess.TimeoutExpired:
                 app.kill()
                 app.wait()
-
-
-def environment(folder: Path, port: int) -> dict[str, str]:
-    """What `python app.py` is told: a port, offline, and where to write."""
-    return os.environ | {
-        "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_SERVER_PORT": str(port),
-        "GRADIO_TEMP_DIR": str(folder / "gradio"),
-        "DIA_TAKES": str(folder / "takes"),
-        "DIA_KEPT": str(folder / "kept"),
-        "HF_HUB_OFFLINE": "1",
-        "DIA_MODEL": "nano",
-        "DIA_THREADS": "1",
-    }
 
 
 def wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:

@@ -19,6 +19,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers import browser
 from tests.helpers.synthesis_requests import runtime
+from tools.app_process import app_environment, free_port
 
 
 def test_the_end_waits_for_a_step_and_lets_no_other_begin():
@@ -61,8 +62,8 @@ def test_closing_ends_the_warm_up(folder, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_in_the_warm_up_or_in_a_take_ends_in_order(tmp_path, seconds):
     """The process itself: it aborted in three of four tries ("terminate called")."""
-    port = browser.free_port()
-    env = browser.environment(tmp_path, port)
+    port = free_port()
+    env = app_environment(tmp_path, port)
     log = tmp_path / "app.log"
     with open(log, "w") as output:
         app = subprocess.Popen(

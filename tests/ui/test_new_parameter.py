@@ -12,6 +12,8 @@ import pytest
 
 from dia_demo.files import ROOT
 
+pytestmark = pytest.mark.slow
+
 ENTRY = """    min_p: float = _param(
         ParamSpec(
             0.0,

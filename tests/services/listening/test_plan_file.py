@@ -38,7 +38,9 @@ def test_damaged_plans_get_one_message(voting, damage, message):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1]", "null", "[" * 100_000, '{"a": 1e999}', " " * 8_000_001]
+    "text",
+    ["", "{", "[1]", "null", "[" * 100_000, '{"a": 1e999}', " " * 8_000_001],
+    ids=["empty", "cut", "a list", "null", "nested", "infinity", "8 MB"],
 )
 def test_what_is_no_plan_gets_one_message(voting, text):
     (voting.folder / "plan.json").write_text(text)

@@ -26,7 +26,8 @@ def plan_of(scripts: int, seeds: int, settings: int = 2):
 def votes_for(plan, better):
     """Votes on every trial. better(trial): the index of the setting that wins, None for a tie."""
     votes = {}
-    for trial in plan.trials:
+    # Not in the plan's own order, which is drawn at random: the votes follow from the test's seed.
+    for trial in sorted(plan.trials, key=lambda trial: (trial.script, trial.seed, trial.settings)):
         winner = better(trial)
         secret = plan.secrets[trial.id]
         answer = "none"
