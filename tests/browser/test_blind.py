@@ -173,7 +173,7 @@ def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path
     assert one["revealed"] != other["revealed"]
 
 
-def test_a_clip_is_sound_and_nothing_else(open_window, finished_pairs, tmp_path):
+def test_a_clip_carries_only_sound(open_window, finished_pairs, tmp_path):
     """No tag, no name, no length of its own: 44 bytes of header, alike for both, then samples."""
     watch = open_window(DESKTOP)
     spy = Spy(watch.context, finished_pairs.plan)

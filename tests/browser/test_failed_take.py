@@ -13,7 +13,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 PAIRS = 2
 
 
-def test_a_failed_take_is_told_the_other_pairs_are_heard_and_go_on_makes_it(chromium, tmp_path):
+def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
     fault = tmp_path / "fault"
     fault.touch()
     model = write_small(tmp_path / "small", codec=True)

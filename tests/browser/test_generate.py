@@ -73,7 +73,7 @@ def download(page, name: str, folder: Path) -> Path:
 
 
 @BOTH
-def test_page_fits_and_explains_itself(open_window, size):
+def test_the_page_fits_the_window(open_window, size):
     page = open_window(size).open()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     assert "Dia-1.6B is the real one" in page.locator("#model-note").inner_text()
@@ -86,7 +86,7 @@ def test_page_fits_and_explains_itself(open_window, size):
 
 @BOTH
 @pytest.mark.processor
-def test_generate_gives_a_take_one_can_play_and_keep(open_window, size, tmp_path):
+def test_generate_gives_a_take(open_window, size, tmp_path):
     page = open_window(size).open()
     write_script(page, SHORT, max_tokens=200)
     with playing(page) as sound:
@@ -140,7 +140,7 @@ def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     wait_state(page, *OVER)
 
 
-def test_stop_keeps_what_was_made_and_the_app_goes_on(open_window, patient):
+def test_stop_keeps_the_sound_made_so_far(open_window, patient):
     page = open_window(at=patient).open()
     write_script(page, LONG, LONGEST)
     with playing(page) as sound:
@@ -157,7 +157,7 @@ def test_stop_keeps_what_was_made_and_the_app_goes_on(open_window, patient):
     wait_state(page, *OVER)
 
 
-def test_refusals_are_messages_and_lose_no_take(open_window, tmp_path):
+def test_a_refusal_keeps_the_take_on_show(open_window, tmp_path):
     watch = open_window()
     page = watch.open()
     write_script(page, SHORT, max_tokens=60)
@@ -205,7 +205,7 @@ def test_cut_by_max_tokens_is_said_loudly(open_window):
     assert figure(page, "Ended") == "CUT by max tokens"
 
 
-def test_reload_keeps_script_and_settings(open_window):
+def test_a_reload_keeps_the_form(open_window):
     page = open_window().open()
     write_script(page, SHORT, max_tokens=333)
     temperature = page.get_by_label("number input for Temperature")
@@ -229,7 +229,7 @@ def test_a_finding_is_repaired_by_one_click(open_window):
     assert page.get_by_label("Script").input_value() == f"[S1] {text}"
 
 
-def test_the_seed_of_a_take_can_be_kept_and_gives_it_again(open_window):
+def test_a_kept_seed_gives_the_take_again(open_window):
     page = open_window().open()
     page.get_by_role("button", name="More").click()
     seed = page.get_by_label("Seed", exact=True)
@@ -257,7 +257,7 @@ def test_a_model_brings_its_own_defaults(open_window):
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
 
 
-def test_two_tabs_wait_for_each_other_and_stop_lets_the_next_go_on(open_window, patient):
+def test_stop_lets_the_next_tab_in_the_queue_run(open_window, patient):
     first, second = open_window(at=patient).open(), open_window(at=patient).open()
     for page in (first, second):
         write_script(page, LONG, LONGEST)
@@ -311,7 +311,7 @@ def tab_to(page, selector: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(open_window, scheme):
+def test_text_has_enough_contrast(open_window, scheme):
     page = open_window(scheme=scheme).open()
     write_script(page, SHORT, max_tokens=60)
     press(page, "Generate")

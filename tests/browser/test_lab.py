@@ -108,7 +108,7 @@ def switch_from_a_to_b(page) -> tuple[float, float]:
     return last, first
 
 
-def test_space_pauses_and_goes_on_wherever_the_mouse_was(open_window, finished_pairs, tmp_path):
+def test_space_resumes_a_paused_clip_after_a_click(open_window, finished_pairs, tmp_path):
     page = compare_tab(open_window(DESKTOP))
     open_zip(page, zipped(finished_pairs, tmp_path))
     clip = page.locator('.lab-clip[data-letter="A"]')
@@ -121,7 +121,11 @@ def test_space_pauses_and_goes_on_wherever_the_mouse_was(open_window, finished_p
     heard(page, "A")
     widths = [width for _, width in page.evaluate("window.seen")]
     assert widths[0] > 0, "it went on where it was, and did not begin anew"
-    # While a note is typed the keys are letters.
+
+
+def test_keys_are_letters_while_a_note_is_typed(open_window, finished_pairs, tmp_path):
+    page = compare_tab(open_window(DESKTOP))
+    open_zip(page, zipped(finished_pairs, tmp_path))
     page.locator(".lab-note").press_sequentially("b 1 ")
     assert page.locator(".lab-note").input_value() == "b 1 "
     assert page.get_by_text("Pair 1 of 2").is_visible()
@@ -214,7 +218,7 @@ def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_f
     assert (plan["folder"] / "voice.wav").stat().st_size == voice.stat().st_size
 
 
-def test_stop_keeps_the_pairs_and_a_restarted_app_goes_on(chromium, tmp_path):
+def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     """Stop on the page; end the app; start it again: the same browser finds it and makes the rest.
 
     An app of its own, since it is ended in the middle.

@@ -141,7 +141,7 @@ def tone(rate: int) -> np.ndarray:
     return np.rint(LEVEL * 32767 * samples).astype(np.int16)
 
 
-def test_switching_and_pausing_do_not_click(open_window, tmp_path):
+def test_stopping_a_clip_does_not_click(open_window, tmp_path):
     pairs = make_pairs(tmp_path, seeds=(1,))
     for name in pairs.plan.trials[0].clips:
         path = pairs.folder / "clips" / name

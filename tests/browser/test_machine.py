@@ -27,7 +27,7 @@ def state(page, *states: str) -> str:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_it_explains_itself_and_stops_within_a_moment(open_window, size):
+def test_a_measurement_stops_within_a_moment(open_window, size):
     page = machine_tab(open_window(size))
     assert page.get_by_text("Nothing was measured yet.").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
@@ -49,7 +49,7 @@ def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     state(page, "stopped")
 
 
-def test_a_take_waits_for_a_measurement_and_goes_on_when_it_stops(open_window):
+def test_a_take_waits_for_a_measurement(open_window):
     first, second = machine_tab(open_window()), open_window().open()
     press(first, "Measure")
     state(first, "running")

@@ -257,7 +257,7 @@ def test_every_event_that_fails_says_so_on_the_page(failing, watch, page, files)
     assert silent == {}
 
 
-def test_what_nobody_foresaw_is_explained_and_not_shown(failing, watch):
+def test_an_unexpected_error_is_explained_without_its_text(failing, watch):
     """Of a quick event and of one in gradio's queue: a sentence, and nothing of the inside."""
     (quick,) = [n for n in failing.events if ("lab-copy", "click") in failing.targets(n)]
     (queued,) = [n for n in failing.events if ("generate", "click") in failing.targets(n)]

@@ -73,7 +73,7 @@ def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
     assert page.get_by_label("number input for Temperature").input_value() == "2.5"
 
 
-def test_the_page_shows_what_the_embedded_voice_reads_and_offers_dia_the_repair(open_window):
+def test_the_page_shows_the_script_as_the_model_reads_it(open_window):
     page = open_window().open()
     script = page.get_by_label("Script")
     script.fill(CURLY)

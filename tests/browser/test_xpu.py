@@ -58,7 +58,7 @@ def proved(page) -> None:
     page.wait_for_function("!document.querySelector('#xpu input').disabled")
 
 
-def test_a_card_proves_itself_before_the_toggle_opens_and_its_report_is_saved(bench, tmp_path):
+def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     open_page, fault = bench
     page = open_page()
     toggle = page.get_by_label(LABEL)
@@ -85,7 +85,7 @@ def test_a_card_proves_itself_before_the_toggle_opens_and_its_report_is_saved(be
     assert figure(page, "Precision") == "float32 on xpu"
 
 
-def test_a_device_that_hangs_mid_take_is_told_and_the_cpu_takes_over_at_a_press(bench):
+def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     """The page shows the failure, the queue moves on, and one press makes the take on the CPU."""
     open_page, fault = bench
     page, other = open_page(), open_page(PHONE, "dark")

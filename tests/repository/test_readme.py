@@ -56,7 +56,7 @@ def test_tree_exists():
                 folder = path
 
 
-def test_pictures_exist_and_are_named_for_those_who_do_not_see_them():
+def test_pictures_have_alternative_texts():
     pictures = re.findall(r"!\[(.*?)\]\((.*?)\)", README)
     assert pictures
     for words, path in pictures:

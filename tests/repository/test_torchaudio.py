@@ -44,7 +44,7 @@ print(loaded, getattr(stand_in, "kind", "stand-in"), found)
     ],
 )
 @pytest.mark.slow
-def test_dac_loads_beside_any_torchaudio_and_leaves_it_as_it_is(tmp_path, kind, expected):
+def test_dac_loads_beside_any_torchaudio(tmp_path, kind, expected):
     package = tmp_path / "torchaudio"
     package.mkdir()
     fails = "raise OSError('libtorch_cuda.so')" if kind == "broken" else ""
