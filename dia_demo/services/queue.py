@@ -89,8 +89,8 @@ class Queue:
             with self._lock:
                 if ticket not in self._tickets:
                     raise InputError(
-                        "The queue is full, and you held most of it: this take made room for "
-                        "somebody else's. Try again when the others are done."
+                        "The queue is full and most of it was yours, so this take was removed for "
+                        "another visitor. Try again when your other takes are done."
                     )
                 line = self._line()
                 place = line.index(ticket)
@@ -123,13 +123,12 @@ class Queue:
             own = sum(one.visitor == visitor for one in self._tickets)
             if own >= PLACES:
                 raise InputError(
-                    f"You have {own} takes running or waiting already, which is the most for one "
-                    "page or program: wait for one to end, or stop it."
+                    f"You have {own} takes running or waiting, the maximum for one page or "
+                    "program. Wait for one to end, or stop it."
                 )
         if len(self._tickets) > self._size and not self._make_room(visitor):
             raise InputError(
-                f"{len(self._tickets)} takes are running or waiting already, which is all "
-                "this machine accepts: try again in a little while."
+                f"The queue is full ({len(self._tickets)} takes). Try again in a moment."
             )
 
     def _make_room(self, visitor: Visitor) -> bool:

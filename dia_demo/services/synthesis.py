@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -171,7 +171,7 @@ class Synthesis:
         )
         return replace(report, reading=reading) if reading.changes else report
 
-    def stream(self, request: Request, cancel: threading.Event) -> Iterator[Event]:
+    def stream(self, request: Request, cancel: threading.Event) -> Generator[Event, None, None]:
         """The request's events, ended by Finished, Cancelled or Failed (see engine/events.py).
 
         Raises InputError for what cannot be done, before the row starts. Setting `cancel` stops
@@ -181,7 +181,7 @@ class Synthesis:
 
     def stream_together(
         self, requests: Sequence[Request], cancel: threading.Event
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """Several requests of one runtime as the rows of one batch, in one place of the queue.
 
         Every event names its row; each row ends as in `stream`, and `cancel` stops them all.

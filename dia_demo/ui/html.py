@@ -1,7 +1,7 @@
-"""The HTML of what gradio has no component for: status, findings, figures, spectrogram.
+"""HTML for what gradio has no component for: status, findings, figures, spectrogram.
 
-Every text is escaped here. The shape of each piece stays the same from state to state, so that
-gradio's patching of the page keeps its elements, and a placeholder is as tall as what follows.
+Every text is escaped here. The structure of each piece is the same in every state, so that gradio
+keeps its elements when it patches the page, and a placeholder is as tall as what replaces it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ENDED = ("done", "cut", "stopped", "failed")
 
 
 def status_card(status: Status) -> str:
-    """The state in words, a progress bar, and what a screen reader announces."""
+    """The state in words, a progress bar, and the announcement for screen readers."""
     percent = None if status.fraction is None else round(100 * status.fraction)
     now = "" if percent is None else f' aria-valuenow="{percent}"'
     width = 100 if percent is None else percent
-    # A bar that still moves beside "Done" looks as if it had stopped short of its end.
+    # A bar that still moves beside "Done" looks unfinished.
     at_once = "; transition: none" if status.state in _ENDED else ""
     return (
         f'<div class="status" data-state="{escape(status.state)}">'
@@ -44,7 +44,7 @@ def status_card(status: Status) -> str:
 
 
 def script_report(report: ScriptReport, byte_limit: int) -> str:
-    """Counts under the script, then the findings, each with the button that repairs it."""
+    """Counts for the script, then the findings, each with the button that repairs it."""
     counts = [
         plural(report.num_speakers, "speaker"),
         plural(len(report.turns), "turn"),
@@ -55,12 +55,12 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
     changed = "" if report.reading is None else read_as(report.reading)
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
-        f'<ul class="findings" aria-label="Remarks">{findings}</ul></div>'
+        f'<ul class="findings" aria-label="Script checks">{findings}</ul></div>'
     )
 
 
 def read_as(reading: Reading) -> str:
-    """The script as the model reads it, what was changed marked in it."""
+    """The script as the model reads it, with the changes marked."""
     parts = (
         f"<mark>{escape(text)}</mark>" if new else escape(text) for text, new in reading.parts()
     )
@@ -71,7 +71,7 @@ _LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}
 
 
 def _finding(index: int, finding: Finding) -> str:
-    place = f"line {finding.line}: " if finding.line else ""
+    line = f"line {finding.line}: " if finding.line else ""
     button = ""
     if finding.repaired is not None:
         label = escape(finding.repair_label or "Repair")
@@ -82,12 +82,12 @@ def _finding(index: int, finding: Finding) -> str:
     return (
         f'<li class="finding {escape(finding.level)}">'
         f'<span class="level">{_LEVELS.get(finding.level, finding.level)}</span> '
-        f"<span>{escape(place + finding.message)}</span>{button}</li>"
+        f"<span>{escape(line + finding.message)}</span>{button}</li>"
     )
 
 
 def figures_table(rows: Iterable[tuple[str, str]]) -> str:
-    """Figures as a list of terms and values."""
+    """Figures as a list of names with values."""
     cells = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows
     )
@@ -95,35 +95,35 @@ def figures_table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:
-    """The picture as part of the page, or its empty frame. pixels: uint8 [height, width, 3]."""
+    """The spectrogram, or its empty frame. pixels: uint8 [height, width, 3]."""
     if pixels is None:
         return (
             '<figure class="spectrogram"><div class="frame">The spectrogram appears here.</div>'
             "<figcaption>&nbsp;</figcaption></figure>"
         )
     buffer = io.BytesIO()
-    # The colours lie on one line from dark to bright, so that 256 of them are all there is to see.
+    # The colours form one gradient from dark to bright, so 256 of them lose nothing visible.
     Image.fromarray(pixels).quantize(256).save(buffer, "PNG", optimize=True)
     source = base64.b64encode(buffer.getvalue()).decode("ascii")
     return (
         f'<figure class="spectrogram"><img src="data:image/png;base64,{source}" '
-        f'alt="Spectrogram of the take, {seconds:.1f} seconds long: time rightwards, pitch '
-        'upwards, bright where it is loud">'
+        f'alt="Spectrogram of the take, {seconds:.1f} seconds long: time from left '
+        'to right, pitch from bottom to top, loud parts bright">'
         f"<figcaption><span>0 s</span><span>time → · pitch ↑</span>"
         f"<span>{seconds:.1f} s</span></figcaption></figure>"
     )
 
 
 def model_note(info: ModelInfo) -> str:
-    """What the chosen model is, in one line."""
+    """The chosen model, described in one line."""
     return f'<p class="model-note">{escape(info.note)}</p>'
 
 
 def header(parts: Sequence[str]) -> str:
-    """The page's title, with what the machine is beside it."""
+    """The page's title and, beside it, the machine in a few words."""
     return (
         '<header class="masthead"><div><h1>Dia on your CPU</h1>'
-        "<p>Write a dialogue, hear it spoken.</p></div>"
+        "<p>Write a dialogue and listen to it.</p></div>"
         f'<p class="machine">{escape(" · ".join(parts))}</p></header>'
     )
 

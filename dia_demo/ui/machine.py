@@ -1,4 +1,4 @@
-"""The Machine tab: the benchmark on request, with progress and Stop, and what it means."""
+"""The Machine tab: the benchmark with progress, Stop, and its result in words."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Trigger, Updates, connect_run
-from dia_demo.ui.status import Status, duration, explain, status_of
+from dia_demo.ui.status import Status, explain, status_of
+from dia_demo.wording import duration
 
 CHOSEN, FULL_SIZE = "chosen", "dia-1.6b"
-# A large model takes a fifth of a second a step: fewer of them tell as much.
+# A step of the large model takes a fifth of a second, so a few steps are enough.
 FULL_SIZE_STEPS = 24
-IDLE = Status("idle", "Ready", "Nothing else runs meanwhile, so takes wait until it is over.", 0.0)
-BEGUN = Status("loading", "Measuring", "Getting ready.", 0.0, "Measuring")
+IDLE = Status("idle", "Ready", "Takes wait while the benchmark runs.", 0.0)
+STARTING = Status("loading", "Measuring", "Getting ready.", 0.0, "Measuring")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def build_layout() -> MachinePanel:
         gr.HTML(machine_html.intro(), js_on_load=None)
         what = gr.Radio(
             [
-                ("The model chosen under Generate", CHOSEN),
+                ("The model selected on the Generate tab", CHOSEN),
                 ("Dia-1.6B at full size, with random weights", FULL_SIZE),
             ],
             value=CHOSEN,
@@ -65,16 +66,16 @@ def build_layout() -> MachinePanel:
 
 
 def full_size_info() -> str:
-    """The remark on the second choice: how long it takes, or why it is not possible here."""
-    speed = "Speed does not depend on the values of the weights, so nothing is fetched for Dia-1.6B"
+    """What the second choice means on this machine: its time, or why it is not possible."""
+    speed = "Speed does not depend on the values of the weights, so Dia-1.6B is not downloaded"
     shortage = BenchPlan(random=FULL_SIZE).memory_shortage()
     if shortage is None:
-        return f"{speed}; it takes several minutes. The embedded voice takes about one."
-    return f"{speed}. Here it cannot be measured: {shortage}."
+        return f"{speed}. It takes several minutes; the nano voice takes about one."
+    return f"{speed}. Not possible on this machine: {shortage}."
 
 
 class MachineHandlers:
-    """What happens when a benchmark is run or stopped."""
+    """The events of the Machine tab."""
 
     def __init__(self, synthesis: Synthesis, panel: MachinePanel) -> None:
         self.synthesis, self.panel = synthesis, panel
@@ -86,7 +87,7 @@ class MachineHandlers:
         def work(cancel: threading.Event) -> Iterator[Updates]:
             yield from self._measured(self.plan(what, model), cancel)
 
-        first = {self.panel.status: html.status_card(BEGUN)}
+        first = {self.panel.status: html.status_card(STARTING)}
         yield from self.run.updates(request, first, work, self._not_finished)
 
     def _not_finished(self, error: Exception) -> Updates:
@@ -98,7 +99,7 @@ class MachineHandlers:
         return {self.panel.status: html.status_card(status)}
 
     def plan(self, what: str, model: str) -> BenchPlan:
-        """What the page asks for. Dia that was never fetched is measured with random weights."""
+        """What to measure. Dia-1.6B is measured with random weights unless it was downloaded."""
         threads = self.synthesis.settings.runtime.threads
         full = BenchPlan(random=FULL_SIZE, threads=threads, steps=FULL_SIZE_STEPS)
         if what == FULL_SIZE:
@@ -107,18 +108,19 @@ class MachineHandlers:
         return full if model == DIA_NAME and asked.folder is None else asked
 
     def _measured(self, plan: BenchPlan, cancel: threading.Event) -> Iterator[Updates]:
-        panel, shown, shown_at = self.panel, None, 0.0
+        panel, shown_at = self.panel, 0.0
+        shown: BenchReport | None = None
         began = time.monotonic()
         with closing(Task(bench(self.synthesis, plan, cancel))) as measuring:
             for event in measuring:
-                new = isinstance(event, Measuring) and event.report is not shown
-                if not new and time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
+                report = event.report if isinstance(event, Measuring) else shown
+                if report is shown and time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
                     continue
                 shown_at = time.monotonic()
                 update = {panel.status: html.status_card(bench_status(event))}
-                if new:
-                    shown = event.report
-                    update[panel.report] = machine_html.report_html(shown, finished=False)
+                if report is not None and report is not shown:
+                    shown = report
+                    update[panel.report] = machine_html.report_html(report, finished=False)
                 yield update
             yield self._done(measuring.result, time.monotonic() - began)
 
@@ -132,16 +134,16 @@ class MachineHandlers:
 
 
 def bench_status(event) -> Status:
-    """A benchmark's event as a person reads it."""
+    """The status after an event of the benchmark."""
     if isinstance(event, Measuring):
         return Status("running", "Measuring", f"{event.doing}.", event.fraction, "Measuring")
     if isinstance(event, Waiting):
-        return status_of(event, BEGUN)
-    return BEGUN
+        return status_of(event, STARTING)
+    return STARTING
 
 
 def connect(
-    page: gr.Blocks, panel: MachinePanel, model: gr.Dropdown, handlers: MachineHandlers
+    page: gr.Blocks, panel: MachinePanel, model: gr.components.Component, handlers: MachineHandlers
 ) -> None:
     """Connect the buttons. model: the field of the Generate tab."""
     outputs = [panel.measure, panel.stop, panel.status, panel.report]

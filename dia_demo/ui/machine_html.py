@@ -1,4 +1,4 @@
-"""The HTML of the Machine tab: a bar for each run, limit against achieved, and the figures.
+"""The HTML of the Machine tab: a bar for each run, achieved against the limit, and the figures.
 
 Every text is escaped here.
 """
@@ -15,23 +15,23 @@ from dia_demo.services.bench.report import (
     FinishedRun,
     bound_by_memory,
     meaning,
-    spoken,
 )
 from dia_demo.services.bench.types import HardwareResult
 from dia_demo.ui import html
 from dia_demo.ui.status import factor
+from dia_demo.wording import duration
 
 INTRO = (
-    "To speak one moment of sound, the model’s weights are read once from memory. How fast this "
-    "machine reads is therefore its limit, and fewer bits in each weight raise it. Here you can "
-    "measure both: the limit, and how near this program comes to it."
+    "Each step of speech reads all of the model’s weights from memory once. Memory bandwidth is "
+    "therefore the limit, and fewer bits per weight raise it. This benchmark measures the limit "
+    "of this machine and how close the program comes to it."
 )
-NOTHING_YET = "Nothing was measured yet."
-NO_INSTRUCTIONS = "not measured: this processor has no instructions for it"
+NOTHING_YET = "No measurements yet."
+NO_INSTRUCTIONS = "not measured: this processor does not support it"
 
 
 def intro() -> str:
-    """What the page is about."""
+    """The title of the tab and what it measures."""
     return f'<h2 class="machine-title">What this machine can do</h2><p>{escape(INTRO)}</p>'
 
 
@@ -41,7 +41,7 @@ def nothing_yet() -> str:
 
 
 def report_html(report: BenchReport, finished: bool) -> str:
-    """What is known so far: what it means, the picture, the machine's own figures."""
+    """The results so far: their meaning in a sentence, the chart, the figures of the machine."""
     runs = report.all_runs()
     if not runs and report.hardware is None:
         return nothing_yet()
@@ -49,33 +49,33 @@ def report_html(report: BenchReport, finished: bool) -> str:
     if runs:
         parts.append(picture(runs, loaded=report.plan.random is None))
     parts.append(html.figures_table(machine_rows(report)))
-    failed = (f"{what} was not measured completely: {why}" for what, why in report.failures.items())
+    failed = (f"{what}: not measured completely. {why}" for what, why in report.failures.items())
     parts += [f'<p class="machine-failed">{escape(sentence)}</p>' for sentence in failed]
     return f'<div class="machine-report">{"".join(parts)}</div>'
 
 
 def picture(runs: Sequence[FinishedRun | FailedRun], loaded: bool = True) -> str:
-    """Bars on one scale of realtime factors: what the memory allows, and what was reached."""
+    """Bars of realtime factors on one scale: the limit set by the memory, the speed achieved."""
     done = [run for run in runs if isinstance(run, FinishedRun)]
     limited = any(map(bound_by_memory, done))
-    # Where weights stay in the cache the memory's limit is far away, and would dwarf the rest.
+    # For weights that fit into the cache the limit is so high that it would dwarf the bars.
     ends = [run.realtime_limit for run in done if limited and run.realtime_limit]
     scale = max([1.0, *ends, *(run.realtime_tokens for run in done)])
     rows = "".join(_row(run, scale, limited, loaded) for run in runs)
-    key = '<span class="key reached"></span> reached'
+    key = '<span class="key reached"></span> achieved'
     if limited:
-        key += ' <span class="key possible"></span> the limit of this machine’s memory'
+        key += ' <span class="key possible"></span> limit set by the memory'
     else:
-        key += " (this model fits into the processor’s cache: memory sets no limit)"
+        key += " (this model fits into the processor’s cache, so memory sets no limit)"
     return (
-        f'<figure class="machine-picture"><figcaption>Decoding, times realtime: at the line (1x) '
-        f'it keeps up with playback. <span class="keys">{key}</span></figcaption>'
+        f'<figure class="machine-picture"><figcaption>Decoding speed as a realtime factor; at the '
+        f'line (1x) it keeps up with playback. <span class="keys">{key}</span></figcaption>'
         f"<ul>{rows}</ul></figure>"
     )
 
 
 def _row(run: FinishedRun | FailedRun, scale: float, limited: bool, loaded: bool) -> str:
-    together = "" if run.rows == 1 else f", {run.rows} together"
+    together = "" if run.rows == 1 else f", {run.rows} takes at once"
     name = escape(f"{run.precision}{together}")
     if isinstance(run, FailedRun):
         told = f'<p class="machine-failed">Not measured: {escape(run.error)}</p>'
@@ -84,7 +84,7 @@ def _row(run: FinishedRun | FailedRun, scale: float, limited: bool, loaded: bool
     told = f"{factor(reached)} realtime"
     possible = ""
     if limited and limit:
-        told += f" of {factor(limit)} possible, {run.achieved:.0%}"
+        told += f", {run.achieved:.0%} of the limit of {factor(limit)}"
         possible = f'<span class="possible" style="width: {_percent(limit, scale)}"></span>'
     return (
         f'<li><div class="run-name">{name}</div>'
@@ -97,11 +97,11 @@ def _row(run: FinishedRun | FailedRun, scale: float, limited: bool, loaded: bool
 
 
 def _more(run: FinishedRun, loaded: bool) -> str:
-    """What else is known of a run, in one line. loaded: it has a checkpoint to load from."""
+    """More figures of a run, in one line. loaded: the model was loaded from a checkpoint."""
     parts = [
-        f"{EXAMPLE_SECONDS:.0f}-second take: about {spoken(run.take_seconds)}",
-        f"first sound after {run.first_audio_seconds:.1f} s",
-        f"{run.ms_per_step:.1f} ms a step",
+        f"{EXAMPLE_SECONDS:.0f}-second take: about {duration(run.take_seconds, tenths=True)}",
+        f"first audio after {run.first_audio_seconds:.1f} s",
+        f"{run.ms_per_step:.1f} ms per step",
         f"memory {run.peak_rss_bytes / 1e9:.1f} GB",
     ]
     if loaded:
@@ -114,7 +114,7 @@ def _percent(value: float, scale: float) -> str:
 
 
 def machine_rows(report: BenchReport) -> list[tuple[str, str]]:
-    """The machine's own figures as (name, value) pairs."""
+    """The figures of the machine as (name, value) pairs."""
     rows: list[tuple[str, str]] = []
     if report.hardware is not None:
         rows += _hardware_rows(report.hardware, report.read_gb_s)
@@ -123,7 +123,7 @@ def machine_rows(report: BenchReport) -> list[tuple[str, str]]:
             (title, f"{factor(rate)} realtime")
             for title, rate in (
                 ("Codec, whole take", report.codec.realtime_whole),
-                ("Codec, as it arrives", report.codec.realtime_streamed),
+                ("Codec, streamed", report.codec.realtime_streamed),
             )
             if rate is not None
         ]
@@ -132,14 +132,11 @@ def machine_rows(report: BenchReport) -> list[tuple[str, str]]:
 
 
 def _hardware_rows(hardware: HardwareResult, read_gb_s: float | None) -> Iterator[tuple[str, str]]:
-    """What is known of the machine so far."""
-    rates, proxy = hardware.gflops or {}, hardware.serial_proxy
-    yield "Reads", f"{read_gb_s:.0f} GB/s"
+    """The figures of the hardware so far."""
+    rates = hardware.gflops or {}
+    yield "Memory bandwidth", f"{read_gb_s:.0f} GB/s"
     for precision in ("float32", "bfloat16"):
         if precision in rates:
             rate = rates[precision]
             known = NO_INSTRUCTIONS if rate is None else f"{rate:,.0f} GFLOP/s"
-            yield f"Multiplies, {precision}", known
-    if proxy is not None:
-        yield "80 products in turn", f"{proxy.samples_per_second / 1000:.1f} of 16 kHz"
-        yield "… of one core’s rate", f"{proxy.efficiency:.0%}"
+            yield f"Matrix products, {precision}", known

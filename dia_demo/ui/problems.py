@@ -1,7 +1,6 @@
-"""Errors of every handler reach the person who pressed something, whatever raised them.
+"""Errors of every handler are shown on the page as one sentence.
 
-gradio shows the errors of events in its queue alone. assets/page/problems.js
-shows those of the others.
+gradio shows only the errors of events in its queue; assets/page/problems.js shows the others.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ STYLE = PAGE_FILES / "problems.css"
 
 
 def explain_errors(page: gr.Blocks) -> None:
-    """Make every event registered so far end in one sentence for the person where it fails."""
+    """Make every event registered so far show a failure as one sentence."""
     for event in page.fns.values():
         if event.fn is not None:
             event.fn = _explained(event.fn)
 
 
 def _explained(handler: Callable) -> Callable:
-    """The handler, with its exceptions as gr.Error; its signature stays, for gradio reads it."""
+    """The handler with its exceptions as gr.Error. gradio reads its signature, so that stays."""
     if inspect.isgeneratorfunction(handler):
 
         @wraps(handler)

@@ -86,16 +86,16 @@ class Trigger:
 
     button: gr.Button
     handler: Callable[..., Iterator[Updates]]
-    inputs: list[gr.components.Component]
+    inputs: Sequence[gr.blocks.Block]
 
 
 def connect_run(
     page: gr.Blocks,
     run: LongRun,
     triggers: Sequence[Trigger],
-    outputs: list[gr.components.Component],
+    outputs: Sequence[gr.blocks.Block],
     idle: Callable[..., Updates] | None = None,
-    idle_inputs: list[gr.components.Component] | None = None,
+    idle_inputs: Sequence[gr.blocks.Block] | None = None,
 ) -> None:
     """Connect the buttons of a run. `idle` replaces `LongRun.idle` where more depends on the end.
 

@@ -1,16 +1,17 @@
-"""How gradio serves the page: cheap sessions, and a bound on temporary files.
+"""How gradio serves the page: cheap sessions, and a limit on temporary files.
 
-The one module that knows gradio's server from inside; requirements.txt pins the version it knows.
+The only module that relies on the internals of gradio's server; requirements.txt pins the version.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections import ChainMap
+from collections import ChainMap, OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import anyio
 import gradio as gr
@@ -28,25 +29,25 @@ from dia_demo.services.settings import Settings
 from dia_demo.system import release_free_memory
 from dia_demo.ui.gate import Gate, watch_connections
 
-# Pages that are open at once. A program's call has a session too, which is forgotten first.
+# Open pages. A program's call also has a session, which is dropped first.
 MAX_SESSIONS = 200
 MAX_UPLOAD_MB = 100
-# What a browser sends around the file itself.
+# Form data that a browser sends with the file.
 FORM_BYTES = 100_000
 TIDY_SECONDS = 10.0
 
 
 def configure_gradio(settings: Settings) -> None:
-    """What gradio takes from the environment alone. Before the page is built."""
-    # Its uploads and copies lie beside the takes, below one bound.
+    """Settings that gradio reads only from the environment. Call before building the page."""
+    # Uploads and copies are stored with the takes, under the same limit.
     os.environ["GRADIO_TEMP_DIR"] = str(settings.takes_folder / "gradio")
-    # Its statistics of the last 10,000 calls, which nobody reads, are made anew after every call.
+    # Otherwise it computes statistics of the last 10,000 calls, which nobody reads, at every call.
     os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "1"
     os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**9)
 
 
 def server_options(settings: Settings) -> dict:
-    """What `launch` hands to the server below the page."""
+    """The arguments of `launch` that concern the server."""
     scratch = Scratch(settings.takes_folder, settings.temp_bytes)
     return {
         "max_file_size": f"{MAX_UPLOAD_MB}mb",
@@ -64,74 +65,79 @@ def server_options(settings: Settings) -> dict:
 
 
 def threads(settings: Settings) -> int:
-    """A thread for every run that may wait, and some for everything else."""
+    """The number of threads: one for every run that may wait, and some for other events."""
     return settings.queue_size + 40
 
 
 def _lifespan(scratch: Scratch) -> Callable:
     @asynccontextmanager
     async def lifespan(app) -> AsyncIterator[None]:
-        app.state_holder = Sessions(app.get_blocks())
-        beside = [
-            asyncio.create_task(_tidy_now_and_then(scratch)),
+        app.state_holder = SessionStore(app.get_blocks())
+        tasks = [
+            asyncio.create_task(_tidy_repeatedly(scratch)),
             asyncio.create_task(watch_connections(app.get_blocks())),
         ]
         try:
             yield
         finally:
-            for task in beside:
+            for task in tasks:
                 task.cancel()
 
     return lifespan
 
 
-async def _tidy_now_and_then(scratch: Scratch) -> None:
+async def _tidy_repeatedly(scratch: Scratch) -> None:
     while True:
         await anyio.to_thread.run_sync(scratch.trim)
         await anyio.to_thread.run_sync(release_free_memory)
         await asyncio.sleep(TIDY_SECONDS)
 
 
-class Session(SessionState):
+class SharedSession(SessionState):
     """A session that shares the page's components until it changes one of them.
 
-    gradio's own makes the configuration of all of them over again, 0.3 MB and 20 ms in which
-    nothing else runs, and notes every value in it: for deep links, which this page does not offer.
+    gradio's own session copies the configuration of all components, which takes 0.3 MB and blocks
+    the server for 20 ms, and stores every value for deep links, which this page does not offer.
     """
 
     def __init__(self, page: gr.Blocks) -> None:
-        nothing = SimpleNamespace(blocks={})
-        super().__init__(SimpleNamespace(default_config=nothing, blocks={}))
+        empty: Any = SimpleNamespace(default_config=SimpleNamespace(blocks={}), blocks={})
+        super().__init__(empty)
+        self.changed: dict[int, Any] = {}
+        components: Any = ChainMap(self.changed, page.default_config.blocks)
         self.blocks_config = BlocksConfig(page)
-        self.blocks_config.blocks = ChainMap({}, page.default_config.blocks)
+        self.blocks_config.blocks = components
         self.blocks_config.fns = page.default_config.fns
 
     def _update_config(self, key: int) -> None:
-        """Nothing to note."""
+        """Values are not stored."""
 
     def _update_value_in_config(self, key: int, value: object) -> None:
-        """Nothing to note."""
+        """Values are not stored."""
 
     @property
     def is_spare(self) -> bool:
-        """Whether nothing is lost with it: its page is closed, or it never changed anything."""
-        return self.is_closed or not (self.state_data or self.blocks_config.blocks.maps[0])
+        """Whether it can be dropped: its page is closed, or it never changed a component."""
+        return self.is_closed or not (self.state_data or self.changed)
 
 
-class Sessions(StateHolder):
-    """The latest sessions; where there are too many, one that is spare goes before any other."""
+class SessionStore(StateHolder):
+    """The latest sessions. Above the limit, spare sessions are dropped first."""
+
+    session_data: OrderedDict[str, Any]
 
     def __init__(self, page: gr.Blocks) -> None:
         super().__init__()
         self.set_blocks(page)
 
-    def __getitem__(self, session_id: str) -> Session:
+    def __getitem__(self, session_id: str) -> SharedSession:
         if session_id not in self.session_data:
-            self.session_data[session_id] = Session(self.blocks)
-        return super().__getitem__(session_id)
+            self.session_data[session_id] = SharedSession(self.blocks)
+        super().__getitem__(session_id)
+        return self.session_data[session_id]
 
     def update(self, session_id: str) -> None:
-        """Note that a session was used, and forget another one beyond the bound."""
+        """Record that a session was used, and drop another one above the limit."""
         with self.lock:
             self.session_data.move_to_end(session_id)
             if len(self.session_data) <= self.capacity:
@@ -144,10 +150,10 @@ class Sessions(StateHolder):
 
 
 class UploadGuard:
-    """Lets files in at one place and only as far as there is room, before they are written.
+    """Accepts files only at the upload route and only if there is space, before they are written.
 
-    gradio writes a file wherever a form is posted, keeps the part of an upload that breaks off, and
-    saves a session's values for whoever asks for a deep link, which this page does not offer.
+    gradio writes a file for any posted form, keeps the data of an interrupted upload, and saves a
+    session's values for anyone who requests a deep link, which this page does not offer.
     """
 
     def __init__(self, app: ASGIApp, scratch: Scratch) -> None:
@@ -170,7 +176,7 @@ class UploadGuard:
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send, length: str) -> None:
         if not length.isdecimal():
-            await _refuse("An upload must name its length.", 411)(scope, receive, send)
+            await _refuse("An upload must state its length.", 411)(scope, receive, send)
             return
         if (size := int(length)) > MAX_UPLOAD_MB * 2**20 + FORM_BYTES:
             message = f"An upload may have at most {MAX_UPLOAD_MB} MB."
@@ -179,7 +185,7 @@ class UploadGuard:
         try:
             await anyio.to_thread.run_sync(self.scratch.reserve, size)
         except InputError as error:
-            # Read to its end: a browser shows no answer that comes before.
+            # Read to the end: a browser does not show an answer that comes earlier.
             while (await receive()).get("more_body"):
                 pass
             await _refuse(str(error), 507)(scope, receive, send)
@@ -187,7 +193,7 @@ class UploadGuard:
         try:
             await self.app(scope, receive, send)
         except ClientDisconnect:
-            pass  # what came of it goes with the other temporary files
+            pass  # the incomplete file is removed with the other temporary files
         finally:
             self.scratch.release(size)
 

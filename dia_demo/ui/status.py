@@ -1,6 +1,6 @@
-"""What a run says, as a person reads it: events to a `Status`, exceptions to one sentence.
+"""The status of a run in words: events to a `Status`, exceptions to one sentence.
 
-Pure functions; nothing here knows gradio. `dia_demo.ui.html` turns a `Status` into HTML.
+Pure functions without gradio. `dia_demo.ui.html` turns a `Status` into HTML.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import DiaDemoError
+from dia_demo.wording import ENDINGS, duration
 
 log = logging.getLogger(__name__)
 
 UNEXPECTED = (
-    "Something went wrong inside the program, and this run was given up. What happened is in the "
-    "program's log; please try again."
+    "An internal error ended this run. The details are in the program's log. Please try again."
 )
 
 
 @dataclass(frozen=True)
 class Status:
-    """One line of what is happening.
+    """The state of a run, in one line.
 
-    state: idle, waiting, loading, running, done, stopped, cut or failed. fraction None: no figure
-    is known. announcement is what a screen reader says: it changes with the state, not with every
-    figure. notes stay for the whole run: what was done to a voice prompt.
+    state: idle, waiting, loading, running, done, stopped, cut or failed. fraction None: progress is
+    unknown. announcement is read by screen readers: it changes with the state, not with every
+    figure. notes stay for the whole run, for example what was done to a voice prompt.
     """
 
     state: str
@@ -54,7 +54,7 @@ PREPARING = Status("loading", "Getting ready", "Reading the script.", 0.0, "Gett
 
 
 def status_of(event: Event, previous: Status) -> Status:
-    """The status after `event`; `previous` where the event changes nothing one can see."""
+    """The status after `event`; `previous` if the event changes nothing that is shown."""
     notes = event.notes if isinstance(event, Started) else previous.notes
     return replace(_status_of(event, previous), notes=notes)
 
@@ -67,7 +67,7 @@ def _status_of(event: Event, previous: Status) -> Status:
             detail = f"{what}, {100 * fraction:.0f}%"
             return Status("loading", "Getting ready", detail, fraction, what)
         case Started(seed=seed):
-            return Status("running", "Speaking", f"Just begun, seed {seed}.", 0.0, "Generating")
+            return Status("running", "Generating", f"Started, seed {seed}.", 0.0, "Generating")
         case Progress():
             return _running(event)
         case AudioChunk():
@@ -78,21 +78,21 @@ def _status_of(event: Event, previous: Status) -> Status:
             return _stopped(result, previous.fraction)
         case Failed(message=message):
             return failed(message)
-    raise AssertionError(f"no such event: {event!r}")
+    raise AssertionError(f"unknown event: {event!r}")
 
 
 def failed(message: str) -> Status:
-    """A run that ended, or never began, without a take."""
-    return Status("failed", "No take this time", message, 0.0, f"Failed: {message}")
+    """The status of a run without a take."""
+    return Status("failed", "Generation failed", message, 0.0, f"Failed: {message}")
 
 
 def with_remarks(status: Status, health: Health) -> Status:
-    """The status with what one would hear to be wrong with the take."""
+    """The status with audible problems of the take as notes."""
     return replace(status, notes=status.notes + tuple(f"Note: {p}" for p in health.problems()))
 
 
 def explain(error: Exception) -> str:
-    """The sentence a person reads about an exception. What is not ours to explain is logged."""
+    """An exception as a sentence for the page. Unexpected exceptions are logged instead."""
     if isinstance(error, DiaDemoError):
         return str(error)
     log.error("Unexpected error", exc_info=error)
@@ -101,21 +101,21 @@ def explain(error: Exception) -> str:
 
 def _waiting(place: int, seconds: float | None) -> Status:
     about = "" if seconds is None else f", about {duration(seconds)}"
-    detail = f"Place {place} in the queue{about}. One run at a time uses the whole machine."
+    detail = f"Place {place} in the queue{about}. The machine works on one run at a time."
     return Status("waiting", "Waiting", detail, None, f"Waiting, place {place}")
 
 
 def _running(progress: Progress) -> Status:
     fraction = 0.0
     if progress.expected_seconds > 0:
-        # The total is an estimate from the script: only the end of the run fills the bar.
+        # The total is estimated from the script, so only the end of the run fills the bar.
         fraction = min(0.98, progress.audio_seconds / progress.expected_seconds)
     left = f"about {duration(progress.seconds_left)} left"
     if progress.audio_seconds >= progress.expected_seconds:
         left = "longer than estimated"
     made = f"{progress.audio_seconds:.1f} s of audio"
     detail = f"{made}, {factor(progress.realtime_factor)} realtime, {left}"
-    return Status("running", "Speaking", detail, fraction, "Generating")
+    return Status("running", "Generating", detail, fraction, "Generating")
 
 
 def _finished(figures: Figures) -> Status:
@@ -132,25 +132,20 @@ def _finished(figures: Figures) -> Status:
 
 def _stopped(result: Result | None, reached: float | None) -> Status:
     if result is None or result.samples is None or not len(result.samples):
-        detail = "Nothing was made yet; the earlier take, if there is one, is still here."
-        return Status("stopped", "Stopped", detail, 0.0, "Stopped, nothing was made")
+        detail = "There was no audio yet. An earlier take stays on the page."
+        return Status("stopped", "Stopped", detail, 0.0, "Stopped, no audio")
     kept = f"{result.figures.audio_seconds:.1f} s of audio kept"
-    # The bar stays where the run was stopped: only a whole take fills it.
+    # The bar stays where the run was stopped; only a whole take fills it.
     return Status("stopped", "Stopped", f"{kept}.", reached or 0.0, f"Stopped, {kept}")
 
 
-_ENDINGS = {
-    "end": "by itself",
-    "max_tokens": "CUT by max tokens",
-    "cancelled": "stopped by you",
-}
 FIGURE_NAMES = (
     "Audio",
     "Wall time",
     "Realtime factor",
-    "Tokens alone",
-    "Codec alone",
-    "First sound",
+    "Tokens only",
+    "Codec only",
+    "First audio after",
     "Seed",
     "Ended",
     "Precision",
@@ -160,9 +155,9 @@ NO_FIGURES = [(name, "–") for name in FIGURE_NAMES]
 
 
 def figure_rows(figures: Figures) -> list[tuple[str, str]]:
-    """A take's figures as (name, value) pairs, in the order a person asks for them."""
+    """The figures of a take as (name, value) pairs, the most important first."""
 
-    def alone(seconds: float) -> str:
+    def factor_of(seconds: float) -> str:
         return factor(figures.audio_seconds / seconds) if seconds else "–"
 
     first = figures.first_audio_seconds
@@ -170,35 +165,23 @@ def figure_rows(figures: Figures) -> list[tuple[str, str]]:
         f"{figures.audio_seconds:.1f} s",
         f"{figures.wall_seconds:.1f} s",
         factor(figures.realtime_factor),
-        alone(figures.token_seconds),
-        alone(figures.codec_seconds),
+        factor_of(figures.token_seconds),
+        factor_of(figures.codec_seconds),
         "–" if first is None else f"{first:.1f} s",
         str(figures.seed),
-        _ENDINGS.get(figures.finish_reason, figures.finish_reason),
+        ENDINGS.get(figures.finish_reason, figures.finish_reason),
         f"{figures.precision} on {figures.device}",
         figures.model.rsplit("/", 1)[-1],
     )
     return list(zip(FIGURE_NAMES, values, strict=True))
 
 
-def duration(seconds: float) -> str:
-    """A length of time in words: "20 s", "1 min 10 s", "2 h 5 min"."""
-    whole = max(0, round(seconds))
-    if whole < 100:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
-
-
 def factor(value: float) -> str:
-    """A realtime factor: two decimals while they matter."""
+    """A realtime factor: two decimals below 10."""
     return f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
 
 
 def tokens_hint(max_tokens: int, seconds: float) -> str:
-    """What a setting of max tokens means: "1,720 tokens ≈ 20 s"."""
+    """A number of tokens with its length: "1,720 tokens ≈ 20 s"."""
     decimals = 0 if seconds >= 10 else 1
     return f"{max_tokens:,} tokens ≈ {seconds:.{decimals}f} s"

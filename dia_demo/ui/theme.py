@@ -1,6 +1,6 @@
-"""The page's one theme: warm paper and one teal accent, in light and in dark. No web fonts.
+"""The theme of the page: warm paper and a teal accent, light and dark. No web fonts.
 
-Colours live here and nowhere else; `assets/page/style.css` uses them through
+Colours are defined only here; `assets/page/style.css` uses them through
 gradio's own variables.
 """
 
@@ -76,13 +76,13 @@ def make_theme() -> gr.themes.Base:
         font=["sans-serif"],
         font_mono=["monospace"],
     )
-    # As strings: a Font would be quoted, and a quoted "system-ui" names no font.
+    # As strings: a Font would be quoted, and "system-ui" in quotes is not a font.
     theme.font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', Arial, sans-serif"
     theme.font_mono = "ui-monospace, 'SF Mono', Consolas, 'DejaVu Sans Mono', monospace"
     values = dict(_SHAPE)
     for (light, dark), names in _COLOURS.items():
         for name in names.split():
             values |= {name: light, f"{name}_dark": dark}
-    # The one colour without a dark twin in gradio's `set`; the style sheet it writes takes one.
-    theme.color_accent_dark = values.pop("color_accent_dark")
+    # The only colour whose dark variant `set` does not accept, though the style sheet uses it.
+    theme.color_accent_dark = values.pop("color_accent_dark")  # type: ignore[attr-defined]
     return theme.set(**values)

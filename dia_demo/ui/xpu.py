@@ -1,10 +1,10 @@
-"""The experimental XPU toggle: why it is off, its self-check live, and the way back to the CPU."""
+"""The experimental XPU toggle: why it is off, its self-check, and the return to the CPU."""
 
 from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -31,11 +31,11 @@ from dia_demo.ui.status import explain
 
 TITLE = "Intel XPU (experimental)"
 WHY = (
-    "Experimental: earlier projects got distorted speech from Intel GPUs without an error being "
-    "raised, so this one must prove its numbers on your card first."
+    "Experimental: in earlier projects Intel GPUs produced distorted speech without an error, so "
+    "a self-check must pass on your GPU first."
 )
 DOCUMENT = ROOT / "docs" / "xpu.md"
-# The offer comes with the failure, a moment before Generate takes clicks again.
+# The button appears with the failure, a moment before Generate accepts clicks again.
 PRESS_GENERATE = """() => {
   const button = document.querySelector("#generate");
   const press = () => (button.disabled ? setTimeout(press, 50) : button.click());
@@ -44,14 +44,14 @@ PRESS_GENERATE = """() => {
 VERDICTS = {
     StageVerdict.PASS: "passed",
     StageVerdict.FAIL: "failed",
-    StageVerdict.NOTE: "noted",
+    StageVerdict.NOTE: "passed, with a note",
     StageVerdict.SKIPPED: "not run",
 }
 
 
 @dataclass(frozen=True)
 class XpuPanel:
-    """`toggle` is the form's own field; the others are seen where a card is."""
+    """`toggle` is a field of the form; the others are shown where there is a GPU."""
 
     toggle: gr.Checkbox
     check: gr.Button
@@ -61,7 +61,7 @@ class XpuPanel:
 
 
 def build_layout(synthesis: Synthesis) -> XpuPanel:
-    """The toggle with its reason, and the self-check where there is something to check."""
+    """The toggle with its reason, and the self-check where there is a GPU to check."""
     accelerator = synthesis.accelerator("xpu")
     status = accelerator.status()
     runtime = replace(synthesis.settings.runtime, device="xpu")
@@ -72,7 +72,7 @@ def build_layout(synthesis: Synthesis) -> XpuPanel:
             label=TITLE, info=info, value=False, interactive=interactive, elem_id="xpu"
         )
         gr.HTML(
-            f'<p class="xpu-why">{escape(WHY)} <a href="#xpu-document">More about it</a></p>',
+            f'<p class="xpu-why">{escape(WHY)} <a href="#xpu-document">More about this</a></p>',
             elem_id="xpu-why",
             js_on_load=(PAGE_FILES / "xpu.js").read_text(encoding="utf-8"),
         )
@@ -101,33 +101,35 @@ def toggle_state(status: DeviceStatus, report: SelfCheckReport | None) -> tuple[
     if not status.usable:
         return False, f"Off: {status.reason}"
     if report is None:
-        return False, "Off until its self-check has passed on this machine: run it below."
+        return False, "Off until the self-check has passed on this machine. Run it below."
     if not report.passed:
         return False, f"Off: {report.headline()}"
     speed = report.speed_text()
     if report.worth_it:
         return True, f"The self-check passed: {speed}."
-    return True, f"The self-check passed, but {speed}. Turn it on only if you insist."
+    return True, f"The self-check passed, but {speed}. The CPU is the better choice here."
 
 
 def after_failure() -> dict:
-    """The toggle once a run on the card has failed: off, and closed until the check passes."""
-    info = "Off: a run on it has just failed. Its self-check must pass before it runs again."
+    """The toggle after a failed run on the GPU: off and disabled until the check passes."""
+    info = "Off: the last run on the XPU failed. The self-check must pass before the next one."
     return gr.update(value=False, interactive=False, info=info)
 
 
 def outdated() -> str:
-    """In place of a report that a failed run has overtaken."""
-    return _sentence("A run failed after the self-check had passed: it counts no more.")
+    """Shown instead of a report that a failed run has made invalid."""
+    return _sentence(
+        "A run failed after the self-check had passed, so its result is no longer valid."
+    )
 
 
 def stages_html(report: SelfCheckReport, headline: str, doing: str = "") -> str:
-    """The nine stages, whatever is known of each, under one sentence that is read aloud."""
+    """The stages with their results so far, under a headline for screen readers as well."""
     done = {stage.number: stage for stage in report.stages}
     rows = "".join(_row(number, done.get(number), doing) for number in STAGES)
     return (
         f'<p class="xpu-headline" role="status" aria-live="polite">{escape(headline)}</p>'
-        f'<table class="xpu-stages"><thead><tr><th>Stage</th><th>Verdict</th><th>Error of '
+        f'<table class="xpu-stages"><thead><tr><th>Stage</th><th>Verdict</th><th>Error / '
         f"tolerance</th><th>Time</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 
@@ -139,16 +141,16 @@ def _row(number: int, stage: StageReport | None, doing: str) -> str:
         return (
             f'<tr class="{kind}"><td>{escape(title)}</td><td>{verdict}</td><td></td><td></td></tr>'
         )
-    error = "" if stage.error is None else f"{stage.error:.0e} of {stage.tolerance:.0e}"
-    told = "".join(f"<li>{escape(line)}</li>" for line in (*stage.findings, *stage.facts))
+    error = "" if stage.error is None else f"{stage.error:.0e} / {stage.tolerance:.0e}"
+    lines = "".join(f"<li>{escape(line)}</li>" for line in (*stage.findings, *stage.facts))
     return (
-        f'<tr class="{escape(stage.verdict)}"><td>{escape(title)}<ul>{told}</ul></td>'
+        f'<tr class="{escape(stage.verdict)}"><td>{escape(title)}<ul>{lines}</ul></td>'
         f"<td>{VERDICTS[stage.verdict]}</td><td>{error}</td><td>{stage.seconds:.1f} s</td></tr>"
     )
 
 
 class XpuHandlers:
-    """What happens when the self-check is run or stopped."""
+    """The events of the XPU area."""
 
     def __init__(self, synthesis: Synthesis, panel: XpuPanel) -> None:
         self.synthesis, self.panel = synthesis, panel
@@ -173,7 +175,7 @@ class XpuHandlers:
         return {self.panel.report: _sentence(text)}
 
     def _saved(self, report: SelfCheckReport) -> dict:
-        """The report as a file that can be had: gradio keeps a copy of its own."""
+        """The report as a file to download; gradio keeps a copy of its own."""
         home = self.synthesis.settings.served_folder
         home.mkdir(parents=True, exist_ok=True)
         file = Path(tempfile.mkdtemp(prefix="report-", dir=home)) / "xpu-report.json"
@@ -210,7 +212,7 @@ def connect(
     panel: XpuPanel,
     on_cpu: gr.Button,
     handlers: XpuHandlers,
-    model_fields: list[gr.components.Component],
+    model_fields: Sequence[gr.components.Component],
 ) -> None:
     """Connect the buttons of the check and the button that generates the same take on the CPU.
 

@@ -25,8 +25,8 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
         status = page.locator("#lab-status")
         status.locator('[data-state="failed"]').wait_for()
         said = status.inner_text()
-        assert f"1 of {PAIRS} pairs made" in said and "A take failed: The decoder gave" in said
-        assert "Go on retries it" in said and not fault.exists()
+        assert f"1 of {PAIRS} pairs ready" in said and "error: The decoder gave" in said
+        assert "Press Resume to retry" in said and not fault.exists()
         assert status.get_by_role("progressbar").get_attribute("aria-valuenow") == "50"
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
@@ -38,12 +38,12 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
         page.locator("#lab-kept input").click()
         page.get_by_role("option").click()
         press(page, "Open")
-        status.get_by_text("A take failed: The decoder gave").wait_for()
+        status.get_by_text("Some takes failed.").wait_for()
 
-        press(page, "Go on, retry failed")
+        press(page, "Resume")
         status.locator('[data-state="done"]').wait_for()
         assert f"{PAIRS} of {PAIRS} pairs ready" in status.inner_text()
-        sync_api.expect(page.get_by_role("button", name="Go on, retry failed")).to_be_disabled()
+        sync_api.expect(page.get_by_role("button", name="Resume")).to_be_disabled()
         judge(page, 2)
         page.locator('.lab-room[data-state="open"]').wait_for()
         assert f"{PAIRS} of {PAIRS} pairs judged" in page.locator(".lab-result").inner_text()
@@ -57,8 +57,8 @@ def begin(page) -> None:
     for label, value in (("Max tokens, A", 60), ("Max tokens, B", 60), ("Temperature, B", 0.9)):
         fill(page, label, value)
     fill(page, "number input for Seeds for each script", PAIRS)
-    page.get_by_text(f"{PAIRS} pairs to hear").wait_for()
-    press(page, "Make the pairs")
+    page.get_by_text(f"{PAIRS} pairs to listen to").wait_for()
+    press(page, "Generate pairs")
 
 
 def judge(page, number: int) -> None:

@@ -253,7 +253,7 @@ def test_a_model_brings_its_own_defaults(open_window):
     assert page.get_by_label("range slider for Max tokens").get_attribute("max") == "3072"
     write_script(page, SHORT, max_tokens=1720)
     page.get_by_role("button", name="More").click()
-    press(page, "Back to the model's defaults")
+    press(page, "Reset to the model's defaults")
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
 
 

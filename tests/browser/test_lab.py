@@ -156,7 +156,7 @@ def test_a_whole_comparison_without_a_mouse(open_window):
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Make the pairs").wait_for()
+    page.get_by_role("button", name="Generate pairs").wait_for()
     type_over(page, "#lab-scripts textarea", SHORT)
     type_over(page, "#lab-b-temperature input", "0.9")
     for side in "ab":
@@ -184,7 +184,7 @@ def test_a_whole_comparison_without_a_mouse(open_window):
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = compare_tab(open_window(DESKTOP))
     fill_in(page, SHORT, max_tokens=60, seeds=1)
-    press_twice(page, "Make the pairs", "#lab-make")
+    press_twice(page, "Generate pairs", "#lab-make")
     page.locator('#lab-status [data-state="done"]').wait_for()
 
 
@@ -201,16 +201,16 @@ def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_f
     page = compare_tab(open_window(DESKTOP))
     fill_in(page, "[S1] I am fine. [S2] Good.", max_tokens=400, seeds=1, temperature_b=0.3)
     page.get_by_label("Use the voice prompt of the Generate tab").check()
-    press(page, "Make the pairs")
-    page.locator("#lab-status", has_text="The Generate tab holds no voice prompt").wait_for()
+    press(page, "Generate pairs")
+    page.locator("#lab-status", has_text="There is no voice prompt").wait_for()
     page.get_by_role("tab", name="Generate").click()
     voice = spoken(SHORT, tmp_path / "voice.wav")
     page.get_by_role("button", name="Voice prompt").click()
     page.locator("#voice-prompt input[type=file]").set_input_files(voice)
     page.locator("#voice-prompt").get_by_label("Clear").wait_for()
-    page.get_by_label("Words of the prompt").fill(SHORT)
+    page.get_by_label("Transcript of the voice prompt").fill(SHORT)
     page.get_by_role("tab", name="Compare").click()
-    press(page, "Make the pairs")
+    press(page, "Generate pairs")
     ready(page)
     (folder,) = tmp_path_factory.getbasetemp().glob("app0")
     plan = plans(folder)[-1]
@@ -229,13 +229,13 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     with running_app(tmp_path, port):
         page = compare_tab(watch)
         fill_in(page, LONG, max_tokens=500, seeds=PAIRS)
-        press(page, "Make the pairs")
-        some = re.compile(rf"\b([2-9]|[1-9]\d) of {PAIRS} pairs made")
+        press(page, "Generate pairs")
+        some = re.compile(rf"\b([2-9]|[1-9]\d) of {PAIRS} pairs ready")
         page.locator("#lab-status").get_by_text(some).wait_for()
-        press(page, "Stop making")
+        press(page, "Stop generating")
         page.locator('#lab-status [data-state="stopped"]').wait_for()
         told = page.locator("#lab-status").inner_text()
-        assert "made and kept" in told or "Go on makes the rest" in told
+        assert "Press Resume to generate the rest" in told
         assert page.locator('.lab-room[data-state="listen"]').is_visible(), "what is made is heard"
         page.close()
     (plan,) = plans(tmp_path)
@@ -246,9 +246,9 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
         page.locator("#lab-kept input").click()
         page.get_by_role("option").click()
         press(page, "Open")
-        page.locator("#lab-status", has_text="Go on makes the rest").wait_for()
+        page.locator("#lab-status", has_text="Press Resume to generate the rest").wait_for()
         ready(page)
-        press(page, "Go on, retry failed")
+        press(page, "Resume")
         page.locator('#lab-status [data-state="done"]').wait_for()
         page.close()
     (plan,) = plans(tmp_path)
@@ -264,13 +264,13 @@ def test_both_players_of_a_sighted_pair_go_to_a_place(open_window, tmp_path):
     page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
     page.locator(".picture img").nth(1).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    slider = page.get_by_label("Place in the clip of settings B")
+    slider = page.get_by_label("Position in the clip of settings B")
     slider.fill("0.5")
     page.get_by_role("button", name="Stop", exact=True).wait_for()
     assert page.locator(".hear").nth(1).inner_text() == "Stop"
     page.get_by_role("button", name="Stop", exact=True).click()
     assert float(slider.input_value()) >= 0.5 or float(slider.input_value()) == 0
-    assert page.locator(".hear").nth(1).inner_text() == "Hear settings B"
+    assert page.locator(".hear").nth(1).inner_text() == "Play settings B"
 
 
 def test_pairs_that_came_out_alike_are_named_in_the_result(open_window, tmp_path):
@@ -278,4 +278,4 @@ def test_pairs_that_came_out_alike_are_named_in_the_result(open_window, tmp_path
     pairs.reveal()
     page = compare_tab(open_window(DESKTOP))
     page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
-    page.get_by_text("Both sides came out alike, code for code.").wait_for()
+    page.get_by_text("Both sides have exactly the same codes.").wait_for()

@@ -265,7 +265,7 @@ def test_an_unexpected_error_is_explained_without_its_text(failing, watch):
         page = watch.open()
         failing.fail(f"{number}!")
         press_id(page, name)
-        page.get_by_text("Something went wrong inside the program").first.wait_for()
+        page.get_by_text("An internal error ended this run").first.wait_for()
         assert "secret of event" not in page.locator("body").inner_text()
         failing.fail()
         page.close()
@@ -293,7 +293,7 @@ def test_a_wrong_file_is_refused_in_words(watch, files):
     """The case that was met: a WAV without settings, dropped on the earlier takes."""
     page = watch.open()
     upload(page, "dropped", files)
-    alert = page.get_by_role("alert").filter(has_text="This file carries no settings")
+    alert = page.get_by_role("alert").filter(has_text="This file contains no settings")
     alert.wait_for()
     alert.get_by_role("button", name="Close").click()
     alert.wait_for(state="hidden")

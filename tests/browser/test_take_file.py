@@ -68,8 +68,8 @@ def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
     wave = samples.astype(np.float32) / 32767
     audio.write_audio(tmp_path / "other.wav", wave, inside["figures"]["sample_rate"], inside)
     told = drop(page, tmp_path / "other.wav")
-    assert "Temperature was 4.25; its slider ends at 2.5" in told
-    assert "voice prompt, which says “[S1] The words of the recording.”" in told
+    assert "Temperature was 4.25, but the slider ends at 2.5" in told
+    assert "voice prompt that says “[S1] The words of the recording.”" in told
     assert page.get_by_label("number input for Temperature").input_value() == "2.5"
 
 

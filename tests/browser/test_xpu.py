@@ -62,7 +62,7 @@ def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     open_page, fault = bench
     page = open_page()
     toggle = page.get_by_label(LABEL)
-    assert toggle.is_disabled() and "run it below" in page.locator("#xpu-area").inner_text()
+    assert toggle.is_disabled() and "Run it below" in page.locator("#xpu-area").inner_text()
     page.get_by_role("link", name="More about it").click()
     page.locator("#xpu-document").get_by_text("Every form gave distorted audio").wait_for()
     fault.write_text("one head's values wrong by 1%@1000000000")
@@ -104,15 +104,15 @@ def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     assert figure(other, "Precision") == "float32 on cpu"
     toggle = page.get_by_label(LABEL)
     assert toggle.is_disabled() and not toggle.is_checked()
-    page.locator("#xpu-report", has_text="it counts no more").wait_for()
+    page.locator("#xpu-report", has_text="its result is no longer valid").wait_for()
     assert page.locator("#live").inner_text().count("in the player below") == 0
-    assert "must pass before it runs again" in page.locator("#xpu-area").inner_text()
+    assert "must pass before the next one" in page.locator("#xpu-area").inner_text()
     assert page.get_by_role("button", name="Download WAV").is_disabled(), "nothing is handed over"
     page.get_by_role("button", name="More").click()
     seed = page.get_by_label("Seed", exact=True).input_value()
-    press(page, "Make this take on the CPU")
+    press(page, "Generate this take on the CPU")
     wait_state(page, *OVER)
     assert figure(page, "Precision") == "float32 on cpu" and figure(page, "Seed") == seed
-    assert page.get_by_role("button", name="Make this take on the CPU").count() == 0
+    assert page.get_by_role("button", name="Generate this take on the CPU").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP["width"]
     assert other.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

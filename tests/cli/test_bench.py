@@ -123,7 +123,7 @@ def test_what_a_processor_has_no_instructions_for_is_not_measured(capsys, monkey
     assert "nothing in bfloat16, which it has no instructions for" in capsys.readouterr().out
     slow = hardware_result(gflops=rates)
     html = machine_html.report_html(BenchReport(BenchPlan(random="tiny"), 1, hardware=slow), False)
-    assert "Multiplies, bfloat16" in html and machine_html.NO_INSTRUCTIONS in html
+    assert "Matrix products, bfloat16" in html and machine_html.NO_INSTRUCTIONS in html
 
 
 def test_every_precision_is_measured_unless_one_is_asked_for():

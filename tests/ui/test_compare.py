@@ -159,11 +159,11 @@ def test_rounds_and_abx_have_their_charts(unvoted, synthesis, side_values):
 
 
 def test_progress_is_said_in_words():
-    running = RenderProgress("Speaking", 2, 6, 1, 12.0, 0.31, 75.0, 0.4)
+    running = RenderProgress("Generating", 2, 6, 1, 12.0, 0.31, 75.0, 0.4)
     status = status_of(running)
-    assert status.headline == "Speaking" and status.fraction == 0.4
-    assert status.detail == "2 of 6 pairs made, 0.31x realtime, about 75 s left, 1 take failed"
-    assert "kept" in status_of(RenderEnded(True, 2, 6, 12.0, 40.0, ())).detail
+    assert status.headline == "Generating" and status.fraction == 0.4
+    assert status.detail == "2 of 6 pairs ready, 0.31x realtime, about 75 s left, 1 take failed"
+    assert "Press Resume" in status_of(RenderEnded(True, 2, 6, 12.0, 40.0, ())).detail
     failed = status_of(RenderEnded(False, 5, 6, 12.0, 40.0, ("It was silent.",)))
     assert failed.state == "failed" and "It was silent." in failed.detail
     assert status_of(RenderEnded(False, 6, 6, 12.0, 40.0, ())).state == "done"

@@ -40,7 +40,7 @@ def test_a_round_varies_one_value(synthesis, side_values):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (dict(kind="round", values="5"), "from 2 to 6 values"),
+        (dict(kind="round", values="5"), "2 to 6 values"),
         (dict(kind="round", values="5, many"), "top_k must be a whole number"),
         (dict(second={}), "identical"),
         (dict(second={"temperature": None}), "Settings B: temperature must be a number"),
@@ -57,8 +57,8 @@ def test_forms_say_what_is_wrong(synthesis, side_values, change, message):
 def test_the_note_names_what_differs_costs_and_shows(synthesis, side_values):
     handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     note = handlers.describe(*compare_values(side_values, seeds=6))
-    assert "Temperature" in note and "against 1.9" in note and ".field-temperature" in note
-    assert "6 pairs to hear, 12 takes to make" in note
+    assert "Temperature" in note and "vs. 1.9" in note and ".field-temperature" in note
+    assert "6 pairs to listen to, 12 takes to generate" in note
     assert "6 pairs of 1 script can show nothing" in note and "differ by chance" not in note
     abx = handlers.describe(*compare_values(side_values, kind="abx"))
     assert "takes that differ by chance" in abx
@@ -66,7 +66,7 @@ def test_the_note_names_what_differs_costs_and_shows(synthesis, side_values):
         *compare_values(side_values, kind="abx", second={"speed": 1.5})
     )
     two = handlers.describe(*compare_values(side_values, second={"temperature": 1.9, "top_k": 3}))
-    assert "More than one thing differs" in two
+    assert "More than one setting differs" in two
     assert "problem" in handlers.describe(*compare_values(side_values, second={"top_k": None}))
 
 

@@ -67,7 +67,7 @@ def test_a_run_without_a_sound_is_no_take():
     silent = replace(result(), samples=np.zeros(0, np.float32))
     for event, words in (
         (Finished(silent), "before it made a sound"),
-        (Cancelled(silent), "Nothing"),
+        (Cancelled(silent), "There was no audio yet"),
     ):
         handlers, _ = stub_handlers([STARTED, event])
         updates = list(press_generate(handlers))

@@ -127,7 +127,7 @@ def test_only_files_of_gradios_cache_are_kept(kept_take, synthesis, tmp_path):
 def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path):
     handlers = handlers_of(kept_take, synthesis, tmp_path)
     values, status = handlers.drop(str(kept_take.wav))
-    assert values["seed"] == 5 and "The take&#x27;s settings are in the form" in status
+    assert values["seed"] == 5 and "The settings of the take are in the form" in status
     (tmp_path / "other.wav").write_bytes(b"RIFF")
     with pytest.raises(InputError, match="no settings"):
         handlers.drop(str(tmp_path / "other.wav"))
@@ -142,7 +142,7 @@ def test_a_take_that_cannot_be_kept_is_told(kept_take, synthesis, monkeypatch):
         raise RunError("The disk is full.")
 
     monkeypatch.setattr(kept_take.history, "copy", full)
-    with pytest.raises(RunError, match="not kept among the earlier ones: The disk is full"):
+    with pytest.raises(RunError, match="could not be added to the earlier takes: The disk is full"):
         handlers.keep(kept_take.key, {"path": str(kept_take.wav)})
 
 
@@ -169,10 +169,8 @@ def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     wav = replace(kept_take.take, request=request).save(tmp_path / "voice.wav")
     handlers = handlers_of(kept_take, synthesis, tmp_path)
     _, status = handlers.drop(str(wav))
-    assert "Note: Temperature was 7.5; its slider ends at 2.5." in status
-    assert (
-        "voice prompt, which says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
-    )
+    assert "Note: Temperature was 7.5, but the slider ends at 2.5." in status
+    assert "voice prompt that says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
     identity = kept_take.history.copy(kept_take.key, wav)
     (*_, compared) = handlers.compare_with(kept_take.key, SimpleNamespace(id=identity))
     assert "voice prompt" in compared

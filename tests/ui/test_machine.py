@@ -57,10 +57,10 @@ def test_bars_are_on_one_scale_with_the_limit_behind():
     runs = run_result(rows=1), run_result(precision="int8")
     html = machine_html.report_html(report(*runs), finished=True)
     # A fiftieth of a second in a tenth: 0.2x of the 0.25x that 50 GB/s allow; 1x is the scale.
-    assert 'aria-label="float32: 0.20x realtime of 0.25x possible, 80%"' in html
+    assert 'aria-label="float32: 0.20x realtime, 80% of the limit of 0.25x"' in html
     assert 'class="possible" style="width: 25.00%"' in html
     assert 'class="reached" style="width: 20.00%"' in html
-    assert 'aria-label="int8, 2 together: 0.40x realtime of 0.50x possible, 80%"' in html
+    assert 'aria-label="int8, 2 takes at once: 0.40x realtime, 80% of the limit of 0.50x"' in html
     assert "54 s" in html and "50 GB/s" in html
 
 

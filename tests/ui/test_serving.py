@@ -15,7 +15,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import serving
 from dia_demo.ui.page import build_ui
-from dia_demo.ui.serving import Sessions, server_options
+from dia_demo.ui.serving import SessionStore, server_options
 from tests.helpers.asynchronous import run_async
 
 
@@ -25,9 +25,9 @@ def page() -> gr.Blocks:
 
 
 @pytest.fixture
-def sessions(page) -> Sessions:
+def sessions(page) -> SessionStore:
     page.state_session_capacity = 20
-    return Sessions(page)
+    return SessionStore(page)
 
 
 def test_a_session_makes_no_configuration_of_the_page(page, sessions, monkeypatch):
@@ -81,7 +81,7 @@ def upload(client, size: int, path="/gradio_api/upload", **headers):
 
 
 def test_the_server_has_our_sessions(client):
-    assert isinstance(client.app.state_holder, Sessions)
+    assert isinstance(client.app.state_holder, SessionStore)
 
 
 def test_uploads_fit_into_the_bound_or_are_refused_before_they_are_written(client, tmp_path):

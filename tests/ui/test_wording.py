@@ -15,13 +15,13 @@ from dia_demo.ui.html import figures_table, script_report, status_card
 from dia_demo.ui.status import (
     PREPARING,
     UNEXPECTED,
-    duration,
     explain,
     failed,
     figure_rows,
     status_of,
     tokens_hint,
 )
+from dia_demo.wording import duration
 from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
 
 
@@ -36,7 +36,7 @@ from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
         (Finished(result()), "done", "14.2 s of audio in 45.8 s, 0.31x realtime"),
         (Finished(result("max_tokens")), "cut", "raise Max tokens or shorten"),
         (Cancelled(result("cancelled")), "stopped", "14.2 s of audio kept"),
-        (Cancelled(None), "stopped", "Nothing was made yet"),
+        (Cancelled(None), "stopped", "There was no audio yet"),
         (Failed("The disk is full."), "failed", "The disk is full."),
     ],
 )
@@ -93,7 +93,7 @@ def test_max_tokens_are_said_in_seconds_and_names_go_with_values():
     assert tokens_hint(1720, 19.97) == "1,720 tokens ≈ 20 s"
     rows = dict(figure_rows(FIGURES))
     assert rows["Seed"] == "421337" and rows["Realtime factor"] == "0.31x"
-    assert rows["Tokens alone"] == "0.34x" and rows["Model"] == "Dia-1.6B-0626"
+    assert rows["Tokens only"] == "0.34x" and rows["Model"] == "Dia-1.6B-0626"
     assert "CUT" in dict(figure_rows(replace(FIGURES, finish_reason="max_tokens")))["Ended"]
 
 

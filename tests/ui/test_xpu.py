@@ -75,7 +75,7 @@ def test_here_it_is_off_labelled_and_says_exactly_why():
 
 def test_a_card_brings_the_check_and_the_toggle_stays_off(folder, tmp_path):
     found = components(service(stand_in(), folder, tmp_path))
-    assert not found["xpu"].interactive and "run it below" in found["xpu"].info
+    assert not found["xpu"].interactive and "Run it below" in found["xpu"].info
     assert found["xpu-check"].value == "Run the self-check" and found["xpu-report"].visible
 
 
@@ -116,7 +116,7 @@ def test_the_toggle_says_what_was_measured(folder):
     report = accelerator.store.find(accelerator.key(folder, "float32"))
     assert toggle_state(ready, report) == (True, f"The self-check passed: {FASTER.as_text()}.")
     able, info = toggle_state(ready, replace(report, race=Race(1.0, 4.0, "int8")))
-    assert able and "NOT faster" in info and "only if you insist" in info
+    assert able and "NOT faster" in info and "The CPU is the better choice" in info
     able, info = toggle_state(ready, replace(report, failure="a run failed"))
     assert not able and "a run failed" in info
 
@@ -188,7 +188,7 @@ def test_a_device_that_fails_mid_take_offers_the_same_take_on_the_cpu(folder, tm
     assert "The XPU failed" in failed["status"] and "driver lost the device" in failed["status"]
     assert failed["on_cpu"]["visible"] and failed["field seed"] == 77
     assert failed["field xpu"]["value"] is False and not failed["field xpu"]["interactive"]
-    assert "counts no more" in failed["report"]
+    assert "its result is no longer valid" in failed["report"]
     assert not any("take" in update for update in updates)
     assert not updates[-1]["stop"]["interactive"]
     # The button presses Generate with that seed and the toggle off.

@@ -12,6 +12,7 @@ from typing import Any
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.types import CodecResult, HardwareResult, QualityResult, RunResult
 from dia_demo.services.system_info import Machine, describe_machine
+from dia_demo.wording import duration
 
 RUN_KEYS = (
     "precision rows ms_per_step gb_per_step limit_ms achieved realtime_tokens realtime_codec "
@@ -170,22 +171,14 @@ def meaning(report: BenchReport) -> str:
     first = next((run for run in runs if run.precision == report.automatic), runs[0])
     chosen = ", which auto chooses" if first.precision == report.automatic else ""
     others = [
-        f"{spoken(run.take_seconds)} with {run.precision}"
+        f"{duration(run.take_seconds, tenths=True)} with {run.precision}"
         for run in runs
         if run.precision != first.precision
     ]
     told = f"; {', '.join(others)}" if others else ""
     said = (
         f"On this machine a {EXAMPLE_SECONDS:.0f}-second take of {report.plan.name} takes about "
-        f"{spoken(first.take_seconds)} with {first.precision}{chosen}{told}."
+        f"{duration(first.take_seconds, tenths=True)} with {first.precision}{chosen}{told}."
     )
     pace = " It is made faster than it plays." if first.realtime_whole >= 1 else ""
     return f"{said} Its first sound comes after {first.first_audio_seconds:.1f} s.{pace}"
-
-
-def spoken(seconds: float) -> str:
-    """A length of time as one says it: "4 s", "1 min 20 s"."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

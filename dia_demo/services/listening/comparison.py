@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,7 +137,9 @@ class Comparison:
 
     # -- making --------------------------------------------------------------------------------
 
-    def run(self, synthesis: Synthesis, cancel: threading.Event) -> Iterator[RenderEvent]:
+    def run(
+        self, synthesis: Synthesis, cancel: threading.Event
+    ) -> Generator[RenderEvent, None, None]:
         """Make what is missing (see Renderer.stream). One run at a time."""
         if not self._running.acquire(blocking=False):
             raise InputError("This comparison is being made already: wait for it, or stop it.")

@@ -145,7 +145,7 @@ class Renderer:
                     case Loading(what=what, fraction=fraction):
                         self._phase = f"{what}, {fraction:.0%}"
                     case Progress(audio_seconds=seconds, row=row):
-                        self._phase = "Speaking"
+                        self._phase = "Generating"
                         audio_of[row] = seconds
                     case Finished(result=result, row=row):
                         audio_of[row] = result.figures.audio_seconds

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from dia_demo.errors import DiaDemoError, InputError, RunError
@@ -85,7 +85,9 @@ class ComparisonStore:
             self._open[folder] = comparison
         return identity
 
-    def run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[RenderEvent]:
+    def run(
+        self, key: str, identity: str, cancel: threading.Event
+    ) -> Generator[RenderEvent, None, None]:
         """Make what is missing of one of the person's comparisons (see Renderer.stream)."""
         comparison = self.get(key, identity)
         if comparison.listener is not None:
@@ -238,6 +240,6 @@ class ComparisonStore:
                 f"Comparisons cannot be kept: {error.strerror}. Name another folder in DIA_KEPT."
             ) from error
         if kept >= MAX_COMPARISONS:
-            raise InputError(f"{kept} comparisons are kept, which is all: delete one first.")
+            raise InputError(f"You have {kept} comparisons, the maximum. Delete one first.")
         identity = secrets.token_hex(12)
         return identity, home / identity

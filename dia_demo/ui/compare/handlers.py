@@ -1,4 +1,4 @@
-"""What the Compare tab does when something is pressed: thin, between page and services."""
+"""The events of the Compare tab: thin functions between the page and the services."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from dia_demo.ui.compare.html import label_of, plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
-from dia_demo.ui.status import Status, duration, explain, factor
+from dia_demo.ui.status import Status, explain, factor
+from dia_demo.wording import duration
 
-SOUND_REMOVED = (
-    "To make room on this machine its sound was removed; votes and result are kept. Go on makes "
-    "the same sound again."
+SOME_FAILED = "Some takes failed. Press Resume to retry them."
+AUDIO_REMOVED = (
+    "Its audio was removed to free space on this machine; votes and result are kept. Resume "
+    "generates the same audio again."
 )
 
 
 class CompareHandlers:
-    """The events of the Compare tab, over everybody's `ComparisonStore`."""
+    """The events of the Compare tab, over one `ComparisonStore`."""
 
     def __init__(
         self, synthesis: Synthesis, comparisons: ComparisonStore, parts: CompareParts
@@ -44,35 +46,37 @@ class CompareHandlers:
         self.run = LongRun([parts.make, parts.resume], parts.stop)
         self._tick = 0
 
-    # -- who, and what is kept -----------------------------------------------------------------
+    # -- stored comparisons --------------------------------------------------------------------
 
     def enter(self, key):
-        """The key this browser holds, or a new one; and what it opens."""
+        """Check the key of the browser or create one, and list its comparisons."""
         key = key if is_key(key) else new_key()
         return key, gr.update(choices=self._choices(key), value=None)
 
     def _choices(self, key: str) -> list[tuple[str, str]]:
-        return [(_title(one), name) for name, one in self.comparisons.list(key)]
+        return [(_title(stored), name) for name, stored in self.comparisons.list(key)]
 
     def show(self, key: str, identity: str) -> Updates:
-        """Open a kept comparison in the listening room."""
-        return self._told(lambda: self._opened(key, identity))
+        """Open a stored comparison in the listening room."""
+        return self._or_failure(lambda: self._opened(key, identity))
 
     def load(self, key: str, path: str) -> Updates:
-        """Keep and open a comparison that comes as a zip; the upload itself is not needed again."""
+        """Store and open a comparison from a zip; the uploaded file is removed."""
         try:
-            return self._told(lambda: self._opened(key, self.comparisons.load(key, path)))
+            return self._or_failure(
+                lambda: self._opened(key, self.comparisons.load(key, Path(path)))
+            )
         finally:
             Path(path).unlink(missing_ok=True)
 
     def again(self, key: str, identity: str) -> Updates:
-        """The same plan once more, still to be made."""
-        return self._told(lambda: self._opened(key, self.comparisons.again(key, identity)))
+        """A new comparison with the same plan and no takes."""
+        return self._or_failure(lambda: self._opened(key, self.comparisons.again(key, identity)))
 
     def delete(self, key: str, identity: str) -> Updates:
-        """Remove a comparison for good."""
+        """Delete a comparison permanently."""
 
-        def gone() -> Updates:
+        def delete() -> Updates:
             self.comparisons.delete(key, identity)
             parts = self.parts
             return {
@@ -82,26 +86,26 @@ class CompareHandlers:
                 parts.zip: gr.update(interactive=False),
             }
 
-        return self._told(gone)
+        return self._or_failure(delete)
 
     def zip(self, key: str, identity: str) -> Updates:
-        """The comparison as a zip, for the page to fetch."""
+        """The comparison as a zip for the page to download."""
 
-        def made() -> Updates:
+        def export() -> Updates:
             return {self.parts.zip_file: {"file": str(self.comparisons.export(key, identity))}}
 
-        return {self.parts.zip_file: {}} | self._told(made)
+        return {self.parts.zip_file: {}} | self._or_failure(export)
 
     def voted(self, key: str, identity: str) -> Updates:
-        """The listening room says that something changed: the zip may be had now."""
-        return self._told(
+        """After a change in the listening room, which may unlock the zip."""
+        return self._or_failure(
             lambda: {
-                self.parts.zip: self._may_be_had(key, identity),
+                self.parts.zip: self._zip_button(key, identity),
                 self.parts.kept: gr.update(choices=self._choices(key), value=identity),
             }
         )
 
-    def _told(self, work) -> Updates:
+    def _or_failure(self, work) -> Updates:
         try:
             return work()
         except Exception as error:
@@ -115,24 +119,24 @@ class CompareHandlers:
             parts.lab: self._room(key, identity),
             parts.setup: gr.update(open=False),
             parts.resume: gr.update(interactive=self._can_resume(key, identity)),
-            parts.zip: self._may_be_had(key, identity),
+            parts.zip: self._zip_button(key, identity),
             parts.status: html.status_card(_status_of(comparison)),
         }
 
     def _room(self, key: str, identity: str) -> dict:
-        # A value that never repeats, so that the room looks again.
+        # A new value every time, so that the room reloads the comparison.
         self._tick += 1
         return {"key": key, "id": identity, "tick": self._tick}
 
-    def _may_be_had(self, key: str, identity: str):
-        """The zip's button: it holds the answers."""
+    def _zip_button(self, key: str, identity: str):
+        """The zip contains the answers, so it is available only after the reveal."""
         is_open = bool(identity) and self.comparisons.get(key, identity).is_unblinded
         return gr.update(interactive=is_open)
 
     # -- setting up ----------------------------------------------------------------------------
 
     def describe(self, *values):
-        """What differs, what it will cost, what it can show."""
+        """What differs, what it costs, what it can show."""
         try:
             asked = CompareForm.of(values)
             settings = asked.settings(self.synthesis)
@@ -149,8 +153,8 @@ class CompareHandlers:
             return problem_note(str(error))
 
     def _read_as(self, asked: CompareForm, settings) -> list[Reading]:
-        """The scripts that the embedded voice reads otherwise than they are written."""
-        models = [self.synthesis.info(one.runtime.model) for one in settings]
+        """Scripts as the nano voice reads them, where that differs from what was written."""
+        models = [self.synthesis.info(setting.runtime.model) for setting in settings]
         readings = (info.reading(script) for info in models for script in asked.scripts())
         return list(dict.fromkeys(reading for reading in readings if reading.changes))
 
@@ -161,32 +165,32 @@ class CompareHandlers:
         scripts = html.plural(len(asked.scripts()), "script")
         seconds = asked.seconds_to_make(self.synthesis, settings)
         return (
-            f"{html.plural(trials, 'pair')} to hear, {html.plural(pairs * count, 'take')} to "
-            f"make ({scripts} × {html.plural(asked.seeds(), 'seed')}), about "
+            f"{html.plural(trials, 'pair')} to listen to, {html.plural(pairs * count, 'take')} to "
+            f"generate ({scripts} × {html.plural(asked.seeds(), 'seed')}), about "
             f"{duration(seconds)} of audio."
         )
 
     def choose_kind(self, kind: str):
-        """A round varies one value of settings A; everything else has settings B beside it."""
+        """A round varies one value of settings A; the other kinds compare with settings B."""
         is_round = kind == "round"
         beside = [gr.update(visible=not is_round) for _ in self.parts.second]
         return [gr.update(visible=is_round), *beside]
 
     def copy(self, *values):
-        """Both sides, and the script, from the Generate tab's fields."""
+        """The script and both sides from the fields of the Generate tab."""
         named = dict(zip(form.FIELDS, values, strict=True))
         return [named["script"], *self.both_sides(named)]
 
     def both_sides(self, values: dict) -> list:
-        """A and B alike, in the order of the fields, from any values that have their names."""
+        """The same values for A and B, in the order of the fields."""
         default = default_side(self.synthesis, values["model"])
         side = side_of(values, default)
         return [side[name] for name in SIDE_FIELDS] * 2
 
-    # -- making --------------------------------------------------------------------------------
+    # -- a run ---------------------------------------------------------------------------------
 
     def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
-        """Make a new comparison from the fields, to its end or until Stop."""
+        """Generate a new comparison from the fields."""
         try:
             asked = CompareForm.of(values)
             identity = self.comparisons.create(key, asked.plan(self.synthesis), asked.voice)
@@ -196,7 +200,7 @@ class CompareHandlers:
         yield from self.resume(request, key, identity)
 
     def resume(self, request: gr.Request, key: str, identity: str) -> Iterator[Updates]:
-        """Make the takes that a comparison lacks."""
+        """Generate the takes that a comparison lacks."""
 
         def work(cancel: threading.Event) -> Iterator[Updates]:
             yield from self._run(key, identity, cancel)
@@ -229,7 +233,7 @@ class CompareHandlers:
         return self.run.idle() | {self.parts.resume: resume}
 
     def _can_resume(self, key: str, identity: str) -> bool:
-        """Whether this comparison is there, misses pairs, and nobody is making them."""
+        """Whether this comparison lacks pairs that nobody is generating."""
         try:
             comparison = self.comparisons.get(key, identity)
         except DiaDemoError:
@@ -248,7 +252,7 @@ class CompareHandlers:
                 shown_at = time.monotonic()
                 if more:
                     pairs_made, room = event.pairs_made, self._room(key, identity)
-                # The room in every update: without it gradio's page would empty the one it has.
+                # In every update: otherwise gradio's page would empty the room.
                 yield {
                     self.parts.status: html.status_card(status_of(event)),
                     self.parts.lab: room,
@@ -256,10 +260,10 @@ class CompareHandlers:
 
 
 def status_of(event: RenderEvent) -> Status:
-    """One line on how far the whole plan is."""
+    """The progress of the whole plan in one line."""
     if isinstance(event, RenderEnded):
         return _ended(event)
-    made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')} made"
+    made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')} ready"
     parts = [made]
     if event.realtime_factor is not None:
         parts.append(f"{factor(event.realtime_factor)} realtime")
@@ -267,19 +271,19 @@ def status_of(event: RenderEvent) -> Status:
         parts.append(f"about {duration(event.seconds_left)} left")
     if event.takes_failed:
         parts.append(f"{html.plural(event.takes_failed, 'take')} failed")
-    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Making")
+    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Generating")
 
 
 def _ended(event: RenderEnded) -> Status:
     made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')}"
     reached = event.pairs_made / event.pairs
     if event.failures:
-        reason = f"{made} made. A take failed: {event.failures[0]} Go on retries it."
-        return Status("failed", "Not all pairs", reason, reached, "Some takes failed")
+        detail = f"{made} ready. {SOME_FAILED} The first error: {event.failures[0]}"
+        return Status("failed", "Incomplete", detail, reached, SOME_FAILED)
     if event.stopped:
-        told = f"{made} made and kept. Go on makes the rest."
-        return Status("stopped", "Stopped", told, reached, f"Stopped, {told}")
-    return Status("done", "Done", f"{made} ready to be heard.", 1.0, "All pairs are made")
+        detail = f"{made} ready. Press Resume to generate the rest."
+        return Status("stopped", "Stopped", detail, reached, f"Stopped, {detail}")
+    return Status("done", "Done", f"{made} ready.", 1.0, "All pairs are ready")
 
 
 def _failed(error: Exception) -> Status:
@@ -291,15 +295,15 @@ def _status_of(comparison: Comparison) -> Status:
     plan = comparison.plan
     made = sum(trial.made for trial in plan.trials)
     if made == len(plan.trials):
-        return Status("done", "Ready", f"All {html.plural(made, 'pair')} are made.", 1.0)
+        return Status("done", "Ready", f"{made} of {html.plural(made, 'pair')} ready.", 1.0)
     if plan.sound_removed:
-        return Status("stopped", "Sound removed", SOUND_REMOVED, 0.0)
-    told = f"{made} of {html.plural(len(plan.trials), 'pair')} made."
+        return Status("stopped", "Audio removed", AUDIO_REMOVED, 0.0)
+    ready = f"{made} of {html.plural(len(plan.trials), 'pair')} ready."
     reached = made / len(plan.trials)
     if failed := comparison.failed():
-        told += f" A take failed: {failed[0].message} Go on retries it."
-        return Status("failed", "Not all pairs", told, reached)
-    return Status("stopped", "Not complete", f"{told} Go on makes the rest.", reached)
+        detail = f"{ready} {SOME_FAILED} The first error: {failed[0].message}"
+        return Status("failed", "Incomplete", detail, reached)
+    return Status("stopped", "Incomplete", f"{ready} Press Resume to generate the rest.", reached)
 
 
 def _title(comparison: Comparison) -> str:
@@ -312,5 +316,5 @@ def _title(comparison: Comparison) -> str:
     )
     when = plan.created[:16].replace("T", " ")
     state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
-    state += ", sound removed" if plan.sound_removed else ""
-    return f"{when} · {kind} · {named or 'equal sides'} · {state}"[:160]
+    state += ", audio removed" if plan.sound_removed else ""
+    return f"{when} · {kind} · {named or 'identical settings'} · {state}"[:160]

@@ -1,6 +1,6 @@
-"""The HTML of the Compare tab: what a plan can show, the result with its chart, the reveal.
+"""The HTML of the Compare tab: the note on a plan, the result with its chart, the reveal.
 
-Every text is escaped here. Nothing here is asked for while a comparison is blind, but for the plan.
+Every text is escaped here. While a comparison is blind, only the note on its plan is shown.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from dia_demo.services.listening.result import ComparisonResult, Count, Strength
 from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS
+from dia_demo.wording import ENDINGS
 
 CHART_WIDTH, ROW_HEIGHT, LEFT, RIGHT = 640, 30, 150, 20
 _FACTS = {
     "seconds": ("Length", "{:.1f} s"),
-    "words_per_minute": ("Words a minute", "{:.0f}"),
-    "loudness_lufs": ("Loudness as made", "{:.1f} LUFS"),
-    "true_peak_db": ("True peak as made", "{:.1f} dB"),
+    "words_per_minute": ("Words per minute", "{:.0f}"),
+    "loudness_lufs": ("Loudness before matching", "{:.1f} LUFS"),
+    "true_peak_db": ("True peak before matching", "{:.1f} dB"),
     "realtime_factor": ("Realtime factor", "{:.2f}x"),
     "finish_reason": ("Ended", "{}"),
     "precision": ("Precision", "{}"),
 }
-_ENDINGS = {"end": "by itself", "max_tokens": "cut by max tokens"}
 
 
 def label_of(name: str) -> str:
-    """A field as a person calls it."""
+    """The label of a field."""
     return SIDE_FIELDS.get(name, (name, None))[0]
 
 
@@ -41,34 +41,35 @@ def plan_note(
     warning: str | None = None,
     read_as: Sequence[Reading] = (),
 ) -> str:
-    """What differs, what it costs and what it can show; lights up the fields that differ.
+    """What differs, what it costs and what it can show; highlights the fields that differ.
 
-    read_as: scripts as the embedded voice reads them, where they were normalised.
+    read_as: scripts as the nano voice reads them, where they are normalised.
     """
     named = " · ".join(
-        f"<strong>{escape(label_of(name))}</strong> {escape(' against '.join(map(str, values)))}"
+        f"<strong>{escape(label_of(name))}</strong> {escape(' vs. '.join(map(str, values)))}"
         for name, values in differing.items()
     )
     rules = ", ".join(f"#compare .field-{escape(name)}" for name in differing)
-    light = f"<style>{rules} {{ background: var(--color-accent-soft); }}</style>" if rules else ""
+    soft = "{ background: var(--color-accent-soft); }"
+    highlight = f"<style>{rules} {soft}</style>" if rules else ""
     several = ""
     if len(differing) > 1 and kind != "round":
-        several = " More than one thing differs: a result cannot say which of them did it."
+        several = " More than one setting differs, so a result cannot show which one caused it."
     read = "".join(map(html.read_as, read_as))
     caution = f'<p class="caution">{escape(warning)}</p>' if warning else ""
     return (
-        f'<div class="plan-note">{light}<p>Differs: {named or "nothing yet"}.{several}</p>'
+        f'<div class="plan-note">{highlight}<p>Differs: {named or "nothing yet"}.{several}</p>'
         f"<p>{escape(cost)}</p><p>{escape(shows)}</p>{caution}{read}</div>"
     )
 
 
 def problem_note(message: str) -> str:
-    """What keeps a plan from being one."""
+    """Why the values are not a valid plan."""
     return f'<div class="plan-note problem"><p>{escape(message)}</p></div>'
 
 
 def result(comparison: Comparison) -> str:
-    """Everything about a comparison whose sides are known."""
+    """The result of a comparison after the reveal."""
     if comparison.plan.kind == ComparisonKind.SIGHTED:
         return _sides(comparison) + _reveal(comparison, with_votes=False)
     found = comparison.result()
@@ -85,11 +86,14 @@ def result(comparison: Comparison) -> str:
 
 def _how_computed(found: ComparisonResult) -> str:
     if found.kind == ComparisonKind.ABX:
-        return "p is that of guessing as well (binomial); the interval is exact (Clopper-Pearson)."
+        return (
+            "p is the probability of at least this many right answers by guessing (binomial); "
+            "the interval is exact (Clopper-Pearson)."
+        )
     interval = "Bradley-Terry" if found.ranking else "Clopper-Pearson"
     return (
-        "p is a sign test over scripts, each of which counts once. The 95% intervals "
-        f"({interval}) hold for these scripts alone."
+        "p is from a sign test over scripts, each of which counts once. The 95% intervals "
+        f"({interval}) apply to these scripts only."
     )
 
 
@@ -119,7 +123,7 @@ def _counts(found: ComparisonResult) -> str:
     if found.overall and found.kind != ComparisonKind.ABX:
         words = ("A", "B")
     counts = [found.overall] if found.overall else []
-    # A single script or seed would only repeat the whole.
+    # A single script or seed would repeat the overall row.
     parts = [part for part in (found.by_script, found.by_seed) if len(part) > 1]
     counts = [*counts, *found.by_pair, *(count for part in parts for count in part)]
     rows = "".join(map(_count_row, counts))
@@ -181,7 +185,7 @@ def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
         "</text>"
         for at, text in ticks
     ]
-    told = []
+    descriptions = []
     for row, (label, value, left, right) in enumerate(lines):
         y = ROW_HEIGHT * row + 20
         parts.append(
@@ -189,11 +193,11 @@ def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
             f'<line class="reach" x1="{x(left):.1f}" x2="{x(right):.1f}" y1="{y}" y2="{y}"/>'
             f'<circle class="found" cx="{x(value):.1f}" cy="{y}" r="6"/>'
         )
-        told.append(f"{label}: {value:.2f}, from {left:.2f} to {right:.2f}")
+        descriptions.append(f"{label}: {value:.2f}, from {left:.2f} to {right:.2f}")
     return (
         f'<figure class="lab-chart"><figcaption>{escape(title)}</figcaption>'
         f'<svg viewBox="0 0 {CHART_WIDTH} {height}" role="img" '
-        f'aria-label="{escape("; ".join(told))}">{"".join(parts)}</svg></figure>'
+        f'aria-label="{escape("; ".join(descriptions))}">{"".join(parts)}</svg></figure>'
     )
 
 
@@ -205,10 +209,9 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
     pairs = comparison.revealed()
     cards = "".join(_pair(comparison, one, with_votes, several) for one in pairs)
     missing = len(comparison.plan.trials) - len(pairs)
-    told = f"{html.plural(missing, 'pair')} cannot be heard: Go on makes the sound."
+    note = f"{html.plural(missing, 'pair')} without audio. Press Resume to generate it."
     return (
-        f"<h3>Every pair, to hear again</h3>{f'<p>{told}</p>' if missing else ''}"
-        f'<div class="pairs">{cards}</div>'
+        f'<h3>All pairs</h3>{f"<p>{note}</p>" if missing else ""}<div class="pairs">{cards}</div>'
     )
 
 
@@ -223,7 +226,7 @@ def _pair(comparison: Comparison, one: Revealed, with_votes: bool, several: bool
         for at, letter in enumerate("AB")
     )
     if comparison.aligned(trial):
-        vote += '<p class="small">Both sides came out alike, code for code.</p>'
+        vote += '<p class="small">Both sides have exactly the same codes.</p>'
     pictures = f'<div class="pictures" data-pictures="{trial.id}"></div>' if not with_votes else ""
     return (
         f'<section class="pair" aria-label="Pair {one.order}"><h4>Pair {one.order} '
@@ -237,15 +240,15 @@ def _vote_words(one: Revealed) -> str:
         return "Not judged."
     vote = one.vote
     if one.x is not None:
-        said = f"You said X is {vote.vote}; it was {one.x}."
+        text = f"Your answer: X is {vote.vote}. X was {one.x}."
     elif vote.vote == "none":
-        said = "You heard no difference."
+        text = "You heard no difference."
     else:
-        said = f"You preferred what you heard as {vote.vote}: settings {vote.winner}."
+        text = f"You preferred {vote.vote}, which was settings {vote.winner}."
     strength = f" Strength {vote.strength} of 3." if vote.strength else ""
     note = f" “{vote.note}”" if vote.note else ""
     heard = f" Listened {vote.seconds_a:.0f} s and {vote.seconds_b:.0f} s."
-    return said + strength + heard + note
+    return text + strength + heard + note
 
 
 def _side(trial: str, letter: str, setting: str, facts: dict, gain: Sequence[float]) -> str:
@@ -258,15 +261,15 @@ def _side(trial: str, letter: str, setting: str, facts: dict, gain: Sequence[flo
     rows = "".join(f"<div><dt>{label}</dt><dd>{escape(text)}</dd></div>" for label, text in shown)
     return (
         f'<div class="pair-side"><button type="button" class="hear" data-trial="{trial}" '
-        f'data-letter="{letter}">Hear settings {setting}</button>'
+        f'data-letter="{letter}">Play settings {setting}</button>'
         f'<input type="range" class="place" min="0" max="1" step="any" value="0" disabled '
-        f'aria-label="Place in the clip of settings {setting}"><dl>{rows}</dl></div>'
+        f'aria-label="Position in the clip of settings {setting}"><dl>{rows}</dl></div>'
     )
 
 
 def _fact(name: str, value: object, pattern: str) -> str:
     if name == "finish_reason":
-        return _ENDINGS.get(str(value), str(value))
+        return ENDINGS.get(str(value), str(value))
     try:
         return pattern.format(value)
     except (TypeError, ValueError):

@@ -1,8 +1,9 @@
-"""The Compare tab: what is on it and what leads to what. What happens is in `compare_handlers`."""
+"""The layout of the Compare tab. Its handlers are in `handlers`, its events in `events`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 
@@ -24,19 +25,22 @@ from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status
 
 VALUES_CHARACTERS = 200
-IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
+IDLE = Status("idle", "Ready", "Press Generate pairs.", 0.0)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
 ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
 
 
+Field = gr.Checkbox | gr.Dropdown | gr.Number | gr.Radio | gr.Slider | gr.Textbox
+
+
 @dataclass(frozen=True)
 class CompareParts:
-    """The components that take part in events. `fields` follows `form.FIELDS`."""
+    """The components that have events. `fields` follows `form.FIELDS`."""
 
-    fields: dict[str, gr.components.Component]
+    fields: dict[str, Field]
     setup: gr.Accordion
     copy: gr.Button
-    second: list[gr.components.Component]
+    second: list[Field]
     round: gr.Row
     note: gr.HTML
     make: gr.Button
@@ -53,14 +57,14 @@ class CompareParts:
     zip_file: gr.JSON
 
     @property
-    def inputs(self) -> list[gr.components.Component]:
+    def inputs(self) -> list[Field]:
         return [self.fields[name] for name in FIELDS]
 
 
 def build_layout(
     synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig, room_api: RoomApi
 ) -> CompareParts:
-    """The tab's components, in the order of the work: set up, listen, result, keep."""
+    """The tab's components in the order of use: set up, listen, result, stored comparisons."""
 
     def ask(wanted: dict) -> dict:
         return room_api.ask(wanted)
@@ -68,8 +72,8 @@ def build_layout(
     with gr.Column(elem_id="compare"):
         with gr.Column(elem_classes="card"):
             with gr.Accordion("1 · Set up", open=True, elem_id="lab-setup") as setup:
-                parts = _setup(synthesis, models, runtime)
-            parts |= {"setup": setup} | _making()
+                parts = _setup_part(synthesis, models, runtime)
+            parts |= {"setup": setup} | _run_part()
         with gr.Column(elem_classes="card"):
             room = gr.HTML(
                 {},
@@ -79,40 +83,42 @@ def build_layout(
                 elem_id="lab",
             )
         with gr.Column(elem_classes="card"):
-            with gr.Accordion("Kept comparisons", open=True, elem_id="lab-keep"):
-                parts |= _keeping()
+            with gr.Accordion("Saved comparisons", open=True, elem_id="lab-keep"):
+                parts |= _stored_part()
     return CompareParts(lab=room, **parts)
 
 
-def _setup(synthesis, models, runtime) -> dict:
-    fields = {
-        "kind": gr.Radio(KINDS, value="preference", label="What to find out", elem_id="lab-kind"),
+def _setup_part(
+    synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig
+) -> dict[str, Any]:
+    fields: dict[str, Field] = {
+        "kind": gr.Radio(KINDS, value="preference", label="Kind of comparison", elem_id="lab-kind"),
         "scripts": gr.Textbox(
             value=(ASSETS / "scripts.txt").read_text(encoding="utf-8").strip(),
             label="What both sides say",
-            info="Scripts with a line of --- between them. Each script counts once in the result.",
+            info="Separate scripts by a line of ---. Each script counts once in the result.",
             lines=4,
             max_lines=10,
             max_length=MAX_SCRIPTS_CHARACTERS,
             elem_id="lab-scripts",
         ),
     }
-    copy = gr.Button("Start from the Generate tab's settings", size="sm", elem_id="lab-copy")
+    copy = gr.Button("Copy the settings of the Generate tab", size="sm", elem_id="lab-copy")
     with gr.Row(visible=False) as varied:
         fields["vary"] = gr.Dropdown(
             [(label, name) for name, (label, step) in SIDE_FIELDS.items() if step],
             value="temperature",
-            label="What varies",
+            label="Setting to vary",
             filterable=False,
         )
         fields["values"] = gr.Textbox(
             value="0.8, 1.2, 1.6",
-            label="Its values",
-            info="From 2 to 6, with commas between them.",
+            label="Values",
+            info="2 to 6 values, separated by commas.",
             max_length=VALUES_CHARACTERS,
         )
     values = default_side(synthesis, runtime.model, runtime.precision)
-    second = []
+    second: list[Field] = []
     with gr.Column(elem_id="lab-sides"):
         for name in SIDE_FIELDS:
             with gr.Row(elem_classes=["lab-field", f"field-{name}"]):
@@ -126,7 +132,7 @@ def _setup(synthesis, models, runtime) -> dict:
         # Not a number field: gradio shows a blank one as 0.
         fields["first_seed"] = gr.Textbox(
             label="First seed",
-            info="Blank: drawn at random.",
+            info="Leave blank for a random one.",
             placeholder="random",
             max_lines=1,
             max_length=SEED_CHARACTERS,
@@ -139,33 +145,39 @@ def _setup(synthesis, models, runtime) -> dict:
     return {"fields": fields, "copy": copy, "second": second, "round": varied, "note": note}
 
 
-def _making() -> dict:
+def _run_part() -> dict[str, Any]:
     with gr.Row(elem_id="lab-buttons"):
-        make = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
-        stop = gr.Button("Stop making", interactive=False, elem_id="lab-stop")
-        resume = gr.Button("Go on, retry failed", interactive=False, elem_id="lab-resume")
+        make = gr.Button("Generate pairs", variant="primary", elem_id="lab-make")
+        stop = gr.Button("Stop generating", interactive=False, elem_id="lab-stop")
+        resume = gr.Button("Resume", interactive=False, elem_id="lab-resume")
     status = gr.HTML(html.status_card(IDLE), elem_id="lab-status", js_on_load=None)
     return {"make": make, "stop": stop, "resume": resume, "status": status}
 
 
-def _field(name: str, side: str, value, models: list[ModelInfo]) -> gr.components.Component:
+def _field(name: str, side: str, value: Any, models: list[ModelInfo]) -> Field:
     label, step = SIDE_FIELDS[name]
-    common = dict(value=value, label=f"{label}, {side}", min_width=120)
+    common: dict[str, Any] = dict(value=value, label=f"{label}, {side}", min_width=120)
     if name == "model":
-        choices = [(one.title, one.name) for one in models]
+        choices = [(info.title, info.name) for info in models]
         return gr.Dropdown(choices, filterable=False, **common)
     if name == "precision":
         return gr.Dropdown(list(PRECISIONS), filterable=False, **common)
-    return gr.Number(step=step, elem_id=f"lab-{side.lower()}-{name.replace('_', '-')}", **common)
+    return gr.Number(
+        step=step or 1, elem_id=f"lab-{side.lower()}-{name.replace('_', '-')}", **common
+    )
 
 
-def _keeping() -> dict:
+def _stored_part() -> dict[str, Any]:
     kept = gr.Dropdown(
-        [], label="Yours on this machine", filterable=False, interactive=True, elem_id="lab-kept"
+        [],
+        label="Your comparisons on this machine",
+        filterable=False,
+        interactive=True,
+        elem_id="lab-kept",
     )
     with gr.Row(elem_id="lab-keep-buttons"):
         show = gr.Button("Open", size="sm", min_width=90, elem_id="lab-open")
-        again = gr.Button("Make again from its plan", size="sm", min_width=90, elem_id="lab-again")
+        again = gr.Button("Repeat its plan", size="sm", min_width=90, elem_id="lab-again")
         delete = gr.Button("Delete", size="sm", min_width=90, elem_id="lab-delete")
         upload = gr.UploadButton(
             "Open a zip", file_types=[".zip"], size="sm", min_width=90, elem_id="lab-upload"
@@ -174,8 +186,8 @@ def _keeping() -> dict:
             "Download zip", size="sm", min_width=90, interactive=False, elem_id="lab-zip"
         )
     gr.HTML(
-        '<p class="small">Only this browser reaches them. A zip can be had once nothing is blind '
-        "any more, since it holds the answers.</p>",
+        '<p class="small">Only this browser can open them. You can download the zip after the '
+        "reveal, because it contains the answers.</p>",
         js_on_load=None,
     )
     return {

@@ -1,12 +1,13 @@
-"""What the page's listening room may ask the server: the next pair, a clip, a vote, the result.
+"""The requests of the listening room: the next pair, a clip, a vote, the result.
 
-Questions come from assets/lab as JSON and carry the person's key. While a comparison is blind,
-no answer holds anything that depends on which side is which, but for the sound itself.
+Requests come from assets/page/lab as JSON and contain the person's key. While a comparison is
+blind, nothing in an answer but the audio depends on which side is which.
 """
 
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +23,14 @@ PICTURE_SIZE = (440, 110)
 
 
 class RoomApi:
-    """Answers for every page; whose comparison is asked for, is told by the key alone."""
+    """Answers requests of all pages; the key in a request identifies the person."""
 
     def __init__(self, comparisons: ComparisonStore) -> None:
         self.comparisons = comparisons
 
-    def ask(self, wanted: dict) -> dict:
-        """One question: {do, key, id, ...}. What goes wrong comes back as {error}."""
-        questions = {
+    def ask(self, request: dict) -> dict:
+        """Answer {do, key, id, ...}. An error is returned as {error}."""
+        actions = {
             "look": self._look,
             "clip": self._clip,
             "vote": self._vote,
@@ -37,22 +38,23 @@ class RoomApi:
             "pictures": self._pictures,
         }
         try:
-            if not isinstance(wanted, dict) or wanted.get("do") not in questions:
-                raise InputError("The page asked for something unknown: reload it.")
-            comparison = self.comparisons.get(wanted.get("key"), wanted.get("id"))
-            return questions[wanted["do"]](comparison, wanted)
+            if not isinstance(request, dict) or request.get("do") not in actions:
+                raise InputError("This page sent an unknown request. Reload it.")
+            key: Any = request.get("key")
+            identity: Any = request.get("id")
+            return actions[request["do"]](self.comparisons.get(key, identity), request)
         except Exception as error:
             return {"error": explain(error)}
 
-    def _look(self, comparison: Comparison, wanted: dict) -> dict:
-        """Where the comparison stands: the pair to be heard, or the result."""
+    def _look(self, comparison: Comparison, request: dict) -> dict:
+        """The state of the comparison: the next pair, or the result."""
         plan, votes = comparison.plan, comparison.votes
-        held = wanted.get("trial")
-        trial = comparison.next_trial(held if isinstance(held, str) else None)
+        shown = request.get("trial")
+        trial = comparison.next_trial(shown if isinstance(shown, str) else None)
         state = {
             "kind": plan.kind,
             "pairs": len(plan.trials),
-            "made": sum(one.made for one in plan.trials),
+            "made": sum(planned.made for planned in plan.trials),
             "voted": len(votes),
             "failed": len(comparison.failed()),
             "making": comparison.running,
@@ -70,41 +72,43 @@ class RoomApi:
             }
         return state
 
-    def _clip(self, comparison: Comparison, wanted: dict) -> dict:
-        trial, letter = str(wanted.get("trial")), str(wanted.get("letter"))
+    def _clip(self, comparison: Comparison, request: dict) -> dict:
+        trial, letter = str(request.get("trial")), str(request.get("letter"))
         current = comparison.next_trial()
         if not comparison.is_unblinded and (current is None or current.id != trial):
-            raise InputError("This pair is not the one to be heard now.")
+            raise InputError("This is not the next pair.")
         wav = comparison.clip(trial, letter)
         return {"wav": base64.b64encode(wav).decode("ascii")}
 
-    def _vote(self, comparison: Comparison, wanted: dict) -> dict:
-        heard = wanted.get("heard") if isinstance(wanted.get("heard"), dict) else {}
+    def _vote(self, comparison: Comparison, request: dict) -> dict:
+        heard = request.get("heard")
+        if not isinstance(heard, dict):
+            heard = {}
         seconds = {
             letter: min(float(heard[letter]), 3600.0)
             for letter in "ABX"
             if isinstance(heard.get(letter), int | float)
         }
-        strength = wanted.get("strength")
+        strength = request.get("strength")
         comparison.vote(
-            str(wanted.get("trial")),
-            str(wanted.get("vote")),
+            str(request.get("trial")),
+            str(request.get("vote")),
             seconds,
             strength if isinstance(strength, int) else None,
-            str(wanted.get("note") or ""),
+            str(request.get("note") or ""),
         )
-        return self._look(comparison, wanted)
+        return self._look(comparison, request)
 
-    def _reveal(self, comparison: Comparison, wanted: dict) -> dict:
+    def _reveal(self, comparison: Comparison, request: dict) -> dict:
         comparison.reveal()
-        return self._look(comparison, wanted)
+        return self._look(comparison, request)
 
-    def _pictures(self, comparison: Comparison, wanted: dict) -> dict:
-        """Waveform and spectrogram of both clips of a pair whose sides are known."""
+    def _pictures(self, comparison: Comparison, request: dict) -> dict:
+        """Waveform and spectrogram of both clips of a pair, after the reveal."""
         if not comparison.is_unblinded:
-            raise InputError("There are no pictures while the test is blind.")
-        trial = comparison.trial(str(wanted.get("trial")))
-        return {"html": "".join(_picture(*comparison.samples(trial.id, one)) for one in "AB")}
+            raise InputError("Pictures are available after the reveal.")
+        trial = comparison.trial(str(request.get("trial")))
+        return {"html": "".join(_picture(*comparison.samples(trial.id, letter)) for letter in "AB")}
 
 
 def _picture(samples: np.ndarray, rate: int) -> str:
@@ -114,7 +118,7 @@ def _picture(samples: np.ndarray, rate: int) -> str:
 
 
 def _waveform(samples: np.ndarray, columns: int = 220) -> str:
-    """The clip's outline as an SVG of its highest and lowest points."""
+    """The outline of a clip as an SVG of its maxima and minima."""
     edges = np.linspace(0, len(samples), columns + 1).astype(int)
     pieces = [
         samples[start : max(start + 1, end)]

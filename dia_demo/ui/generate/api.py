@@ -1,4 +1,4 @@
-"""The one endpoint for programs: the same run as the page's, with plain arguments.
+"""The endpoint for programs: the same run as on the page, with plain arguments.
 
 Its numbers are not the page's sliders, which would limit a program to what suits the page's model.
 """
@@ -42,7 +42,7 @@ def make_endpoint(handlers: GenerateHandlers) -> Callable[..., Iterator[tuple[st
     """The function behind "/generate"; the names of its arguments are those of `form.FIELDS`."""
 
     def generate(request: gr.Request, *values: Any) -> Iterator[tuple[str, dict]]:
-        """Speak a script: the take as a 16-bit WAV file, and its figures.
+        """Generate speech from a script: a 16-bit WAV file and its figures.
 
         A number that is left out is the model's own default; seed None or -1 is a random one.
         """
@@ -73,7 +73,7 @@ def _signature() -> Signature:
 
 
 def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event) -> Take:
-    """Run to the end. Raises RunError where there is nothing to hear."""
+    """Run to the end. Raises RunError if there is no audio."""
     asked = values.to_request(synthesis.settings.runtime)
     with closing(synthesis.stream(asked, cancel)) as events:
         for event in events:
@@ -81,4 +81,4 @@ def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event)
                 raise RunError(event.message)
             if result := finished_result(event):
                 return synthesis.take(asked, result)
-    raise RunError("The run was stopped before it made any audio.")
+    raise RunError("The run was stopped before there was any audio.")

@@ -1,4 +1,4 @@
-"""What the Generate tab does when something is pressed: thin, between page and services."""
+"""The events of the Generate tab: thin functions between the page and the services."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
@@ -41,7 +42,7 @@ TAKE_BYTES = 30_000_000
 
 
 class GenerateHandlers:
-    """The events of one page, over one `Synthesis`."""
+    """The events of the Generate tab, over one `Synthesis`."""
 
     def __init__(self, synthesis: Synthesis, parts: GenerateParts, live: LiveAudio) -> None:
         self.synthesis = synthesis
@@ -99,7 +100,7 @@ class GenerateHandlers:
                         continue
                     shown_at = time.monotonic()
                 if isinstance(event, Failed) and event.device != "cpu":
-                    update = self._offer_cpu(asked.params.seed)
+                    update = self._cpu_instead(asked.params.seed)
                 if result := finished_result(event):
                     take = self.synthesis.take(asked, result)
                     status = with_remarks(status, take.health)
@@ -112,8 +113,8 @@ class GenerateHandlers:
                     update |= self._ended(live)
                 yield update
 
-    def _offer_cpu(self, seed: int) -> Updates:
-        """An accelerator failed: it is off now, and one press makes the same take on the CPU."""
+    def _cpu_instead(self, seed: int) -> Updates:
+        """After a failed accelerator: it is off, and one button generates the take on the CPU."""
         parts = self.parts
         return {
             parts.on_cpu: gr.update(visible=True),
@@ -123,7 +124,7 @@ class GenerateHandlers:
         }
 
     def _show(self, take: Take, folder: Path) -> Updates:
-        """Everything about a take that is new on the page."""
+        """Everything on the page that shows a take."""
         figures = take.figures
         name = f"dia-{Path(figures.model).name}-seed{figures.seed}"
         wav, flac = (take.save(folder / f"{name}{suffix}") for suffix in (".wav", ".flac"))
@@ -132,7 +133,7 @@ class GenerateHandlers:
         seconds = len(take.samples) / take.sample_rate
         parts = self.parts
         return {
-            # The 16-bit file itself: gradio would rescale an array of floats to full level.
+            # The 16-bit file: gradio would scale an array of floats to full level.
             parts.take: str(wav),
             parts.wav: gr.update(value=str(wav), interactive=True),
             parts.flac: gr.update(value=str(flac), interactive=True),
@@ -144,9 +145,9 @@ class GenerateHandlers:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for the files of one take. RunError where none can be made.
+        """A folder for the files of one take. Raises RunError if it cannot be created.
 
-        It goes with the block: gradio copies what it is handed before it asks for more.
+        It is removed with the block: gradio copies a yielded file before it continues.
         """
         home = self.synthesis.settings.served_folder
         try:
@@ -154,13 +155,13 @@ class GenerateHandlers:
             free = shutil.disk_usage(home).free
             if free < TAKE_BYTES:
                 raise OSError(
-                    f"{free / 1e6:.0f} MB are free, and a take needs {TAKE_BYTES / 1e6:.0f}"
+                    f"{free / 1e6:.0f} MB are free, but a take needs {TAKE_BYTES / 1e6:.0f} MB"
                 )
             folder = tempfile.TemporaryDirectory(prefix="take-", dir=home)
         except OSError as error:
             reason = error.strerror or error
             raise RunError(
-                f"The folder of takes cannot be written: {reason}. Free some space, or start the "
+                f"The folder for takes is not writable: {reason}. Free some space, or start the "
                 "app with another folder in DIA_TAKES."
             ) from error
         with folder as path:
@@ -169,7 +170,7 @@ class GenerateHandlers:
     # -- the form ------------------------------------------------------------------------------
 
     def check(self, script: str, model: str, max_tokens: float | None, transcript: str):
-        """The remarks on a script, and what the max tokens mean in seconds."""
+        """The checks of a script, and the max tokens in seconds."""
         read = self._read(script, model, max_tokens, transcript)
         if read is None:
             return gr.skip(), gr.skip()
@@ -185,7 +186,7 @@ class GenerateHandlers:
         transcript: str,
         event: gr.EventData,
     ):
-        """The script after the repair that was pressed, if that finding still stands."""
+        """The script after the chosen repair, if the finding is still current."""
         read = self._read(script, model, max_tokens, transcript)
         findings = read[1].findings if read else ()
         index, code = event_value(event, "index"), event_value(event, "code")
@@ -196,8 +197,8 @@ class GenerateHandlers:
         return finding.repaired
 
     def _read(self, script, model, max_tokens, transcript) -> tuple[ModelInfo, ScriptReport] | None:
-        """The model and the report on a script; None while a number is still being typed."""
-        info = next((one for one in self.synthesis.models() if one.name == model), None)
+        """The model and the report on a script; None while a number is incomplete."""
+        info = next((info for info in self.synthesis.models() if info.name == model), None)
         if info is None or not isinstance(max_tokens, int | float):
             return None
         low, high = form.slider_ends(info)["max_tokens"]
@@ -207,7 +208,7 @@ class GenerateHandlers:
         return info, report
 
     def change_model(self, model: str):
-        """A model brings its defaults: sliders in the order of `form.SAMPLING`, then its note."""
+        """The defaults of a model: sliders in the order of `form.SAMPLING`, then its note."""
         info = self.synthesis.info(model)
         defaults = form.defaults_of(info)
         sliders = [
@@ -217,7 +218,7 @@ class GenerateHandlers:
         return [*sliders, html.model_note(info)]
 
     def restore(self, saved):
-        """What a reload brings back: fields in the order of `form.REMEMBERED`, then the note."""
+        """The form after a reload: fields in the order of `form.REMEMBERED`, then the note."""
         names = [info.name for info in self.synthesis.models()]
         if not isinstance(saved, dict) or saved.get("model") not in names:
             return [gr.skip()] * (len(form.REMEMBERED) + 1)
@@ -226,16 +227,17 @@ class GenerateHandlers:
         values = form.restored(saved, ends)
         updates = []
         for name in form.REMEMBERED:
-            reach = (
-                dict(zip(("minimum", "maximum"), ends[name], strict=True)) if name in ends else {}
-            )
-            given = {"value": values[name]} if name in values else {}
-            updates.append(gr.update(**reach, **given))
+            changes: dict[str, Any] = {}
+            if name in ends:
+                changes["minimum"], changes["maximum"] = ends[name]
+            if name in values:
+                changes["value"] = values[name]
+            updates.append(gr.update(**changes))
         return [*updates, html.model_note(info)]
 
 
-def event_value(event: gr.EventData, name: str) -> object:
-    """What the page sent with an event; None from a program, which sends nothing or anything."""
+def event_value(event: gr.EventData, name: str) -> Any:
+    """What the page sent with an event; None if a program sent something else."""
     try:
         return getattr(event, name, None)
     except TypeError:
@@ -243,7 +245,7 @@ def event_value(event: gr.EventData, name: str) -> object:
 
 
 def finished_result(event: Event) -> Result | None:
-    """What a run that has ended leaves; None for other events and for a stop before any sound."""
+    """The result in a last event; None for other events and for a stop before any audio."""
     match event:
         case Finished(result=result):
             return result

@@ -1,9 +1,10 @@
-"""Earlier takes on the Generate tab: layout, what the server answers, handlers, wiring."""
+"""Earlier takes on the Generate tab: layout, answers to the list, handlers, events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
@@ -26,20 +27,20 @@ _LIST = '<p class="earlier-said" role="status"></p><ul class="earlier"></ul>'
 
 @dataclass(frozen=True)
 class HistoryParts:
-    """The components that take part in events."""
+    """The components that have events."""
 
     earlier: gr.HTML
     dropped: gr.File
 
 
 def build_layout(history: History, served: Path) -> HistoryParts:
-    """The folded list of earlier takes, and the place where a take's file brings them back.
+    """The collapsed list of earlier takes, and the field for a take's file.
 
-    served: the folder of files that the page may fetch.
+    served: the folder of files that the page may download.
     """
 
-    def earlier(wanted: dict) -> dict:
-        return answer(history, served, wanted)
+    def earlier(request: dict) -> dict:
+        return answer(history, served, request)
 
     with gr.Column(elem_id="history", elem_classes="card"):
         with gr.Accordion("Earlier takes", open=False, elem_id="earlier"):
@@ -50,7 +51,7 @@ def build_layout(history: History, served: Path) -> HistoryParts:
                 server_functions=[earlier],
             )
             dropped = gr.File(
-                label="Settings from a take's WAV or FLAC: drop it here",
+                label="Drop a take's WAV or FLAC here to restore its settings",
                 file_types=[".wav", ".flac"],
                 height=120,
                 elem_id="dropped",
@@ -58,16 +59,17 @@ def build_layout(history: History, served: Path) -> HistoryParts:
     return HistoryParts(shown, dropped)
 
 
-def answer(history: History, served: Path, wanted: dict) -> dict:
-    """One question of the list: {do: list, hear or delete, key, id}; or {error}.
+def answer(history: History, served: Path, request: dict) -> dict:
+    """Answer {do: list, hear or delete, key, id} of the list. An error is returned as {error}.
 
-    served: the folder of files that the page may fetch.
+    served: the folder of files that the page may download.
     """
     try:
-        if not isinstance(wanted, dict):
-            raise InputError("The page asked for something unknown: reload it.")
-        key, identity = wanted.get("key"), wanted.get("id")
-        match wanted.get("do"):
+        if not isinstance(request, dict):
+            raise InputError("This page sent an unknown request. Reload it.")
+        key: Any = request.get("key")
+        identity: Any = request.get("id")
+        match request.get("do"):
             case "list":
                 return {"takes": [_row(kept) for kept in history.list(key)]}
             case "hear":
@@ -75,14 +77,14 @@ def answer(history: History, served: Path, wanted: dict) -> dict:
             case "delete":
                 history.delete(key, identity, served)
                 return {}
-        raise InputError("The page asked for something unknown: reload it.")
+        raise InputError("This page sent an unknown request. Reload it.")
     except Exception as error:
         return {"error": explain(error)}
 
 
 def _row(kept: Kept) -> dict:
     settings, figures = kept.settings, kept.figures
-    said = " ".join(kept.script.split())
+    script = " ".join(kept.script.split())
     seconds = figures.get("audio_seconds")
     shown = [
         f"{seconds:.1f} s" if isinstance(seconds, int | float) else "",
@@ -93,8 +95,8 @@ def _row(kept: Kept) -> dict:
     ]
     return {
         "id": kept.id,
-        "script": said if len(said) < 120 else f"{said[:117]}…",
-        "figures": " · ".join(one for one in shown if one),
+        "script": script if len(script) < 120 else f"{script[:117]}…",
+        "figures": " · ".join(text for text in shown if text),
     }
 
 
@@ -102,7 +104,7 @@ _SHORT = {"seed": "seed", "temperature": "temperature", "cfg_scale": "CFG", "top
 
 
 class HistoryHandlers:
-    """What the list does to the page around it."""
+    """The events of the list."""
 
     def __init__(
         self, history: History, page: GenerateHandlers, compare: CompareHandlers, models: list[str]
@@ -115,15 +117,15 @@ class HistoryHandlers:
         self._tick = 0
 
     def enter(self, key):
-        """The list, for the person whose key this is."""
+        """The list of the person with this key."""
         self._tick += 1
         return {"key": key, "tick": self._tick} if is_key(key) else {}
 
     def keep(self, key: str, shown: dict | None):
-        """A take has just been made: keep it, and show the list anew.
+        """Store a finished take and update the list.
 
-        shown: the player's file as the page names it. It is kept only where it lies in gradio's
-        cache and was made by this process for nobody else.
+        shown: the player's file, as named by the page. It is stored only if it is in gradio's cache
+        and this process generated it for nobody else.
         """
         wav = Path(str((shown or {}).get("path") or "")).resolve()
         if not is_key(key) or not wav.is_relative_to(self.cache) or not wav.is_file():
@@ -133,32 +135,32 @@ class HistoryHandlers:
                 return gr.skip()
             self.history.copy(key, wav)
         except DiaDemoError as error:
-            raise RunError(f"The take is not kept among the earlier ones: {error}") from error
+            raise RunError(f"The take could not be added to the earlier takes: {error}") from error
         return self.enter(key)
 
     def use(self, key: str, event: gr.EventData):
-        """An earlier take's settings, for the Generate tab."""
+        """Restore the settings of an earlier take in the form."""
         kept = self.history.get(key, event_value(event, "id"))
         return self._restored(kept.values(), kept.voice_transcript)
 
     def drop(self, path: str | None):
-        """The settings that a take's file carries."""
+        """Restore the settings that a take's file contains."""
         if not path:
             return [gr.skip()] * (len(form.REMEMBERED) + 2)
-        found = read_take(Path(path))
-        if found is None:
-            raise InputError(
-                "This file carries no settings: use a WAV or FLAC that was saved here."
-            )
-        return self._restored(form_values(found), found["voice_transcript"])
+        take = read_take(Path(path))
+        if take is None:
+            raise InputError("This file contains no settings. Use a WAV or FLAC from this program.")
+        return self._restored(form_values(take), take["voice_transcript"])
 
     def compare_with(self, key: str, event: gr.EventData):
-        """An earlier take's settings on both sides of a comparison, with its tab in front."""
+        """Copy the settings of an earlier take to both sides of the Compare tab, and show it."""
         kept = self.history.get(key, event_value(event, "id"))
         values = kept.values()
         self._check_model(values)
         notes = () if kept.voice_transcript is None else (_voice_note(kept.voice_transcript),)
-        status = Status("idle", "Ready", "Both sides have the take's settings.", 0.0, notes=notes)
+        status = Status(
+            "idle", "Ready", "Both sides have the settings of the take.", 0.0, notes=notes
+        )
         sides = self.compare.both_sides(values)
         return [
             values["script"],
@@ -168,33 +170,32 @@ class HistoryHandlers:
         ]
 
     def _restored(self, values: dict, voice_transcript: str | None):
-        """The form's fields, the model's note, and a status that says what could not be brought
-        back."""
+        """The fields of the form, the note of the model, and a status naming what is missing."""
         self._check_model(values)
         info = self.page.synthesis.info(values["model"])
         notes = [] if voice_transcript is None else [_voice_note(voice_transcript)]
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label
-            notes.append(f"Note: {label} was {values[name]:g}; its slider ends at {end:g}.")
-        detail = "The take's settings are in the form: press Generate."
+            notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
+        detail = "The settings of the take are in the form. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
         return [*self.page.restore(values), html.status_card(status)]
 
     def _check_model(self, values: dict) -> None:
         if values.get("model") not in self.models:
             raise InputError(
-                f"This take was made with the model {values.get('model')!r}, which is not offered "
-                "here."
+                f"This take was generated with the model {values.get('model')!r}, which is not "
+                "available here."
             )
 
 
 def _voice_note(transcript: str) -> str:
-    """What a take's file lacks: the sound of its voice prompt."""
+    """A note that the file does not contain the recording of its voice prompt."""
     words = " ".join(transcript.split())
-    saying = f", which says “{words[:117]}{'…' if len(words) > 117 else ''}”" if words else ""
+    saying = f" that says “{words[:117]}{'…' if len(words) > 117 else ''}”" if words else ""
     return (
-        f"Note: it was made with a voice prompt{saying}. The file does not hold that recording: "
-        "add it again for the same take."
+        f"Note: it was generated with a voice prompt{saying}. The file does not contain that "
+        "recording; add it again to get the same take."
     )
 
 
@@ -210,7 +211,7 @@ def connect(
     """Connect the list; `person` holds the key of this browser."""
     person.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
     page.load(handlers.enter, person, parts.earlier, **IMMEDIATE)
-    # The player changes with every finished take and with nothing else; gradio says it twice.
+    # The player changes only with a finished take; gradio sends the event twice.
     made = [person, generate.take]
     generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **IMMEDIATE)
     fields = [generate.fields[name] for name in form.REMEMBERED]

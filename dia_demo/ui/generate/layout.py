@@ -1,4 +1,4 @@
-"""The Generate tab: what is on it and what leads to what. What happens then is in `handlers`."""
+"""The layout of the Generate tab. Its handlers are in `handlers`, its events in `events`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from dia_demo.ui.xpu import XpuPanel
 SEED_CHARACTERS = 40
 
 
+Field = gr.Audio | gr.Checkbox | gr.Dropdown | gr.Slider | gr.Textbox
+
+
 @dataclass(frozen=True)
 class GenerateParts:
-    """The components that take part in events. `fields` follows `form.FIELDS`."""
+    """The components that have events. `fields` follows `form.FIELDS`."""
 
-    fields: dict[str, gr.components.Component]
+    fields: dict[str, Field]
     report: gr.HTML
     model_note: gr.HTML
     dice: gr.Button
@@ -46,7 +49,7 @@ class GenerateParts:
     xpu: XpuPanel
 
     @property
-    def inputs(self) -> list[gr.components.Component]:
+    def inputs(self) -> list[Field]:
         return [self.fields[name] for name in form.FIELDS]
 
 
@@ -62,7 +65,7 @@ def build_layout(
     live: LiveAudio,
     build_xpu: Callable[[], XpuPanel],
 ) -> GenerateParts:
-    """The tab's components. On a phone the style sheet puts script and take above the settings."""
+    """The tab's components. On a phone the style sheet moves script and take above the settings."""
     with gr.Row(elem_id="generate-grid"):
         with gr.Column(elem_id="model-area", elem_classes="card"):
             model, precision, note = _model_part(models, info, runtime)
@@ -90,7 +93,7 @@ def build_layout(
 
 def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig):
     model = gr.Dropdown(
-        [(one.title, one.name) for one in models],
+        [(model.title, model.name) for model in models],
         value=info.name,
         label="Model",
         filterable=False,
@@ -119,15 +122,15 @@ def _script_part():
         elem_id="script",
     )
     gr.Examples(
-        [[one["script"]] for one in examples],
+        [[example["script"]] for example in examples],
         inputs=[script],
-        example_labels=[one["label"] for one in examples],
+        example_labels=[example["label"] for example in examples],
         label="Examples",
         elem_id="examples",
         api_visibility="private",
     )
     generate = gr.Button("Generate", variant="primary", elem_id="generate")
-    # Below the button, which then stays where it is while remarks come and go.
+    # Below the button, which therefore does not move when findings appear.
     report = gr.HTML(elem_id="report", js_on_load=_asset("repair.js"))
     return script, report, generate
 
@@ -140,7 +143,7 @@ def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
         status = gr.HTML(html.status_card(IDLE), elem_id="status", js_on_load=None)
         stop = gr.Button("Stop", elem_id="stop", interactive=False, min_width=88, scale=0)
     on_cpu = gr.Button(
-        "Make this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
+        "Generate this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
     )
     live = gr.HTML(
         {},
@@ -186,29 +189,32 @@ def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
 
 def _settings_part(info: ModelInfo) -> dict[str, Any]:
     advanced = [name for name in form.SAMPLING if PARAMS[name].advanced]
-    parts = {name: _slider(info, name) for name in form.SAMPLING if name not in advanced}
+    parts: dict[str, Any] = {}
+    parts |= {name: _slider(info, name) for name in form.SAMPLING if name not in advanced}
     with gr.Accordion("More", open=False, elem_id="more"):
         parts |= {name: _slider(info, name) for name in advanced}
         with gr.Row(elem_id="seed-row"):
-            # A text: gradio's number field turns "nothing" into 0 as soon as it is shown.
+            # A text field: gradio's number field changes an empty value to 0.
             parts["seed"] = gr.Textbox(
                 label="Seed",
-                placeholder="blank or -1: a new one each time",
+                placeholder="blank or -1 for a random one",
                 max_lines=1,
                 max_length=SEED_CHARACTERS,
                 elem_id="seed",
             )
-            parts["dice"] = gr.Button("Roll the dice", size="sm", scale=0, elem_id="dice")
+            parts["dice"] = gr.Button("Random seed", size="sm", scale=0, elem_id="dice")
         parts["speed"] = gr.Slider(
             0.5,
             2.0,
             1.0,
             step=0.05,
             label="Speed",
-            info="At the same pitch; 1 is as spoken.",
+            info="Without changing the pitch; 1 is the original speed.",
             buttons=[],
         )
-        parts["defaults"] = gr.Button("Back to the model's defaults", size="sm", elem_id="defaults")
+        parts["defaults"] = gr.Button(
+            "Reset to the model's defaults", size="sm", elem_id="defaults"
+        )
     with gr.Accordion("Voice prompt", open=False, elem_id="voice"):
         parts["voice_prompt"] = gr.Audio(
             label="Voice prompt",
@@ -218,8 +224,8 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
             elem_id="voice-prompt",
         )
         parts["voice_transcript"] = gr.Textbox(
-            label="Words of the prompt",
-            info="Exactly what it says, tags included. 5 to 10 s of clear speech do best.",
+            label="Transcript of the voice prompt",
+            info="The exact words, including tags. 5 to 10 s of clear speech work best.",
             placeholder="[S1] The words of the recording.",
             lines=2,
             max_length=MAX_SCRIPT_CHARACTERS,
@@ -228,10 +234,10 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
     return parts
 
 
-def max_tokens_info(info: ModelInfo, max_tokens: int | None = None) -> str:
-    """What the slider means right now."""
+def max_tokens_info(info: ModelInfo, max_tokens: float | None = None) -> str:
+    """The length that the slider's value stands for."""
     count = int(info.config.defaults.max_tokens if max_tokens is None else max_tokens)
-    return f"{tokens_hint(count, info.seconds_of(count))}, the longest it may get."
+    return f"At most {tokens_hint(count, info.seconds_of(count))}."
 
 
 def _slider(info: ModelInfo, name: str) -> gr.Slider:

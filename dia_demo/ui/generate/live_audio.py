@@ -1,8 +1,7 @@
-"""The audio of running takes, kept for the page to fetch while they are made.
+"""The audio of running takes, which the page's player requests while they are generated.
 
-The page pulls: its small player asks for what follows the samples it already has, whenever it
-needs more. Nothing is re-encoded, nothing is sent to a page that does not listen, and a lost or
-merged update of the page loses no sound.
+The player requests the samples after those it already has. So nothing is encoded twice, nothing is
+sent to a page that does not listen, and a lost or merged update of the page loses no audio.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ import numpy as np
 
 from dia_demo import audio
 
-# A take is at most a few megabytes; of more runs than this, the oldest that have ended go.
+# A take is at most a few megabytes; beyond this number the oldest finished runs are removed.
 KEPT_RUNS = 12
 
 
 class LiveRun:
-    """One take in the making. `token` is its name to the page, and cannot be guessed."""
+    """The audio of one running take. `token` identifies it and cannot be guessed."""
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(12)
@@ -31,20 +30,20 @@ class LiveRun:
         self._samples = 0
 
     def add(self, samples: np.ndarray, sample_rate: int) -> None:
-        """Append float32 [n] to what can be heard."""
+        """Append float32 [n]."""
         chunk = audio.to_int16(samples)
         self.sample_rate = sample_rate
         self._chunks.append(chunk)
         self._samples += len(chunk)
 
     def state(self) -> dict:
-        """What the page's player is told with every update."""
+        """The value of the page's player, part of every update."""
         ready = self._samples / self.sample_rate if self.sample_rate else 0.0
         return {"run": self.token, "ready": round(ready, 2), "done": self.done}
 
     def after(self, start: int) -> dict:
-        """Samples from `start` on: base64 of little-endian int16, and whether more may come."""
-        # `done` is read first: a chunk added in between is then fetched by the next call.
+        """Samples from `start` on as base64 of little-endian int16, and whether it is done."""
+        # `done` is read first: the next call returns a chunk that is added in between.
         done, made = self.done, np.concatenate([np.zeros(0, np.int16), *self._chunks])
         pcm = made[max(0, start) :].astype("<i2").tobytes()
         return {
@@ -55,17 +54,17 @@ class LiveRun:
 
 
 class LiveAudio:
-    """The runs whose audio can be heard, the latest few."""
+    """The latest runs."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._lock = threading.Lock()
 
     def admit(self, run: LiveRun) -> None:
-        """Let a run that has its place in the engine be heard. One that is not over never goes."""
+        """Add a run that has started. A run is never removed before it is done."""
         with self._lock:
             self._runs[run.token] = run
-            ended = [token for token, one in self._runs.items() if one.done]
+            ended = [token for token, stored in self._runs.items() if stored.done]
             for token in ended[: max(0, len(self._runs) - KEPT_RUNS)]:
                 del self._runs[token]
 
@@ -76,7 +75,7 @@ class LiveAudio:
         return self.after(str(asked.get("run")), start if type(start) is int else 0)
 
     def after(self, token: str, start: int) -> dict:
-        """See `LiveRun.after`; a run no longer kept is silent and done."""
+        """See `LiveRun.after`. An unknown run is empty and done."""
         with self._lock:
             run = self._runs.get(token)
         return run.after(start) if run else {"pcm": "", "rate": 0, "done": True}

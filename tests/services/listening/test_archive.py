@@ -250,7 +250,7 @@ def test_deleted_is_gone_and_the_number_is_bounded(comparisons, packed, monkeypa
     key = new_key()
     monkeypatch.setattr(store, "MAX_COMPARISONS", 2)
     first, _ = comparisons.load(key, packed), comparisons.load(key, packed)
-    with pytest.raises(InputError, match="delete one"):
+    with pytest.raises(InputError, match="Delete one"):
         comparisons.load(key, packed)
     comparisons.delete(key, first)
     assert len(comparisons.list(key)) == 1

@@ -1,0 +1,24 @@
+"""Words that the page and the command line share: lengths of time, how a take ended."""
+
+from __future__ import annotations
+
+# By the finish_reason of a take's figures.
+ENDINGS = {
+    "end": "at the end of the script",
+    "max_tokens": "CUT OFF at max tokens",
+    "cancelled": "stopped by you",
+}
+
+
+def duration(seconds: float, tenths: bool = False) -> str:
+    """A length of time: "20 s", "1 min 40 s", "2 h 5 min". tenths: of seconds, below ten."""
+    if tenths and seconds < 10:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = max(0, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
