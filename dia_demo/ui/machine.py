@@ -17,11 +17,11 @@ from dia_demo.services.bench.runner import Measuring, bench
 from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.wording import duration
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Trigger, Updates, connect_run
 from dia_demo.ui.status import Status, explain, status_of
-from dia_demo.wording import duration
 
 CHOSEN, FULL_SIZE = "chosen", "dia-1.6b"
 # A step of the large model takes a fifth of a second, so a few steps are enough.

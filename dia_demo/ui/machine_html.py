@@ -17,9 +17,9 @@ from dia_demo.services.bench.report import (
     meaning,
 )
 from dia_demo.services.bench.types import HardwareResult
+from dia_demo.services.wording import duration
 from dia_demo.ui import html
 from dia_demo.ui.status import factor
-from dia_demo.wording import duration
 
 INTRO = (
     "Each step of speech reads all of the model’s weights from memory once. Memory bandwidth is "

@@ -23,7 +23,7 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import DiaDemoError
-from dia_demo.wording import ENDINGS, duration
+from dia_demo.services.wording import ENDINGS, duration
 
 log = logging.getLogger(__name__)
 

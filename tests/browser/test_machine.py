@@ -29,7 +29,7 @@ def state(page, *states: str) -> str:
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_measurement_stops_within_a_moment(open_window, size):
     page = machine_tab(open_window(size))
-    assert page.get_by_text("Nothing was measured yet.").is_visible()
+    assert page.get_by_text("No measurements yet.").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     press(page, "Measure")
     state(page, "running")

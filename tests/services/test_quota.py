@@ -81,9 +81,9 @@ def test_nothing_but_sound_goes_and_it_comes_back_the_same(small_store, packed, 
     for one in (mine, Comparison.open(mine.folder)):
         assert one.sound_bytes() == 0 and one.plan.sound_removed and len(one.votes) == 1
         assert one.result().voted == 1 and one.result().failed == 0 and one.is_unblinded
-        assert "Go on makes the same sound" in _status_of(one).detail
-        assert "sound removed" in _title(one)
-        assert "1 pair cannot be heard" in result(one) and "Votes" in result(one)
+        assert "Resume generates the same audio" in _status_of(one).detail
+        assert "audio removed" in _title(one)
+        assert "1 pair without audio" in result(one) and "Votes" in result(one)
     small_store.limit = 10**9
     list(small_store.run(ann, mine.folder.name, threading.Event()))
     assert mine.clip(trial.id, "A") == before and not mine.plan.sound_removed
@@ -170,7 +170,7 @@ def test_the_number_each_person_may_keep_is_bounded_too(small_store, packed, mon
     monkeypatch.setattr(store, "MAX_COMPARISONS", 1)
     key = new_key()
     small_store.load(key, packed)
-    with pytest.raises(InputError, match="delete one first"):
+    with pytest.raises(InputError, match="Delete one first"):
         small_store.load(key, packed)
 
 

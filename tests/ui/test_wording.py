@@ -10,6 +10,7 @@ import pytest
 
 from dia_demo.engine.events import AudioChunk, Cancelled, Failed, Finished, Loading, Waiting
 from dia_demo.errors import InputError
+from dia_demo.services.wording import duration
 from dia_demo.text.script_check import Finding, check_script
 from dia_demo.ui.html import figures_table, script_report, status_card
 from dia_demo.ui.status import (
@@ -21,7 +22,6 @@ from dia_demo.ui.status import (
     status_of,
     tokens_hint,
 )
-from dia_demo.wording import duration
 from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
 
 

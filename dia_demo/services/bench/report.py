@@ -12,7 +12,7 @@ from typing import Any
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.types import CodecResult, HardwareResult, QualityResult, RunResult
 from dia_demo.services.system_info import Machine, describe_machine
-from dia_demo.wording import duration
+from dia_demo.services.wording import duration
 
 RUN_KEYS = (
     "precision rows ms_per_step gb_per_step limit_ms achieved realtime_tokens realtime_codec "

@@ -17,6 +17,7 @@ from dia_demo.services.listening.plan import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.wording import duration
 from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, side_of
@@ -25,7 +26,6 @@ from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
 from dia_demo.ui.status import Status, explain, factor
-from dia_demo.wording import duration
 
 SOME_FAILED = "Some takes failed. Press Resume to retry them."
 AUDIO_REMOVED = (

@@ -11,10 +11,10 @@ from html import escape
 from dia_demo.services.listening.comparison import Comparison, Revealed
 from dia_demo.services.listening.plan import NAMES, ComparisonKind, differences
 from dia_demo.services.listening.result import ComparisonResult, Count, Strength
+from dia_demo.services.wording import ENDINGS
 from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS
-from dia_demo.wording import ENDINGS
 
 CHART_WIDTH, ROW_HEIGHT, LEFT, RIGHT = 640, 30, 150, 20
 _FACTS = {

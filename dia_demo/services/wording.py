@@ -1,4 +1,4 @@
-"""Words that the page and the command line share: lengths of time, how a take ended."""
+"""Wording for people: lengths of time, how a take ended."""
 
 from __future__ import annotations
 
