@@ -1,0 +1,171 @@
+"""The command `say`: generate one take and write its audio, its codes or both."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import stat
+import sys
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from dia_demo import audio
+from dia_demo.cli.common import (
+    StatusLine,
+    add_runtime,
+    add_voice,
+    runtime_of,
+    stop_on_interrupt,
+    voice_of,
+)
+from dia_demo.config import PARAMS
+from dia_demo.engine.events import (
+    Cancelled,
+    Failed,
+    Finished,
+    FinishReason,
+    Loading,
+    Progress,
+    Result,
+    Started,
+)
+from dia_demo.errors import InputError, RunError
+from dia_demo.services import models
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Request, Synthesis, random_seed
+from dia_demo.services.wording import ENDINGS
+from dia_demo.task import result_of
+
+
+def register(commands) -> None:
+    """Add `say` to the command line."""
+    parser = commands.add_parser("say", help="generate speech from a script")
+    parser.set_defaults(run=_say)
+    add = parser.add_argument
+    add("script", help='"[S1] Hello. [S2] Hi there."; - reads it from stdin')
+    add("-o", "--output", type=Path, metavar="FILE", help="audio file to write, .wav or .flac")
+    add_runtime(parser)
+    for name, spec in PARAMS.items():
+        add(
+            f"--{name.replace('_', '-')}",
+            type=int if spec.is_whole else float,
+            metavar="N" if spec.is_whole else "F",
+            help=spec.help[0].lower() + spec.help[1:].rstrip("."),
+        )
+    add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
+    add_voice(parser)
+    add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
+    add("--json", action="store_true", help="print the figures as one JSON object")
+
+
+def _say(options: argparse.Namespace) -> int:
+    if options.output is None and options.codes is None:
+        raise InputError("Nothing to write: give -o FILE.wav, --codes FILE.npy or both.")
+    if options.output is not None and options.output.suffix.lower() not in audio.FORMATS:
+        raise InputError(f"-o must end in {' or '.join(audio.FORMATS)}, not {options.output}.")
+    for path in (options.output, options.codes):
+        if path is not None:
+            _check_output(path)
+    settings = Settings.from_env()
+    synthesis = Synthesis(settings)
+    request = _request(options, settings)
+    result = _run(synthesis, request)
+    if options.codes is not None:
+        _write_codes(options.codes, result.codes)
+    if options.output is not None:
+        take = synthesis.take(request, result)
+        take.save(options.output)
+        for problem in take.health.problems():
+            print(f"warning: {problem}", file=sys.stderr)
+    _print_figures(result, options)
+    return 0
+
+
+def _check_output(path: Path) -> None:
+    """InputError where a file cannot be written, before minutes are spent on its content."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"The folder {folder} does not exist: make it first.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"The folder {folder} cannot be written to: choose another.")
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}. Choose another.") from error
+    if is_folder:
+        raise InputError(f"{path} is a folder: give the name of a file in it.")
+
+
+def _request(options: argparse.Namespace, settings: Settings) -> Request:
+    runtime = runtime_of(options, settings)
+    info = result_of(models.fetch_description(runtime.model))
+    values = {name: getattr(options, name) for name in PARAMS}
+    values["seed"] = random_seed() if options.seed is None else options.seed
+    chosen = {name: value for name, value in values.items() if value is not None}
+    params = replace(info.config.defaults, **chosen)
+    return Request(
+        script=sys.stdin.read() if options.script == "-" else options.script,
+        params=params,
+        runtime=runtime,
+        voice=voice_of(options),
+        speed=options.speed,
+        with_audio=options.output is not None,
+    )
+
+
+def _write_codes(path: Path, codes: np.ndarray) -> None:
+    try:
+        with open(path, "wb") as file:
+            np.save(file, codes)
+    except OSError as error:
+        raise RunError(f"{path} could not be written: {error.strerror}.") from error
+
+
+def _run(synthesis: Synthesis, request: Request) -> Result:
+    """Generate the take, with progress on the status line."""
+    show = StatusLine()
+    cancel = threading.Event()
+    with stop_on_interrupt(cancel):
+        for event in synthesis.stream(request, cancel):
+            match event:
+                case Loading():
+                    show(f"{event.what}: {event.fraction:.0%}")
+                case Started():
+                    for note in event.notes:
+                        print(f"warning: {note}", file=sys.stderr)
+                case Progress():
+                    show(
+                        f"{event.audio_seconds:.1f} s of audio, {event.realtime_factor:.2f}x "
+                        f"realtime, about {event.seconds_left:.0f} s left"
+                    )
+                case Finished():
+                    show("")
+                    return event.result
+                case Cancelled(result=Result() as result):
+                    show("")
+                    return result
+                case Cancelled():
+                    raise RunError("Stopped before the first sound: nothing was kept.")
+                case Failed():
+                    raise RunError(event.message)
+    raise AssertionError("a stream ended without its last event")
+
+
+def _print_figures(result: Result, options: argparse.Namespace) -> None:
+    figures = result.figures
+    if options.json:
+        print(json.dumps(asdict(figures)))
+        return
+    written = " and ".join(str(path) for path in (options.output, options.codes) if path)
+    print(
+        f"{written}: {figures.audio_seconds:.1f} s of audio in {figures.wall_seconds:.1f} s, "
+        f"{figures.realtime_factor:.2f}x realtime, seed {figures.seed}, {figures.precision}"
+    )
+    if figures.finish_reason != FinishReason.END:
+        print(f"Ended: {ENDINGS[figures.finish_reason]}.")
