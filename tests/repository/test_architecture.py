@@ -178,7 +178,6 @@ def test_no_folder_is_crowded():
     assert {folder: count for folder, count in counts.items() if count > 15} == {}
 
 
-@pytest.mark.xfail(reason="the engine's circle, while the refolder goes on")
 def test_no_modules_import_each_other_in_a_circle():
     """Neither at the top, nor inside a function, nor for a type alone."""
     modules = {module_of(path): path for path in SOURCES}
