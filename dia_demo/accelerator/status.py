@@ -77,7 +77,7 @@ def _precision(asked: str) -> tuple[str, str]:
         return "float32", "the precision in which an accelerator is compared with the CPU"
     if asked not in ACCELERATOR_PRECISIONS:
         allowed = " or ".join(ACCELERATOR_PRECISIONS)
-        raise InputError(f"An accelerator runs in {allowed}, not {asked}: choose auto or one.")
+        raise InputError(f"An accelerator runs in {allowed}, not {asked}. Choose one, or auto.")
     return asked, "as asked"
 
 

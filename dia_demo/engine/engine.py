@@ -22,7 +22,7 @@ from dia_demo.engine.row_stream import RowStream, StreamSettings
 from dia_demo.errors import DiaDemoError
 from dia_demo.hub import fetch_checkpoint
 from dia_demo.model import checkpoint
-from dia_demo.model.threads import torch_threads
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.task import result_of
 
 log = logging.getLogger(__name__)

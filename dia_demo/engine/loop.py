@@ -18,7 +18,7 @@ from dia_demo.engine.events import FinishReason
 from dia_demo.engine.row import Row
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import RunError
-from dia_demo.model.threads import torch_threads
+from dia_demo.model.cpu_model import torch_threads
 
 # Each step reads the weights once for all rows, so further rows cost little until the arithmetic is
 # the limit.

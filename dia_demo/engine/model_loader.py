@@ -18,8 +18,8 @@ from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import check_free
 from dia_demo.engine.placement import Placement, place_on_cpu
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.model.loading import LoadedModel, Stages, load_model
-from dia_demo.model.threads import torch_threads
 from dia_demo.task import Task
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ from dia_demo.engine.events import (
 from dia_demo.engine.placement import Placement
 from dia_demo.engine.row import Row
 from dia_demo.engine.take_audio import TakeAudio
-from dia_demo.model.threads import torch_threads
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.system import peak_rss_bytes
 
 

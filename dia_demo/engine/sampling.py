@@ -96,18 +96,18 @@ class Sampler:
             return torch.tensor([float(value) for value in values]).view(-1, 1, 1)
 
         eos, channels, vocabulary = decoder.eos, decoder.num_channels, decoder.vocab_size
-        top_k = column(one.top_k for one in params)
+        top_k = column(row.top_k for row in params)
         candidates = min(int(top_k.max()), vocabulary)
         beyond_top_k = torch.arange(candidates) >= top_k
-        greedy = column(one.temperature for one in params) == 0
-        cfg_scale = column(one.cfg_scale for one in params)
+        greedy = column(row.temperature for row in params) == 0
+        cfg_scale = column(row.cfg_scale for row in params)
         limits = torch.tensor([eos + 1] + [eos] * (channels - 1)).view(1, -1, 1)
         unguided = cfg_scale == 0
         return cls(
-            temperature=column(one.temperature or 1.0 for one in params),
+            temperature=column(row.temperature or 1.0 for row in params),
             cfg_scale=cfg_scale,
             # The code that crosses top p stays: from 1 on all do, whatever rounding says.
-            top_p=column(one.top_p if one.top_p < 1 else 2.0 for one in params),
+            top_p=column(row.top_p if row.top_p < 1 else 2.0 for row in params),
             greedy=greedy.view(-1, 1),
             limits=limits,
             beyond_top_k=beyond_top_k if beyond_top_k.any() else None,

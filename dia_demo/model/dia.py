@@ -1,15 +1,12 @@
 """Dia: a text encoder and an audio decoder. Only forward passes: sampling is in engine/.
 
-A loader may set `Decoder.stepper`, a compiled function that runs single steps in place of the
-modules, and `Dia.threads`.
-
 Sizes come from `ModelConfig`; shape letters are explained in model/layers.py. The architecture is
 that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (models/dia).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +24,6 @@ from dia_demo.model.layers import (
     activation_dtype,
     attend,
 )
-from dia_demo.model.threads import torch_threads
 
 
 class EncoderLayer(nn.Module):
@@ -124,8 +120,6 @@ class Decoder(nn.Module):
         )
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.logits_dense = Linear(config.hidden_size, codes)
-        # Runs single steps, if set (model/compiled_step.py); prompts go through `forward`.
-        self.stepper: Callable[[Tensor, Sequence[RowCache]], Tensor] | None = None
 
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
         """Feed T more codes to each slot; the caches grow by T.
@@ -135,8 +129,6 @@ class Decoder(nn.Module):
         """
         B, T, C = codes_BTC.shape
         assert T == 1 or all(cache.length == 0 for cache in caches)
-        if T == 1 and self.stepper is not None:
-            return self.stepper(codes_BTC[:, 0], caches).unsqueeze(1)
         dtype, device = activation_dtype(self.embeddings.weight), codes_BTC.device
         offsets = torch.arange(0, C * self.config.vocab_size, self.config.vocab_size, device=device)
         x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
@@ -166,8 +158,6 @@ class Dia(nn.Module):
         self.config = config
         self.encoder = Encoder(config.encoder)
         self.decoder = Decoder(config.decoder, config.encoder.hidden_size)
-        # Of torch's operations; None: as many as the caller has.
-        self.threads: int | None = None
         self._rotaries: tuple[Rotary, Rotary] | None = None
 
     @property
@@ -199,23 +189,18 @@ class Dia(nn.Module):
         """
         texts = [list(text), [0]] if guidance else [list(text)]
         cross = []
-        with torch_threads(self.threads):
-            for numbers in texts:
-                states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
-                layers = self.decoder.layers
-                cross.append(
-                    [layer.cross_attention.keys_values(states, self.dtype) for layer in layers]
-                )
+        for numbers in texts:
+            states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
+            layers = self.decoder.layers
+            cross.append(
+                [layer.cross_attention.keys_values(states, self.dtype) for layer in layers]
+            )
         return RowCache(self.config.decoder, cross, max_positions)
 
     @torch.inference_mode()
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T.
-
-        A compiled step's logits are overwritten by the next step of the same rows.
-        """
-        with torch_threads(self.threads):
-            return self.decoder(codes_BTC, caches, self.rotaries[1])
+        """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T."""
+        return self.decoder(codes_BTC, caches, self.rotaries[1])
 
 
 def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:

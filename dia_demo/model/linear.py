@@ -35,6 +35,7 @@ from dia_demo.model.autotune import (
     remembered,
     run_trial,
 )
+from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
 
@@ -130,15 +131,17 @@ class Kernel:
 
         return product(linear, x, threads, self.use_dot, times)
 
-    def install(self, model: Dia, threads: int) -> None:
-        """Have `model`, whose linears this kernel built, run its steps; compiles where needed."""
-        model.threads = threads
-        if self.compiled:
-            from dia_demo.model.compiled_step import CompiledStep
+    def install(self, dia: Dia, threads: int) -> CpuModel:
+        """`dia`, whose linears this kernel built, with its steps run by this kernel; compiles where
+        needed."""
+        if not self.compiled:
+            return CpuModel(dia, threads)
+        from dia_demo.model.compiled_step import CompiledStep
 
-            stepper = CompiledStep(model.decoder, model.rotaries[1], threads, self.use_dot)
-            model.decoder.stepper = stepper
-            stepper.compile(model)
+        stepper = CompiledStep(dia.decoder, dia.rotaries[1], threads, self.use_dot)
+        with torch_threads(threads):
+            stepper.compile(dia)
+        return CpuModel(dia, threads, stepper)
 
 
 INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")

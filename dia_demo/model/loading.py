@@ -11,9 +11,9 @@ from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
 from dia_demo.model import checkpoint, packed_cache
+from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KernelChoice, choose_kernel
-from dia_demo.model.threads import torch_threads
 from dia_demo.system import give_back_memory
 from dia_demo.task import Task
 
@@ -25,7 +25,7 @@ Stages = Generator[tuple[str, float], None, "LoadedModel"]
 class LoadedModel:
     """A model, the kernel it runs with, and what a person should know about its loading."""
 
-    model: Dia
+    model: CpuModel
     choice: KernelChoice
     note: str = ""
 
@@ -41,26 +41,26 @@ def load_model(folder: Path, precision: str, threads: int) -> Stages:
     # A prepared file as large as float32 would be read no faster than the checkpoint.
     can_keep = choice.kernel.compiled and precision != "float32"
     if not can_keep:
-        model = yield from _with_stage(
+        dia = yield from _with_stage(
             "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
         )
-        return (yield from _install(model, choice))
+        return (yield from _install(dia, choice))
     file, note = packed_cache.prepared_file(folder, precision), ""
-    model = yield from _with_stage("Loading", packed_cache.read(file, config, precision))
-    if model is None:
+    dia = yield from _with_stage("Loading", packed_cache.read(file, config, precision))
+    if dia is None:
         loading = checkpoint.load(folder, precision, "cpu", choice.kernel)
-        model = yield from _with_stage(f"Loading, in {precision}", loading)
+        dia = yield from _with_stage(f"Loading, in {precision}", loading)
         yield "Keeping the prepared weights for the next start", 0.0
-        note = packed_cache.keep(model, file, folder, precision)
-    return (yield from _install(model, choice, note))
+        note = packed_cache.keep(dia, file, folder, precision)
+    return (yield from _install(dia, choice, note))
 
 
 def random_model(config: ModelConfig, precision: str, threads: int, seed: int = 0) -> Stages:
     """A model of random weights, of this shape, as `load_model` would make it."""
     choice = yield from _choose(config, precision, threads)
     making = checkpoint.load_random(config, precision, choice.kernel, seed)
-    model = yield from _with_stage("Making random weights", making)
-    return (yield from _install(model, choice))
+    dia = yield from _with_stage("Making random weights", making)
+    return (yield from _install(dia, choice))
 
 
 def _choose(config: ModelConfig, precision: str, threads: int) -> Generator:
@@ -76,10 +76,10 @@ def _with_stage(what: str, work: Generator[float, None, Dia | None]) -> Generato
     return task.result
 
 
-def _install(model: Dia, choice: KernelChoice, note: str = "") -> Stages:
-    # Tensors as they came, and what was made of them on the way, are of no more use.
+def _install(dia: Dia, choice: KernelChoice, note: str = "") -> Stages:
+    # The tensors as read, and intermediate ones, are no longer needed.
     give_back_memory()
     if choice.kernel.compiled:
         yield "Building the decoder for this processor, kept for the next start", 0.0
-    choice.kernel.install(model, choice.threads)
+    model = choice.kernel.install(dia, choice.threads)
     return LoadedModel(model, choice, " ".join(filter(None, [note, *new_failures()])))

@@ -36,7 +36,7 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
-from dia_demo.model.threads import torch_threads
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.ending import Ending
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket

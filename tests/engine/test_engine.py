@@ -197,7 +197,7 @@ def test_a_row_stopped_before_its_first_frame_has_no_result(engine):
 def test_a_row_that_ends_at_once_is_finished_and_empty(engine):
     """EOS takes the place of the code that would have been said first."""
     first = stream(engine, [make_row(temperature=0.0)])[0][-1].result.codes[0, 0]
-    weight, eos = engine.model.decoder.logits_dense.weight, SMALL.decoder.eos
+    weight, eos = engine.model.dia.decoder.logits_dense.weight, SMALL.decoder.eos
     kept = weight.clone()
     weight[eos], weight[first] = kept[first], kept[eos]
     try:
@@ -226,7 +226,7 @@ def test_closing_the_stream_gives_the_memory_back(engine):
 
 def test_a_weight_that_turns_nan_fails_every_row_and_the_engine_works_on(engine):
     expected = stream(engine, [make_row(seed=1)])[0][-1].result.codes
-    weight = engine.model.decoder.logits_dense.weight
+    weight = engine.model.dia.decoder.logits_dense.weight
     kept = weight[5, 0].item()
     weight[5, 0] = float("nan")
     try:

@@ -53,11 +53,10 @@ def fast_model(request, tmp_path_factory):
     kernel, precision = request.param
     folder = write_small(tmp_path_factory.mktemp("small"))
     try:
-        model = result_of(checkpoint.load(folder, precision, kernel=kernel))
-        kernel.install(model, threads_for(kernel))
+        dia = result_of(checkpoint.load(folder, precision, kernel=kernel))
+        return kernel.install(dia, threads_for(kernel))
     except (RuntimeError, NotImplementedError) as reason:
         pytest.skip(f"{kernel.name} does not run on this machine: {reason}")
-    return model
 
 
 def make_row(text=TEXT, prompt=None, cancel=None, **params) -> Row:
@@ -214,8 +213,8 @@ def test_a_compiled_step_asks_for_no_memory(tmp_path):
     if not can_compile():
         pytest.skip("needs numba")
     compiled = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    model = result_of(checkpoint.load(write_small(tmp_path), "float32", kernel=compiled))
-    compiled.install(model, threads=2)
+    dia = result_of(checkpoint.load(write_small(tmp_path), "float32", kernel=compiled))
+    model = compiled.install(dia, threads=2)
     rows = [make_row(seed=1), make_row(seed=2, cfg_scale=0.0, top_k=5)]
     steps = run(model, rows)
     for _ in range(2 * 3):

@@ -19,8 +19,7 @@ for precision, name in (("bfloat16", "compiled"), ("int4", "compiled, dot produc
     kernel = {one.name: one for one in KERNELS}[name]
     try:
         loading = checkpoint.load(checkpoint.EMBEDDED_FOLDER, precision, kernel=kernel)
-        model = result_of(loading)
-        kernel.install(model, 1)
+        model = kernel.install(result_of(loading), 1)
     except NotImplementedError:
         continue
     digest = hashlib.md5()

@@ -64,7 +64,7 @@ def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypat
     assert not any("Keeping" in what for what in told)
     np.testing.assert_array_equal(codes_of(second), codes_of(first))
     for (name, ours), (_, theirs) in zip(
-        second.named_modules(), first.named_modules(), strict=True
+        second.dia.named_modules(), first.dia.named_modules(), strict=True
     ):
         if isinstance(ours, PackedLinear):
             assert torch.equal(ours.blocks, theirs.blocks), name
@@ -184,14 +184,14 @@ def test_a_folder_that_cannot_be_made_is_told_too(folder, tmp_path, monkeypatch)
 
 
 def test_what_a_step_does_not_read_keeps_eight_bits_and_the_logits_too(folder):
-    model, _, _ = load(folder, "int4")
+    dia = load(folder, "int4")[0].dia
     kept = {
         name: module.precision
-        for name, module in model.named_modules()
+        for name, module in dia.named_modules()
         if isinstance(module, PackedLinear)
     }
     assert kept["decoder.logits_dense"] == "int8"
     assert {one for name, one in kept.items() if name.startswith("encoder")} == {"int8"}
     assert kept["decoder.layers.0.cross_attention.k_proj"] == "int8"
     assert kept["decoder.layers.0.mlp.gate_up_proj"] == "int4"
-    assert model.decoder.embeddings.weight.dtype == torch.bfloat16
+    assert dia.decoder.embeddings.weight.dtype == torch.bfloat16

@@ -51,9 +51,8 @@ def pair(request, references):
 
 
 def load_with(folder, kernel):
-    model = result_of(checkpoint.load(folder, "float32", kernel=kernel))
-    kernel.install(model, threads_for(kernel))
-    return model
+    dia = result_of(checkpoint.load(folder, "float32", kernel=kernel))
+    return kernel.install(dia, threads_for(kernel))
 
 
 def assert_near(ours: torch.Tensor, theirs: torch.Tensor) -> None:
@@ -76,7 +75,7 @@ def text_ids(text: bytes) -> torch.Tensor:
 def test_encoder_states(pair):
     theirs, ours = pair
     expected = theirs.model.encoder(text_ids(TEXT)).last_hidden_state
-    assert_near(ours.encoder(text_ids(TEXT), ours.rotaries[0]), expected)
+    assert_near(ours.dia.encoder(text_ids(TEXT), ours.dia.rotaries[0]), expected)
 
 
 @torch.inference_mode()
@@ -183,8 +182,8 @@ def test_greedy_generation_through_eos(pair, said, cfg_scale, prompt_frames):
     codes = list(generate_ours(ours, params, prompt).codes()[:, 0])
     first_said = [frame for frame, code in enumerate(codes) if code not in codes[:frame]]
     end = next(frame for frame in first_said if frame >= 60)
-    with end_instead_of(codes[end], theirs, ours):
-        row = generate_ours(ours, params, prompt)
+    with end_instead_of(codes[end], theirs, ours) as ours_that_ends:
+        row = generate_ours(ours_that_ends, params, prompt)
         expected = remembered(said, theirs, ours.config, cfg_scale, 130, prompt, codes[end])
     assert row.finish_reason == "end"
     assert len(expected) == end
@@ -193,20 +192,29 @@ def test_greedy_generation_through_eos(pair, said, cfg_scale, prompt_frames):
 
 @contextmanager
 def end_instead_of(code: int, theirs, ours):
-    """Both models say EOS on channel 0 where they would have said `code`: their rows swap."""
-    weight, forward = theirs.logits_dense.weight.data, ours.forward
-    there = [code, ours.config.decoder.eos]
+    """Both models say EOS on channel 0 where they would have said `code`: their rows swap.
+
+    Yields ours; theirs is changed until the end of the block.
+    """
+    weight = theirs.logits_dense.weight.data
+    swapped = [code, ours.config.decoder.eos]
+    weight[swapped] = weight[swapped[::-1]]
+    try:
+        yield SwappedCodes(ours, swapped)
+    finally:
+        weight[swapped] = weight[swapped[::-1]]
+
+
+class SwappedCodes:
+    """A model with the logits of two codes of channel 0 exchanged."""
+
+    def __init__(self, model, codes: list[int]) -> None:
+        self.model, self.codes = model, codes
+        self.config, self.can_prefill_ahead = model.config, model.can_prefill_ahead
+        self.encode = model.encode
 
     @torch.inference_mode()
-    def swapped(codes, caches):
-        logits = forward(codes, caches)
-        logits[:, :, 0, there] = logits[:, :, 0, there[::-1]]
+    def __call__(self, codes_BTC, caches):
+        logits = self.model(codes_BTC, caches)
+        logits[:, :, 0, self.codes] = logits[:, :, 0, self.codes[::-1]]
         return logits
-
-    weight[there] = weight[there[::-1]]
-    ours.forward = swapped
-    try:
-        yield
-    finally:
-        weight[there] = weight[there[::-1]]
-        del ours.forward

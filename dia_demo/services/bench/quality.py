@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.placement import SMALL_WEIGHTS
 from dia_demo.engine.row import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.model.dia import Dia
 from dia_demo.model.linear import decoder_weights
 from dia_demo.services.bench import words
 from dia_demo.services.bench.fixtures import GUIDANCE, load_engine
@@ -156,7 +156,7 @@ def scripts(count: int) -> list[str]:
 
 
 @torch.inference_mode()
-def forced_logits(model: Dia, take: Forced) -> Tensor:
+def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
     """Conditional and unconditional logits [steps, 2, C, V] along the codes of a take."""
     row = take.row
     cache = model.encode(row.text, True, row.params.max_tokens + 1)

@@ -51,12 +51,13 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
     seconds, known["read_gb_s_then"] = time_steps(
         engine, job.rows, job.text_bytes, job.steps, report_progress
     )
-    position = WARM_STEPS + job.steps // 2
+    position, loaded = WARM_STEPS + job.steps // 2, engine.loaded
+    assert loaded is not None, "a benchmark runs on the CPU"
     return RunResult(
         **known,
         ms_per_step=1000 * statistics.median(seconds),
         ms_per_step_fast_quartile=1000 * float(np.percentile(seconds, 25)),
-        step_bytes=step_bytes(engine.model, job.rows, job.text_bytes, position),
+        step_bytes=step_bytes(loaded.model.dia, job.rows, job.text_bytes, position),
     )
 
 
