@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class Parser(argparse.ArgumentParser):
     """One line on stderr instead of the whole usage."""
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         raise InputError(f"{message}. See: {self.prog} --help")
 
 

@@ -178,18 +178,11 @@ def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
 
 def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namespace) -> int:
     plan = comparison.plan
-    show, cancel, ended = StatusLine(), threading.Event(), None
     if not options.json:
         print(what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)))
     if warning := abx_warning(plan.kind, plan.settings):
         print(f"warning: {warning}", file=sys.stderr)
-    with stop_on_interrupt(cancel):
-        for event in comparison.run(synthesis, cancel):
-            if isinstance(event, RenderEnded):
-                ended = event
-            else:
-                show(_line(event))
-    show("")
+    ended = _render(comparison, synthesis)
     if options.zip is not None:
         export_zip(options.output, options.zip)
     for failure in ended.failures:
@@ -208,6 +201,18 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
             "command with -o alone tries them again."
         )
     return 0
+
+
+def _render(comparison: Comparison, synthesis: Synthesis) -> RenderEnded:
+    """Make the missing takes, with progress on the status line."""
+    show, cancel = StatusLine(), threading.Event()
+    with stop_on_interrupt(cancel):
+        for event in comparison.run(synthesis, cancel):
+            if isinstance(event, RenderEnded):
+                show("")
+                return event
+            show(_line(event))
+    raise AssertionError("a run ended without its last event")
 
 
 def _line(progress: RenderProgress) -> str:
@@ -256,9 +261,9 @@ def _score(options: argparse.Namespace) -> int:
         comparison.reveal()
     results = [(one, one.result()) for one in (comparison, *listeners)]
     if options.json:
-        result, *others = (asdict(result) for _, result in results)
+        own, *others = (asdict(result) for _, result in results)
         more = {"differences": differences(comparison.plan.settings), "listeners": others}
-        print(json.dumps(result | more))
+        print(json.dumps(own | more))
         return 0
     for number, (one, result) in enumerate(results):
         if number:

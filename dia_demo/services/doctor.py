@@ -25,7 +25,7 @@ from dia_demo.services.system_info import Machine, describe_machine
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One line of the report; `ok` None means it is only told."""
+    """One line of the report; `ok` is None for plain information."""
 
     topic: str
     ok: bool | None
@@ -44,7 +44,7 @@ class DoctorReport:
     def as_text(self) -> str:
         marks = {True: "ok", False: "NO", None: "--"}
         lines = [f"{marks[f.ok]:>4}  {f.topic}: {f.text}" for f in self.findings]
-        verdict = "ready to speak" if self.ready else "not ready: see the lines marked NO"
+        verdict = "ready" if self.ready else "not ready: see the lines marked NO"
         return "\n".join([*lines, f"      {self.model}: {verdict}"])
 
 
@@ -78,27 +78,27 @@ def _memory(machine: Machine) -> str:
 
 
 def _cache(folder: Path) -> DoctorFinding:
-    """Whether what can be made again may be kept; without it every start takes longer."""
+    """Whether files can be cached; without a cache every start takes longer."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
         free = shutil.disk_usage(folder).free
     except OSError as error:
         reason = error.strerror or error
-        told = (
-            f"{folder} cannot be written ({reason}), so that every start prepares everything anew: "
-            "name another folder in DIA_CACHE"
+        text = (
+            f"{folder} cannot be written ({reason}), so every start prepares everything again: "
+            "set DIA_CACHE to another folder"
         )
-        return DoctorFinding("cache", None, told)
+        return DoctorFinding("cache", None, text)
     return DoctorFinding("cache", True, f"{folder}, {gb(free)} free on its disk")
 
 
 def _xpu() -> str:
     status = xpu_status()
-    if not status.usable:
+    if status.card is None or not status.usable:
         return f"off: {status.reason}"
     return (
-        f"{status.card.name} is here. It is experimental and off until its self-check has passed: "
+        f"{status.card.name}. Experimental, and off until its self-check has passed: "
         "python -m dia_demo doctor --device xpu"
     )
 
@@ -116,14 +116,12 @@ def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Doctor
         placement = _place(runtime, config)
     except DiaDemoError as error:
         yield DoctorFinding("model", False, str(error))
-        placement = None
-    else:
-        chosen = "chosen" if runtime.precision == "auto" else "asked for"
-        yield DoctorFinding(
-            "precision", None, f"{placement.precision} is {chosen}: {placement.reason}"
-        )
-        yield DoctorFinding("threads", None, f"{placement.threads}: {placement.why_threads}")
-        yield _room(config, placement, machine)
+        yield from _choices(runtime, config, None, machine)
+        return
+    how = "chosen" if runtime.precision == "auto" else "as requested"
+    yield DoctorFinding("precision", None, f"{placement.precision}, {how}: {placement.reason}")
+    yield DoctorFinding("threads", None, f"{placement.threads}: {placement.why_threads}")
+    yield _memory_needed(config, placement, machine)
     yield from _choices(runtime, config, placement, machine)
 
 
@@ -135,8 +133,8 @@ def _place(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
 
 def _weights(ref: ModelRef) -> DoctorFinding:
     if ref.folder is None:
-        size = f"{DIA_DOWNLOAD} for Dia-1.6B"
-        return DoctorFinding("weights", None, f"{ref.name} will be fetched from the hub ({size}).")
+        text = f"{ref.name} will be downloaded from the hub ({DIA_DOWNLOAD} for Dia-1.6B)."
+        return DoctorFinding("weights", None, text)
     try:
         files = weight_files(ref.folder)
     except DiaDemoError as error:
@@ -150,20 +148,20 @@ def _codec(ref: ModelRef) -> DoctorFinding:
         return DoctorFinding("codec", True, codec_source(ref.folder, allow_download=False).label)
     except DiaDemoError as error:
         return DoctorFinding(
-            "codec", None, f"not here yet; it will be fetched when needed. {error}"
+            "codec", None, f"not on this machine; it is downloaded when needed. {error}"
         )
 
 
-def _room(config: ModelConfig, placement: Placement, machine: Machine) -> DoctorFinding:
-    """Whether memory suffices: `place` has seen to it that the machine has enough in all."""
+def _memory_needed(config: ModelConfig, placement: Placement, machine: Machine) -> DoctorFinding:
+    """Whether enough memory is free. That the machine has enough in total is checked before."""
     needed, free = needed_bytes(config, placement.precision), machine.free_bytes
-    told = f"a take in {placement.precision} needs about {gb(needed)}, codec included"
+    need = f"a take in {placement.precision} needs about {gb(needed)}, codec included"
     if free is None:
-        return DoctorFinding("room", None, told)
+        return DoctorFinding("room", None, need)
     if needed - PROGRAM > free:
-        lack = f"{told}, and {gb(free)} are free: close other programs or choose fewer bits"
-        return DoctorFinding("room", False, lack)
-    return DoctorFinding("room", True, f"{told}, and {gb(free)} are free")
+        text = f"{need}, and {gb(free)} are free: close other programs or choose fewer bits"
+        return DoctorFinding("room", False, text)
+    return DoctorFinding("room", True, f"{need}, and {gb(free)} are free")
 
 
 def _choices(
@@ -173,18 +171,18 @@ def _choices(
     automatic = _automatic(runtime, config)
     for precision in PRECISIONS[1:]:
         needed, granted = needed_bytes(config, precision), machine.memory_bytes
-        told = [f"about {gb(needed)}"]
+        notes = [f"about {gb(needed)}"]
         if granted is not None and needed > granted:
-            told.append(f"more than the {gb(granted)} of this machine")
+            notes.append(f"more than the {gb(granted)} of this machine")
         elif machine.free_bytes is not None and needed - PROGRAM > machine.free_bytes:
-            told.append(f"more than the {gb(machine.free_bytes)} that are free now")
+            notes.append(f"more than the {gb(machine.free_bytes)} that are free now")
         else:
-            told.append("fits")
+            notes.append("fits")
         if automatic and precision == automatic.precision:
-            told.append("what auto takes here")
+            notes.append("what auto chooses here")
         if placement and runtime.precision == precision:
-            told.append("asked for")
-        yield DoctorFinding(f"in {precision}", None, ", ".join(told))
+            notes.append("requested")
+        yield DoctorFinding(f"in {precision}", None, ", ".join(notes))
 
 
 def _automatic(runtime: RuntimeConfig, config: ModelConfig) -> Placement | None:

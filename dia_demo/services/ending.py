@@ -6,7 +6,7 @@ A thread that is inside torch at that moment aborts the whole program.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ class Ending:
     def has_come(self) -> bool:
         return self._come.is_set()
 
-    def steps(self, work: Iterator[Event]) -> Iterator[Event]:
+    def steps(self, work: Generator[Event, None, None]) -> Generator[Event, None, None]:
         """The events of `work`, each computed by one thread at a time. RunError at the end."""
         with closing(work):
             while True:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -199,7 +199,7 @@ class History:
             raise InputError("There is no such take.")
         return self._home(key) / f"{identity}.wav"
 
-    def _paths(self, key: str) -> list[Path]:
+    def _paths(self, key: str) -> Sequence[Path]:
         return _takes_in(self._home(key))
 
     def _read(self, path: Path) -> Kept | None:

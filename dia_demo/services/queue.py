@@ -153,8 +153,8 @@ class Queue:
         if self._running is ticket:
             self._running = None
             self._serve(ticket)
-        here = {one.visitor for one in self._tickets}
-        here |= {visitor.address for visitor in here}
+        visitors = {waiting.visitor for waiting in self._tickets}
+        here = visitors | {visitor.address for visitor in visitors}
         self._served = {one: when for one, when in self._served.items() if one in here}
         ticket.called.set()
         if self._tickets:

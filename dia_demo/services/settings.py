@@ -60,7 +60,7 @@ class Settings:
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
         """Raises InputError, naming the variable, for a value that cannot be."""
         check_override(env)
-        threads = _whole(env, "DIA_THREADS", None, 1)
+        threads = _whole(env, "DIA_THREADS", 0, 1) or None
         precision = env.get("DIA_PRECISION") or RuntimeConfig.precision
         if precision not in PRECISIONS:
             allowed = ", ".join(PRECISIONS)
@@ -99,7 +99,7 @@ def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     return found
 
 
-def _whole(env: Mapping[str, str], name: str, default: int | None, low: int) -> int | None:
+def _whole(env: Mapping[str, str], name: str, default: int, low: int) -> int:
     text = env.get(name)
     if not text:
         return default

@@ -146,7 +146,7 @@ class Synthesis:
             for _ in self._load_engine(runtime):
                 if self._ending.has_come:
                     return
-            self._engine.warm_up()
+            self._loaded.warm_up()
         except DiaDemoError as error:
             log.warning("The start model could not be loaded yet: %s", error)
 
@@ -198,7 +198,7 @@ class Synthesis:
             if cancel.is_set():
                 yield from (Cancelled(None, row) for row in range(len(requests)))
                 return
-            yield from self._ending.steps(self._run(self._engine, requests, cancel, ticket))
+            yield from self._ending.steps(self._run(self._loaded, requests, cancel, ticket))
 
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result, at the request's speed.
@@ -253,19 +253,24 @@ class Synthesis:
         if not cancel.is_set():
             self._unload()
 
+    @property
+    def _loaded(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
     def _unload(self) -> None:
         if self._engine is not None:
             self._engine.close()
         self._engine = self._runtime = None
 
-    def _load(self, request: Request) -> Iterator[Loading]:
+    def _load(self, request: Request) -> Generator[Loading, None, None]:
         while self._warming is not None and self._warming.is_alive():
             yield Loading("Getting the voice ready", 0.0)
             self._warming.join(WARM_UP_POLL_SECONDS)
-        if self._runtime != request.runtime or self._engine.closed:
+        if self._runtime != request.runtime or self._loaded.closed:
             yield from self._load_engine(request.runtime)
         if request.with_audio:
-            yield from self._engine.open_codec()
+            yield from self._loaded.open_codec()
 
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit side by side: the old one goes first.
@@ -280,23 +285,24 @@ class Synthesis:
         requests: Sequence[Request],
         cancel: threading.Event,
         ticket: Ticket,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         rows, notes, expected = [], [], []
-        # One voice for many takes is encoded once, unless they leave it different room.
+        # One voice for many takes is encoded once for each length that max_tokens allows it.
         prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...]]] = {}
         for index, request in enumerate(requests):
             info = self.info(request.runtime.model)
-            prompt, told = None, ()
+            prompt: np.ndarray | None = None
+            prompt_notes: tuple[str, ...] = ()
             if request.voice is not None:
                 key = id(request.voice), request.params.max_tokens
                 if key not in prompts:
                     if request.voice.codes is None:
                         yield Loading("Reading the voice prompt", 0.0, index)
-                    prompts[key] = _prompt_codes(engine, request)
-                prompt, told = prompts[key]
+                    prompts[key] = _prompt_codes(engine, request.voice, request.params.max_tokens)
+                prompt, prompt_notes = prompts[key]
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
-            notes.append(engine.take_notes() + told)
+            notes.append(engine.take_notes() + prompt_notes)
             script = info.reading(request.script).text
             expected.append(expected_seconds(script, info.seconds_per_character))
         events = engine.stream(rows, expected, requests[0].with_audio)
@@ -329,14 +335,16 @@ def _encode(request: Request, info: ModelInfo) -> bytes:
     return text
 
 
-def _prompt_codes(engine: Engine, request: Request) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A prompt's codes [frames, channels] and what is worth knowing of it."""
-    voice, params = request.voice, request.params
+def _prompt_codes(
+    engine: Engine, voice: VoicePrompt, max_tokens: int
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A prompt's codes [frames, channels], and notes on how it was read."""
     notes = () if voice.transcript else (NO_TRANSCRIPT,)
     if voice.codes is not None:
         return voice.codes, notes
-    room = engine.config.frames_within(params.max_tokens) - 1
+    room = engine.config.frames_within(max_tokens) - 1
     longest = max(0, room) / engine.format.frames_per_second
+    assert voice.audio is not None, "a prompt is audio or codes"
     prompt = audio.read_prompt(voice.audio, engine.format.sample_rate, longest)
     with torch_threads(engine.placement.threads):
         return engine.codec.encode(prompt.samples), prompt.notes + notes

@@ -313,7 +313,7 @@ def _check_last_tag(draft: _Draft) -> Iterator[_Remark]:
 
 def _tokens(pattern: re.Pattern, script: str, skip: re.Pattern) -> Iterator[tuple[str, re.Match]]:
     """The first few distinct matches of `pattern` that are not, as a whole, a match of `skip`."""
-    seen = set()
+    seen: set[str] = set()
     for match in pattern.finditer(script):
         if len(seen) == _SHOWN_TOKENS:
             return

@@ -169,6 +169,7 @@ def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         needed = _named_by(plan_file.plan_from_bytes(file.read(plan_file.MAX_BYTES + 1)))
     found = {name: member for name, member in members.items() if name in needed}
     size = sum(member.file_size for member in found.values())
+    assert archive.filename is not None, "opened by its path"
     if size > MAX_RATIO * Path(archive.filename).stat().st_size:
         raise InputError(
             f"The zip would unpack to more than {MAX_RATIO} times its size, which no comparison "

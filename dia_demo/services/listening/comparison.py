@@ -166,7 +166,7 @@ class Comparison:
             self._save(replace(self.plan.unmade(), sound_removed=True))
             for name in (CLIPS, TAKES):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
-            if and_voice:
+            if and_voice and self.plan.voice_file is not None:
                 (self.folder / self.plan.voice_file).unlink(missing_ok=True)
         finally:
             self._running.release()
@@ -208,7 +208,7 @@ class Comparison:
             }
             held = (name for name in (self._on_show, on_show, *ready) if name in ready)
             self._on_show = next(held, None)
-            return ready.get(self._on_show)
+            return None if self._on_show is None else ready[self._on_show]
 
     def trial(self, identity: str) -> Trial:
         """One trial by its id; InputError for a stranger's."""

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import combinations
+from typing import Any
 
 from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
 from dia_demo.errors import InputError
@@ -63,7 +64,7 @@ class Setting:
         found = asdict(self.params) | asdict(self.runtime) | asdict(self)
         return {name: found[name] for name in SETTING_FIELDS}
 
-    def changed(self, changes: Mapping[str, object]) -> Setting:
+    def changed(self, changes: Mapping[str, Any]) -> Setting:
         """With some fields replaced. Raises InputError for an unknown field or unreadable value."""
         values = {name: _read(name, value) for name, value in changes.items()}
         params = {name: value for name, value in values.items() if name in _PARAMS}
@@ -82,7 +83,7 @@ class Setting:
         return Request(script, replace(self.params, seed=seed), self.runtime, voice, self.speed)
 
 
-def _read(name: str, value: object) -> object:
+def _read(name: str, value: Any) -> Any:
     kind = SETTING_FIELDS.get(name)
     if kind is None:
         raise InputError(f"No setting is called {name!r}: use {', '.join(SETTING_FIELDS)}.")
@@ -93,8 +94,8 @@ def _read(name: str, value: object) -> object:
             raise ValueError
         return int(float(value)) if kind is int else kind(value)
     except (TypeError, ValueError, OverflowError):
-        wanted = {int: "a whole number", float: "a number"}[kind]
-        raise InputError(f"{name} must be {wanted}, not {value!r}.") from None
+        expected = {int: "a whole number", float: "a number"}[kind]
+        raise InputError(f"{name} must be {expected}, not {value!r}.") from None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
     given = list(votes.values())
     failed = _failed(plan)
     strengths = [int(vote.strength) for vote in given if vote.strength]
-    common = dict(
+    common: dict[str, Any] = dict(
         kind=plan.kind,
         pairs=len(plan.trials),
         voted=len(given),
@@ -269,11 +270,12 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
         return ComparisonResult(sentence=sentence, by_pair=tuple(pairs), **common)
     ranking = [
         Strength(
-            NAMES[index],
-            float(fit.strengths[index]),
-            *map(float, fit.intervals[index]),
-            float(wins[index].sum()),
-            int(wins[index].sum() + wins[:, index].sum()),
+            setting=NAMES[index],
+            strength=float(fit.strengths[index]),
+            low=float(fit.intervals[index][0]),
+            high=float(fit.intervals[index][1]),
+            wins=float(wins[index].sum()),
+            heard=int(wins[index].sum() + wins[:, index].sum()),
         )
         for index in np.argsort(-fit.strengths)
     ]

@@ -48,7 +48,7 @@ def is_key(value: object) -> bool:
 def folder_of(home: Path, key: str) -> Path:
     """The person's folder under `home`. InputError for what is no key."""
     if not is_key(key):
-        raise InputError("This page has lost its key: reload it.")
+        raise InputError("This page has no valid key: reload it.")
     return home / hashlib.sha256(key.encode("ascii")).hexdigest()[:40]
 
 
@@ -90,7 +90,7 @@ class ComparisonStore:
     ) -> Generator[RenderEvent, None, None]:
         """Make what is missing of one of the person's comparisons (see Renderer.stream)."""
         comparison = self.get(key, identity)
-        if comparison.listener is not None:
+        if self.shared is not None and comparison.listener is not None:
             comparison = self.shared
         self._check_models(comparison.plan)
         self._enforce_quota(self._expected_bytes(comparison.plan))
@@ -127,19 +127,19 @@ class ComparisonStore:
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
             raise InputError("There is no such comparison.")
         if self.shared is not None and identity == self.shared.plan.id:
-            return self._shared_with(key)
+            return self._shared_with(key, self.shared)
         return self._opened(self._comparisons_of(key) / identity)
 
-    def _shared_with(self, key: str) -> Comparison:
+    def _shared_with(self, key: str, shared: Comparison) -> Comparison:
         """The shared comparison as this person hears it: with their own votes."""
         name = folder_of(self.home, key).name
         with self._lock:
             if name not in self._heard:
-                self._heard[name] = self.shared.heard_by(name)
+                self._heard[name] = shared.heard_by(name)
             self._heard.move_to_end(name)
             while len(self._heard) > LISTENERS_OPEN:
                 self._heard.popitem(last=False)
-            self._heard[name].follow(self.shared.plan)
+            self._heard[name].follow(shared.plan)
             return self._heard[name]
 
     def _opened(self, folder: Path) -> Comparison:
@@ -178,17 +178,17 @@ class ComparisonStore:
         found.sort(key=lambda one: one[1].plan.created, reverse=True)
         if self.shared is None:
             return found
-        return [(self.shared.plan.id, self._shared_with(key)), *found]
+        return [(self.shared.plan.id, self._shared_with(key, self.shared)), *found]
 
     def delete(self, key: str, identity: str) -> None:
         """Remove one of the person's comparisons for good."""
         comparison = self.get(key, identity)
         if comparison.listener is not None:
             raise InputError(
-                "This one lies in the folder that DIA_COMPARE names and is deleted there."
+                "This comparison is shared: delete it in the folder that DIA_COMPARE names."
             )
         if not self._remove(comparison):
-            raise InputError("This comparison is being made: stop it first.")
+            raise InputError("The takes of this comparison are being made: stop that first.")
 
     def _remove(self, comparison: Comparison) -> bool:
         """Remove its folder; False, and nothing goes, while it is being made."""
@@ -206,8 +206,8 @@ class ComparisonStore:
         comparison = self.get(key, identity)
         if not comparison.is_unblinded:
             raise InputError(
-                "The zip holds the answers: it can be had when every pair is voted on, or when "
-                "you end the test."
+                "The zip contains the answers: it can be downloaded when you have voted on every "
+                "pair, or when you end the test."
             )
         settings = self.synthesis.settings
         scratch = Scratch(settings.takes_folder, settings.temp_bytes)

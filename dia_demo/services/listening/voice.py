@@ -24,6 +24,7 @@ def keep_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) ->
         name = "voice.npy"
         np.save(folder / name, voice.codes)
     else:
+        assert voice.audio is not None, "a prompt is audio or codes"
         suffix = voice.audio.suffix.lower()
         if suffix not in SUFFIXES:
             raise InputError(f"A voice prompt is one of {', '.join(SUFFIXES)} here.")
