@@ -1,4 +1,4 @@
-"""What the machine grants this process: cores, memory. No torch here."""
+"""The resources of this process: cores, memory, open files. No torch here."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from pathlib import Path
 
 import psutil
 
-try:
+if sys.platform != "win32":
     import resource
-except ImportError:  # Windows has no such limit.
-    resource = None
 
 MOST_DESCRIPTORS = 16_384
 CGROUP = Path("/sys/fs/cgroup")
@@ -25,7 +23,7 @@ _M_ARENA_MAX = -8
 
 
 def granted_cores() -> int:
-    """Cores this process may use: its affinity, cut by a container's CPU quota."""
+    """Cores this process may use: its affinity, limited by a container's CPU quota."""
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
@@ -35,67 +33,67 @@ def granted_cores() -> int:
 
 
 def _cpu_quota() -> float | None:
-    """Cores granted by cgroup v2 or v1, None where there is no limit."""
+    """The CPU quota of cgroup v2 or v1 in cores, None without a limit."""
     try:
         limit, period = (CGROUP / "cpu.max").read_text().split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         pass
     try:
-        limit = int((CGROUP / "cpu" / "cpu.cfs_quota_us").read_text())
-        period = int((CGROUP / "cpu" / "cpu.cfs_period_us").read_text())
-        return None if limit <= 0 else limit / period
+        quota_us = int((CGROUP / "cpu" / "cpu.cfs_quota_us").read_text())
+        period_us = int((CGROUP / "cpu" / "cpu.cfs_period_us").read_text())
+        return None if quota_us <= 0 else quota_us / period_us
     except (OSError, ValueError):
         return None
 
 
 def memory_bytes() -> int | None:
-    """Memory of the machine or of the container, whichever is less; None where it is not told."""
-    found = []
+    """Memory of the machine or of the container, whichever is less; None if unknown."""
+    limits = []
     for file in (CGROUP / "memory.max", CGROUP / "memory" / "memory.limit_in_bytes"):
         try:
-            found.append(int(file.read_text()))
+            limits.append(int(file.read_text()))
         except (OSError, ValueError):
             continue
     with suppress(OSError, RuntimeError):
-        found.append(psutil.virtual_memory().total)
-    return min(found) if found else None
+        limits.append(psutil.virtual_memory().total)
+    return min(limits) if limits else None
 
 
 def descriptor_limit() -> int:
-    """How many files and connections this process may have open."""
-    if resource is None:
+    """The number of files and connections that this process may have open."""
+    if sys.platform == "win32":
         return MOST_DESCRIPTORS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if 0 < soft < MOST_DESCRIPTORS else MOST_DESCRIPTORS
 
 
 def raise_descriptor_limit() -> None:
-    """Let this process open as many as it is granted, up to MOST_DESCRIPTORS: 1,024 are soon used
-    up by connections that nobody closes."""
-    if resource is None:
+    """Raise the limit of open files as far as allowed, up to MOST_DESCRIPTORS: connections that
+    nobody closes soon use up the usual 1,024."""
+    if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_DESCRIPTORS if hard < 0 else min(hard, MOST_DESCRIPTORS)
-    if 0 < soft < wanted:
+    raised = MOST_DESCRIPTORS if hard < 0 else min(hard, MOST_DESCRIPTORS)
+    if 0 < soft < raised:
         with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
 
 
 def available_bytes() -> int | None:
-    """Memory that could be had now without driving others out; None where it is not told."""
-    found = []
+    """Memory that can be allocated now without swapping; None if unknown."""
+    limits = []
     with suppress(OSError, RuntimeError):
-        found.append(psutil.virtual_memory().available)
+        limits.append(psutil.virtual_memory().available)
     try:
         limit = int((CGROUP / "memory.max").read_text())
-        # What is kept of files can be dropped at once: it counts as free.
+        # The page cache of inactive files can be dropped at once, so it counts as free.
         stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
         used = int((CGROUP / "memory.current").read_text()) - int(stat.get("inactive_file", 0))
-        found.append(max(0, limit - used))
+        limits.append(max(0, limit - used))
     except (OSError, ValueError):
         pass
-    return min(found) if found else None
+    return min(limits) if limits else None
 
 
 def has_intel_graphics() -> bool | None:
@@ -111,28 +109,17 @@ def has_intel_graphics() -> bool | None:
     return False
 
 
-def give_back_memory() -> None:
-    """Return to the system what was freed but is kept for later; only glibc can be asked to."""
-    if sys.platform.startswith("linux"):
-        import ctypes
-
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
 def peak_rss_bytes() -> int:
-    """The most memory this process has held since it started."""
+    """The peak resident memory of this process."""
     if sys.platform == "win32":
         return psutil.Process().memory_info().peak_wset
-    import resource
-
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, Linux KiB
 
 
 def watch_peak() -> Callable[[], int]:
-    """A function that gives the most memory held since now (where only the whole life of the
-    process is known, since it started)."""
+    """A function that returns the peak resident memory since this call (not on Linux: since the
+    process started)."""
     try:
         (PROC / "self" / "clear_refs").write_text("5")  # Linux: forget the peak so far.
     except OSError:
@@ -148,18 +135,18 @@ def _linux_peak_bytes() -> int:
 
 
 def share_malloc_arenas(count: int = 2) -> None:
-    """Let all threads allocate from a few arenas, where the C library is glibc. Each worker thread
-    that runs the model would fill one of its own otherwise, 15 MB each. Before threads start."""
+    """Let all threads allocate from a few arenas of glibc. Otherwise each worker thread that runs
+    the model would fill its own, 15 MB each. Call it before threads start."""
     _glibc("mallopt", _M_ARENA_MAX, count)
 
 
 def release_free_memory() -> None:
-    """Give memory that was freed back to the system, which glibc otherwise keeps for later."""
+    """Return freed memory to the system, which glibc otherwise keeps."""
     _glibc("malloc_trim", 0)
 
 
 def _glibc(function: str, *arguments: int) -> None:
-    """Call a function of glibc's own; nothing where the C library is another one."""
+    """Call a function of glibc; does nothing with another C library."""
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):
             getattr(ctypes.CDLL(None), function)(*arguments)

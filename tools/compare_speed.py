@@ -24,8 +24,8 @@ import numpy as np
 import torch
 
 from dia_demo.config import ModelConfig
+from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.loop import run
-from dia_demo.model.dia import Dia
 from dia_demo.services.bench.fixtures import load_engine, make_rows
 from dia_demo.services.bench.plan import MEASURED
 from dia_demo.services.bench.steps import decode_rate
@@ -44,7 +44,7 @@ CODEC_SECONDS = 6.0
 Step = Callable[[], None]
 
 
-def ours(model: Dia, rows: int, tokens: int) -> Step:
+def ours(model: DecoderModel, rows: int, tokens: int) -> Step:
     """A function that runs one step of `rows` utterances, sampling included."""
     together = make_rows(model.config, rows, TEXT_BYTES, tokens)
     stepping: Iterator = run(model, together)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -82,7 +83,7 @@ class Codec:
         self.codebook_size = int(net.codebook_size)
         self.context = decoder_context(net.decoder, self.hop_length)
         self._stored = stored
-        self._encoder: nn.Module | None = None
+        self._encoder: Any = None
         self._decoder = StreamingDecoder(
             stored.read,
             macs_per_frame(stored.shapes, list(net.decoder_rates)),
@@ -221,7 +222,7 @@ def decoder_context(decoder: nn.Module, hop_length: int) -> tuple[int, int]:
     low, high = 0, hop_length - 1
     for layer in reversed(layers):
         reach = layer.dilation[0] * (layer.kernel_size[0] - 1)
-        stride, padding = layer.stride[0], layer.padding[0]
+        stride, padding = layer.stride[0], int(layer.padding[0])
         if isinstance(layer, nn.ConvTranspose1d):
             # Output t gets input i through the kernel where 0 <= t + padding - i * stride <= reach.
             low, high = -((reach - low - padding) // stride), (high + padding) // stride

@@ -1,6 +1,6 @@
-"""Where the codec comes from: the package that builds it, and its files, found or fetched.
+"""Imports the codec's package, and finds or fetches its files.
 
-What the files hold is read in `codec_weights.py`; what the codec does is in `codec.py`.
+The files are read in weights.py; the codec itself is in codec.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 HUB_NAME = "descript/dac_44khz"
 HUB_FILES = ("config.json", "model.safetensors")
-# What dac.utils.download fetches, and the name it keeps it under.
+# The file that dac.utils.download fetches, and the path where it stores it.
 DESCRIPT_URL = (
     "https://github.com/descriptinc/descript-audio-codec/releases/download/0.0.1/weights.pth"
 )
@@ -38,10 +38,10 @@ _PIECE_BYTES = 2**20
 
 
 def import_dac() -> types.ModuleType:
-    """The `dac` package, also where torchaudio is missing or does not load.
+    """The `dac` package, even if torchaudio is missing or does not load.
 
-    Its audiotools import torchaudio for effects that neither encode nor decode. A torchaudio that
-    loads is left to them; otherwise an empty module stands in for it during this one import.
+    Its audiotools import torchaudio for effects that neither encoding nor decoding uses. If
+    torchaudio does not load, an empty module replaces it during this import.
     """
     if "dac" in sys.modules:
         return sys.modules["dac"]
@@ -64,7 +64,7 @@ def _torchaudio_or_stand_in() -> Iterator[None]:
         try:
             yield
         finally:
-            # audiotools keeps its reference; everybody else finds what is really installed.
+            # audiotools keeps its reference; other imports find what is really installed.
             for name in _torchaudio_modules():
                 del sys.modules[name]
             sys.modules.update(before)
@@ -79,19 +79,19 @@ def _torchaudio_modules() -> dict[str, types.ModuleType]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the two deprecations dac runs into under torch 2.13."""
+    """Suppress two deprecation warnings that dac causes with torch 2.13."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*torch\.jit\.script.*deprecated")
         warnings.filterwarnings("ignore", r".*torch\.nn\.utils\.weight_norm.*deprecated")
         yield
 
 
-# The place
+# The files
 
 
 @dataclass(frozen=True)
 class CodecSource:
-    """The files of one codec. config is None where the weights carry their own."""
+    """The files of one codec. config is None if the weights contain their own."""
 
     label: str
     weights: Path
@@ -101,10 +101,10 @@ class CodecSource:
 def find_codec(
     folder: Path | None = None, *, allow_download: bool = True
 ) -> Generator[float, None, CodecSource]:
-    """The codec of a checkpoint folder, else Descript's 44.1 kHz codec. Yields the part fetched.
+    """The codec of a checkpoint folder, else Descript's 44.1 kHz one. Yields the fraction fetched.
 
     Tried in order: `<folder>/codec`, Descript's cache, the hub's cache, the hub, Descript's
-    release; the last two not where the hub is set offline. Raises InputError saying what was
+    release; the last two only if the hub is not set offline. Raises InputError that says what was
     looked for, where, and how to provide it.
     """
     if folder is not None and (folder / "codec").is_dir():
@@ -112,9 +112,11 @@ def find_codec(
     tried = []
     for find in _finders(allow_download):
         try:
-            found = find()
-            return found if isinstance(found, CodecSource) else (yield from found)
-        except Exception as error:  # The hub's errors share no base; each is a reason to go on.
+            source = find()
+            return source if isinstance(source, CodecSource) else (yield from source)
+        except (
+            Exception
+        ) as error:  # The hub's errors share no base class; each is a reason to try the next.
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             tried.append(f"{find.__name__.strip('_').replace('_', ' ')}: {reason[:200]}")
     raise InputError(
@@ -125,7 +127,7 @@ def find_codec(
 
 
 def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> CodecSource:
-    """What `find_codec` finds, waiting for it."""
+    """`find_codec` as a blocking call."""
     return result_of(find_codec(folder, allow_download=allow_download))
 
 
@@ -140,7 +142,7 @@ def _folder_source(folder: Path) -> CodecSource:
     config, weights = folder / "config.json", folder / "model.safetensors"
     for path in (config, weights):
         if not path.is_file():
-            raise InputError(f"{path} is missing: a checkpoint's codec folder holds it.")
+            raise InputError(f"{path} is missing: a checkpoint's codec folder must contain it.")
     return CodecSource(str(folder), weights, config)
 
 

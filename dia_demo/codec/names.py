@@ -1,4 +1,4 @@
-"""One form for the codec's tensors: the names of dac.DAC, weight norm folded into the weights."""
+"""The codec's tensors under the names of dac.DAC, with weight norm folded into the weights."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def is_transformers(config: dict) -> bool:
 
 
 def from_transformers(config: dict) -> dict:
-    """Arguments of dac.DAC from those of transformers' DacConfig."""
+    """Convert a config of transformers' DacConfig to the arguments of dac.DAC."""
     # DacConfig's defaults are those of dac.DAC but for the rate.
-    given = {"sampling_rate": 16000, "downsampling_ratios": [2, 4, 8, 8]} | config
-    kwargs = {ours: given[theirs] for theirs, ours in _ARGUMENTS.items() if theirs in given}
+    known = {"sampling_rate": 16000, "downsampling_ratios": [2, 4, 8, 8]} | config
+    kwargs = {ours: known[theirs] for theirs, ours in _ARGUMENTS.items() if theirs in known}
     kwargs["decoder_rates"] = list(kwargs["encoder_rates"])[::-1]
     return kwargs
 
 
 def dac_name(name: str, depth: int) -> str:
-    """dac.DAC's name for a tensor of DacModel with `depth` blocks a side; others stay as is."""
+    """dac.DAC's name for a tensor of a DacModel with `depth` blocks per side; others unchanged."""
     side, _, rest = name.partition(".")
     if side not in _SIDES:
         return name
@@ -53,17 +53,17 @@ def dac_name(name: str, depth: int) -> str:
         return f"{side}.{stack}.{ends[head]}.{tail}"
     if match := re.fullmatch(r"block\.(\d+)\.res_unit(\d)\.(snake[12]|conv[12])\.(.+)", rest):
         unit = first_unit + int(match[2]) - 1
-        place = f"{unit}.block.{_RESIDUAL_UNIT[match[3]]}.{match[4]}"
+        path = f"{unit}.block.{_RESIDUAL_UNIT[match[3]]}.{match[4]}"
     elif match := re.fullmatch(rf"block\.(\d+)\.({'|'.join(parts)})\.(.+)", rest):
-        place = f"{parts[match[2]]}.{match[3]}"
+        path = f"{parts[match[2]]}.{match[3]}"
     else:
         return name
-    return f"{side}.{stack}.{int(match[1]) + 1}.block.{place}"
+    return f"{side}.{stack}.{int(match[1]) + 1}.block.{path}"
 
 
 def fold_names(shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[str, ...]]:
-    """dac.DAC's names without weight norm, each with the tensors it is made from (see `fold`)."""
-    sources = {name: (name,) for name in shapes}
+    """dac.DAC's names without weight norm, each with the tensors that `fold` makes it from."""
+    sources: dict[str, tuple[str, ...]] = {name: (name,) for name in shapes}
     for name, shape in shapes.items():
         for g_end, v_end in _WEIGHT_NORMS:
             stem = name.removesuffix(g_end)
@@ -79,6 +79,8 @@ def fold(tensors: list[torch.Tensor]) -> torch.Tensor:
     Salimans and Kingma, https://arxiv.org/abs/1602.07868.
     """
     if len(tensors) == 1:
-        return tensors[0].to(torch.float32, copy=True)  # A mapped file is let go.
+        return tensors[0].to(
+            torch.float32, copy=True
+        )  # A copy, so that a mapped file can be closed.
     g, v = tensors
     return torch._weight_norm(v.float(), g.float(), 0)

@@ -1,17 +1,17 @@
-"""A codec's files as one network: read, renamed, folded and checked, one tensor at a time.
+"""Builds a codec's network from its files: reads, renames, folds and checks one tensor at a time.
 
-Three layouts hold the same network: a `codec/` folder beside a checkpoint's weights (config.json
+Three layouts contain the same network: a `codec/` folder beside a checkpoint's weights (config.json
 with the arguments of dac.DAC, model.safetensors with its names), transformers' DacModel
-(descript/dac_44khz), and Descript's own weights.pth. Where they come from is in `codec_files.py`.
+(descript/dac_44khz), and Descript's own weights.pth. Where they come from is in files.py.
 """
 
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,26 +24,26 @@ from dia_demo.model.tensor_files import unreadable_error, weight_fault
 from dia_demo.untrusted import read_json
 
 _NAMES_SHOWN = 10
-# A pickle's file is mapped anew every so many bytes, so that pages already read are given back.
+# A pickle is mapped again after this many bytes, so that pages already read are released.
 _MAPPED_BYTES = 64 * 2**20
 
-# The config's own key beside the arguments of dac.DAC.
+# A key of the config that is not an argument of dac.DAC.
 HIGHPASS = "highpass_hz"
 
 Shapes = dict[str, tuple[int, ...]]
 
 
 class StoredDac:
-    """A dac.DAC whose weights lie in files: `net` has its shapes but, on meta, no weights.
+    """A dac.DAC whose weights are in files; `net` is on the meta device.
 
-    read: float32, by the names of `net`. highpass_hz: the cutoff below which its output is
-    filtered, None for none.
+    read: gives a tensor of `net` by name, in float32. highpass_hz: the cutoff of the output's
+    high-pass filter, None for no filter.
     """
 
     def __init__(
         self,
         label: str,
-        net: nn.Module,
+        net: Any,
         read: Callable[[str], Tensor],
         highpass_hz: float | None = None,
     ) -> None:
@@ -53,8 +53,8 @@ class StoredDac:
     def shapes(self) -> Shapes:
         return {name: tuple(tensor.shape) for name, tensor in self.net.state_dict().items()}
 
-    def encoder(self) -> nn.Module:
-        """The net with the weights that encoding needs, in float32; it cannot decode."""
+    def encoder(self) -> Any:
+        """`net` with the weights of the encoder in float32; afterwards it cannot decode."""
         net = self.net
         net.decoder = None
         net.load_state_dict({name: self.read(name) for name in net.state_dict()}, assign=True)
@@ -62,7 +62,7 @@ class StoredDac:
 
 
 def open_dac(source: CodecSource) -> StoredDac:
-    """The codec of `source`, its weights not read yet.
+    """Open the codec of `source`; its weights are read later.
 
     Raises InputError for files that are damaged, describe no DAC, or do not match it exactly.
     """
@@ -75,7 +75,7 @@ def open_dac(source: CodecSource) -> StoredDac:
             renamed = {dac_name(name, len(kwargs["encoder_rates"])): name for name in shapes}
     except InputError:
         raise
-    except Exception as error:  # torch and safetensors raise a dozen kinds for a damaged file.
+    except Exception as error:  # torch and safetensors raise many types for a damaged file.
         raise _unreadable(source, error) from error
     check_codec_sizes(kwargs, source.label)
     shapes = {name: shapes[stored] for name, stored in renamed.items()}
@@ -84,7 +84,7 @@ def open_dac(source: CodecSource) -> StoredDac:
 
     def read(name: str) -> Tensor:
         try:
-            tensor = fold([get(renamed[one]) for one in sources[name]])
+            tensor = fold([get(renamed[source_name]) for source_name in sources[name]])
         except Exception as error:
             raise _unreadable(source, error) from error
         if tensor.dim() > 1 and (reason := weight_fault(tensor)):
@@ -99,36 +99,39 @@ def open_dac(source: CodecSource) -> StoredDac:
     return stored
 
 
-def build_dac(kwargs: dict, label: str = "config.json") -> nn.Module:
+def build_dac(kwargs: dict, label: str = "config.json") -> Any:
     """A dac.DAC on the meta device, its convolutions without weight norm."""
     dac = import_dac()
     unknown = kwargs.keys() - _dac_arguments()
     if unknown:
         raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
     try:
-        with _shapes_alone(dac.nn.layers), torch.device("meta"):
+        with _without_initialization(dac.nn.layers), torch.device("meta"):
             net = dac.DAC(**kwargs)
         strides = [_product(kwargs.get(key)) for key in ("encoder_rates", "decoder_rates")]
     except (TypeError, ValueError, RuntimeError, ZeroDivisionError) as error:
-        raise InputError(f"{label}: the codec's config describes no codec ({error}).") from error
+        raise InputError(
+            f"{label}: the codec's config does not describe a codec ({error})."
+        ) from error
     if strides[0] != strides[1]:
         raise InputError(f"{label}: encoder_rates and decoder_rates differ in their product.")
     return net
 
 
 @contextmanager
-def _shapes_alone(layers: types.ModuleType) -> Iterator[None]:
-    """Convolutions as they are after folding, embeddings without values.
+def _without_initialization(layers: Any) -> Iterator[None]:
+    """Build convolutions without weight norm, and embeddings without random values.
 
-    On meta, weight norm and normal draws load torch's compiler: 80 MB and more than a second.
+    On meta, weight norm and random values load torch's compiler: 80 MB and more than a second.
     """
-    norm, draw = layers.weight_norm, nn.Embedding.reset_parameters
+    embedding: Any = nn.Embedding
+    weight_norm, reset_parameters = layers.weight_norm, embedding.reset_parameters
     layers.weight_norm = lambda convolution: convolution
-    nn.Embedding.reset_parameters = lambda embedding: None
+    embedding.reset_parameters = lambda self: None
     try:
         yield
     finally:
-        layers.weight_norm, nn.Embedding.reset_parameters = norm, draw
+        layers.weight_norm, embedding.reset_parameters = weight_norm, reset_parameters
 
 
 def _dac_arguments() -> set[str]:
@@ -140,17 +143,17 @@ def _product(rates: list[int] | None) -> int:
 
 
 def _open(source: CodecSource) -> tuple[dict, Shapes, Callable[[str], Tensor]]:
-    """The config as stored, and shapes and tensors by the names in the file."""
+    """The config as stored; shapes, and a function that reads a tensor, by names in the file."""
     if source.config is not None:
         return read_json(source.config), *_open_safetensors(source.weights)
     metadata = _load_pickle(source.weights)["metadata"]["kwargs"]
-    # Training runs keep arguments of their own there; dac's loader drops them too.
+    # Training stores arguments of its own there; dac's loader drops them too.
     kwargs = {name: metadata[name] for name in _dac_arguments() & metadata.keys()}
     return kwargs, *_open_pickle(source.weights)
 
 
 def _pop_highpass(kwargs: dict, label: str) -> float | None:
-    """Take `highpass_hz` out of a config: it is no argument of dac.DAC."""
+    """Remove `highpass_hz` from a config: it is not an argument of dac.DAC."""
     if HIGHPASS not in kwargs:
         return None
     cutoff = kwargs.pop(HIGHPASS)
@@ -170,7 +173,7 @@ def _open_safetensors(file: Path) -> tuple[Shapes, Callable[[str], Tensor]]:
     from safetensors import safe_open
 
     def get(name: str) -> Tensor:
-        # Opened anew for each, since an open file holds all that was read from it.
+        # Opened for each tensor, since an open file keeps everything that was read from it.
         with safe_open(file, framework="pt") as opened:
             return opened.get_tensor(name)
 
@@ -181,13 +184,13 @@ def _open_safetensors(file: Path) -> tuple[Shapes, Callable[[str], Tensor]]:
 
 def _open_pickle(file: Path) -> tuple[Shapes, Callable[[str], Tensor]]:
     mapped: dict[str, Tensor] = {}
-    given = 0
+    bytes_read = 0
 
     def get(name: str) -> Tensor:
-        nonlocal mapped, given
-        if name not in mapped or given > _MAPPED_BYTES:
-            mapped, given = dict(_load_pickle(file)["state_dict"]), 0
-        given += mapped[name].nbytes
+        nonlocal mapped, bytes_read
+        if name not in mapped or bytes_read > _MAPPED_BYTES:
+            mapped, bytes_read = dict(_load_pickle(file)["state_dict"]), 0
+        bytes_read += mapped[name].nbytes
         return mapped[name]
 
     shapes = {name: tuple(t.shape) for name, t in _load_pickle(file)["state_dict"].items()}
@@ -197,7 +200,7 @@ def _open_pickle(file: Path) -> tuple[Shapes, Callable[[str], Tensor]]:
 def _load_pickle(file: Path) -> dict:
     try:
         return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-    except RuntimeError:  # Files of the oldest kind cannot be mapped.
+    except RuntimeError:  # Files in torch's old format cannot be mapped.
         return torch.load(file, map_location="cpu", weights_only=True)
 
 
@@ -206,14 +209,14 @@ def _unreadable(source: CodecSource, error: Exception) -> InputError:
     return unreadable_error(source.weights, error, "damaged or not a codec", remedy)
 
 
-def _check_shapes(wanted: Shapes, given: Shapes, stored: StoredDac) -> None:
+def _check_shapes(expected: Shapes, shapes: Shapes, stored: StoredDac) -> None:
     problems = {
-        "missing": sorted(wanted.keys() - given.keys()),
-        "surplus": sorted(given.keys() - wanted.keys()),
+        "missing": sorted(expected.keys() - shapes.keys()),
+        "surplus": sorted(shapes.keys() - expected.keys()),
         "misshapen": [
-            f"{name} {list(given[name])}, not {list(shape)}"
-            for name, shape in wanted.items()
-            if given.get(name, shape) != shape
+            f"{name} {list(shapes[name])}, not {list(shape)}"
+            for name, shape in expected.items()
+            if shapes.get(name, shape) != shape
         ],
     }
     listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in problems.items() if names)

@@ -136,7 +136,7 @@ class ModelBuilder:
     def _set_parameter(self, name: str, tensor: torch.Tensor) -> None:
         owner, _, leaf = name.rpartition(".")
         module = self._model.get_submodule(owner)
-        if owner in self._step_linears:
+        if self._kernel is not None and owner in self._step_linears:
             self._replace(owner, self._kernel.module(owner, tensor, self._precision))
         elif isinstance(module, torch.nn.Linear) and self._precision not in DTYPES:
             # Steps do not read the encoder and the text's keys and values: these stay at 8 bits.

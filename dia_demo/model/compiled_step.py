@@ -1,4 +1,4 @@
-"""The compiled decoder step (kernels/decoder_step.py) on a model's weights and its rows' caches."""
+"""Runs the compiled decoder step (kernels/decoder_step.py) on a model's weights and caches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dia_demo.kernels.decoder_step import (
     CACHE,
@@ -30,18 +30,18 @@ from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import RMSNorm, Rotary
 from dia_demo.model.packed_linear import PackedLinear
 
-# Scratch for one number of a linear's input: float32, and bfloat16 or int8 with its groups' scales.
+# Scratch bytes per number of a linear's input: float32, and bfloat16 or int8 with group scales.
 BYTES_OF_INPUT = 6
 
 
 class CompiledStep:
-    """Steps of a decoder whose linears are PackedLinear.
+    """Runs the steps of a decoder whose linears are PackedLinear.
 
-    use_dot: by the processor's dot products; NotImplementedError where it has none for the format.
+    use_dot: with the processor's dot products; NotImplementedError if it has none for the format.
     """
 
     def __init__(self, decoder: Decoder, rotary: Rotary, threads: int, use_dot: bool) -> None:
-        # Not the logits' format: int4's keep 8 bits.
+        # Not the logits' format: those of int4 have 8 bits.
         self._run_ops = _route(decoder.layers[0].mlp.down_proj, use_dot)
         config = decoder.config
         self._decoder, self._rotary = decoder, rotary
@@ -50,6 +50,12 @@ class CompiledStep:
         self._lock = threading.Lock()
         self._bound: list[tuple[int, int]] | None = None
         self._step_args = np.zeros(1, STEP_ARGS)
+        # Set by `_bind`; the step's arguments hold their addresses.
+        self._buffers: dict[str, Tensor] = {}
+        self._scratch = self._logits = torch.empty(0)
+        self._codes = self._positions = self._capacities = np.zeros(0, np.int64)
+        self._text_lengths = self._block_counters = np.zeros(0, np.int64)
+        self._ops, self._caches = np.zeros(0, OP), np.zeros((0, 0), CACHE)
         self._set(
             threads=threads,
             barrier=self._pool.barrier,
@@ -76,7 +82,7 @@ class CompiledStep:
     def __call__(self, codes_BC: Tensor, caches: Sequence[RowCache]) -> Tensor:
         """Logits float32 [B, C, V] after feeding codes int64 [B, C]; the caches grow by one.
 
-        The same rows' next step overwrites them.
+        The next step of the same rows overwrites them.
         """
         with self._lock:
             return self._step(codes_BC, caches)
@@ -88,19 +94,19 @@ class CompiledStep:
         self._codes[:] = codes_BC.numpy()
         self._positions[:] = [cache.length for cache in caches for _ in range(cache.halves)]
         self._block_counters.fill(0)
-        self._pool.run(self._run_ops, self._step_args, self._ops, self._pointers)
+        self._pool.run(self._run_ops, self._step_args, self._ops, self._caches)
         for cache in caches:
             cache.advance(1)
         return self._logits
 
     def compile(self, model: Dia) -> None:
-        """Run one step on an empty text, so that everything is compiled before the first take."""
+        """Run one step on an empty text, so that all kernels are compiled before the first take."""
         codes = torch.zeros(1, self._decoder.config.num_channels, dtype=torch.int64)
         self(codes, [model.encode(b" ", guidance=False, max_positions=1)])
         self._bound = None
 
     def _bind(self, caches: Sequence[RowCache]) -> None:
-        """Set buffers and addresses for these rows, unless they are those of the last step."""
+        """Allocate buffers and set addresses for these rows, unless the last step had the same."""
         bound = [(cache.serial, cache.capacity) for cache in caches]
         if bound == self._bound:
             return
@@ -109,16 +115,16 @@ class CompiledStep:
         longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         self._make_buffers(len(slots), longest)
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
-        self._lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
+        self._text_lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
         self._ops = np.array([tuple(op) for op in self._program()], OP)
         self._block_counters = np.zeros(len(self._ops), np.int64)
         self._set(
             slots=len(slots),
             capacities=self._capacities.ctypes.data,
-            text_lengths=self._lengths.ctypes.data,
+            text_lengths=self._text_lengths.ctypes.data,
             block_counters=self._block_counters.ctypes.data,
         )
-        self._pointers = np.array(
+        self._caches = np.array(
             [
                 [cache.addresses(layer, half) for cache, half in slots]
                 for layer in range(self._decoder.config.num_layers)
@@ -127,7 +133,7 @@ class CompiledStep:
         )
 
     def _make_buffers(self, count: int, longest: int) -> None:
-        """Buffers of a step of `count` slots that attend to up to `longest` positions."""
+        """Allocate the buffers of `count` slots that attend to up to `longest` positions."""
         config = self._decoder.config
         qkv_or_gate = max(
             (config.num_heads + 2 * config.num_kv_heads) * config.head_dim,
@@ -139,8 +145,8 @@ class CompiledStep:
         )
         codes = config.num_channels * config.vocab_size
         widest = padded(max(config.hidden_size, attn_out, config.intermediate_size))
-        # A thread's scratch: its copy of a linear's input, and what dot products read of it; or the
-        # query heads of one kv head, with their scores.
+        # A thread's scratch: its copy of a linear's input, also as dot products read it; or the
+        # query heads of one kv head with their scores.
         queries = max(
             config.num_heads // config.num_kv_heads,
             config.cross_num_heads // config.cross_num_kv_heads,
@@ -173,7 +179,7 @@ class CompiledStep:
 
     def _program(self) -> Iterator[list[int]]:
         """The operations of a step, in order."""
-        buffers, blank = self._buffers, [0] * (len(OP.names) - 2)
+        buffers, blank = self._buffers, [0] * (len(OP.descr) - 2)
         yield [EMBED, 0, *blank]
         for index, layer in enumerate(self._decoder.layers):
             own, cross, mlp = layer.self_attention, layer.cross_attention, layer.mlp
@@ -191,17 +197,18 @@ class CompiledStep:
 
 
 def _linear(
-    linear: PackedLinear,
+    linear: nn.Module,
     source: Tensor,
     out: Tensor,
     prologue: int = NONE,
     norm: RMSNorm | None = None,
     add: bool = False,
 ) -> list[int]:
-    """The OP of one linear, from one buffer [slots, stride] to another.
+    """The OP of one PackedLinear, from one buffer [slots, stride] to another.
 
-    add: to what `out` holds, instead of overwriting it.
+    add: add to `out` instead of overwriting it.
     """
+    assert isinstance(linear, PackedLinear)
     return [
         LINEAR,
         0,
@@ -219,11 +226,12 @@ def _linear(
     ]
 
 
-def product(linear: PackedLinear, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
-    """x [rows, inputs] through one linear as a step runs it; float32 [rows, outputs].
+def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
+    """A PackedLinear of x [rows, inputs] as a step computes it; float32 [rows, outputs].
 
-    times: how often it is computed, for measuring. NotImplementedError as CompiledStep.
+    times: how often it is computed, for measuring. NotImplementedError as in CompiledStep.
     """
+    assert isinstance(linear, PackedLinear)
     run_ops = _route(linear, use_dot)
     rows, inputs = x.shape
     pool, step_args = thread_pool(threads), np.zeros(1, STEP_ARGS)
@@ -247,8 +255,9 @@ def product(linear: PackedLinear, x: Tensor, threads: int, use_dot: bool, times:
     return out[:, : linear.outputs]
 
 
-def _route(linear: PackedLinear, use_dot: bool) -> Callable:
-    """The step's function for decoders of such linears."""
+def _route(linear: nn.Module, use_dot: bool) -> Callable:
+    """The step's function for a decoder with such linears."""
+    assert isinstance(linear, PackedLinear)
     if use_dot and not dot_lanes(linear.format):
         raise NotImplementedError(f"this processor has no dot product for {linear.precision}")
     return step_function(linear.format, use_dot)

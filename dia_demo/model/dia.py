@@ -7,6 +7,7 @@ that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Bytes to text states. Texts of a batch have one length, so nothing is masked."""
+    """Text bytes to states. All texts of a batch have the same length, so nothing is masked."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -100,14 +101,15 @@ class DecoderLayer(nn.Module):
 
     def _attend_self(self, q, k, v, caches: Sequence[RowCache], index: int) -> Tensor:
         causal = q.shape[1] > 1
-        return _join(
-            attend(q_row, *cache.write(index, k_row, v_row), causal=causal)
-            for cache, (q_row, k_row, v_row) in _by_row(caches, q, k, v)
-        )
+        outputs = []
+        for cache, (q_row, k_row, v_row) in _by_row(caches, q, k, v):
+            k_cached, v_cached = cache.write(index, k_row, v_row)
+            outputs.append(attend(q_row, k_cached, v_cached, causal=causal))
+        return _join(outputs)
 
 
 class Decoder(nn.Module):
-    """Codes so far to logits of the next ones. Rows lie one after another in the batch."""
+    """Codes to the logits of the next ones. The slots of a row are adjacent in the batch."""
 
     def __init__(self, config: DecoderConfig, text_width: int) -> None:
         super().__init__()
@@ -115,16 +117,15 @@ class Decoder(nn.Module):
         codes = config.num_channels * config.vocab_size
         # One table for all channels: channel c's codes start at c * V.
         self.embeddings = Embedding(codes, config.hidden_size)
-        self.layers = nn.ModuleList(
-            DecoderLayer(config, text_width) for _ in range(config.num_layers)
-        )
+        layers = (DecoderLayer(config, text_width) for _ in range(config.num_layers))
+        self.layers = cast(Sequence[DecoderLayer], nn.ModuleList(layers))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.logits_dense = Linear(config.hidden_size, codes)
 
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
         """Feed T more codes to each slot; the caches grow by T.
 
-        codes_BTC int64: B is the sum of the caches' halves. T > 1 only into empty caches (a voice
+        codes_BTC int64: B is the sum of the caches' halves. T > 1 only with empty caches (a voice
         prompt). Returns float32 logits [B, T, C, V].
         """
         B, T, C = codes_BTC.shape
@@ -148,7 +149,7 @@ class Decoder(nn.Module):
 
 
 class Dia(nn.Module):
-    """Encoder and decoder of one checkpoint; `config` is that checkpoint's."""
+    """Encoder and decoder of a checkpoint."""
 
     # A row may be encoded in one thread while another runs the steps of other rows.
     can_prefill_ahead = True
@@ -170,30 +171,33 @@ class Dia(nn.Module):
 
     @property
     def rotaries(self) -> tuple[Rotary, Rotary]:
-        """Rotary tables of encoder and decoder, made once on the weights' device."""
+        """The rotary tables of encoder and decoder, computed once on the weights' device."""
         if self._rotaries is None:
-            self._rotaries = tuple(
-                Rotary(part.head_dim, part.rope_theta, part.max_positions, self.device)
-                for part in (self.config.encoder, self.config.decoder)
-            )
+            encoder, decoder = self.config.encoder, self.config.decoder
+            self._rotaries = self._rotary(encoder), self._rotary(decoder)
         return self._rotaries
+
+    def _rotary(self, part: EncoderConfig | DecoderConfig) -> Rotary:
+        return Rotary(part.head_dim, part.rope_theta, part.max_positions, self.device)
 
     @torch.inference_mode()
     def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
-        """Read a row's text; returns its cache, ready for the first codes.
+        """Encode a row's text; returns the row's cache for the first codes.
 
-        With guidance the unconditional half reads zeros of the same length. The encoder turns
-        equal bytes into equal states, wherever they stand, and attending to many equal states is
-        attending to one: so one is read. Cutting the text to its true length equals the
+        With guidance the unconditional half reads zeros of the same length. The encoder gives equal
+        states for equal bytes, at any position, and attention to many equal states is attention to
+        one: so only one is encoded. Cutting the text to its true length is equivalent to the
         reference's padding to 1024 with a mask.
         """
         texts = [list(text), [0]] if guidance else [list(text)]
         cross = []
         for numbers in texts:
             states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
-            layers = self.decoder.layers
             cross.append(
-                [layer.cross_attention.keys_values(states, self.dtype) for layer in layers]
+                [
+                    layer.cross_attention.keys_values(states, self.dtype)
+                    for layer in self.decoder.layers
+                ]
             )
         return RowCache(self.config.decoder, cross, max_positions)
 
@@ -204,7 +208,7 @@ class Dia(nn.Module):
 
 
 def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:
-    """(cache, its slots of each tensor) for each row."""
+    """Yield (cache, the row's slots of each tensor) for each row."""
     if len(caches) == 1:
         yield caches[0], tensors
         return
@@ -214,5 +218,5 @@ def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:
 
 
 def _join(parts: Iterable[Tensor]) -> Tensor:
-    parts = list(parts)
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    tensors = list(parts)
+    return tensors[0] if len(tensors) == 1 else torch.cat(tensors)

@@ -1,7 +1,7 @@
-"""What the decoder remembers of one row: self-attention so far, cross-attention of its text.
+"""The keys and values of one row: those of self-attention so far, and those of its text.
 
-Each row keeps its own tensors, for its one or two halves, and attention reads exactly what is
-filled of them. So rows of any length share a step without padding or masks, and a row that leaves
+Each row has its own tensors, for its one or two halves, and attention reads exactly their filled
+part. So rows of any length share a step without padding or masks, and a row that leaves the batch
 frees its memory.
 """
 
@@ -21,10 +21,10 @@ _SERIALS = itertools.count()
 class RowCache:
     """Keys and values of one row, all layers.
 
-    cross holds, for each half and layer, (k, v) [1, G, S, K] of the text; with guidance there are
-    two halves, conditional and unconditional, else one. Self-attention starts at FIRST_POSITIONS
-    and doubles up to max_positions. Slots not yet written are NaN, so that reading one is loud. No
-    two caches have the same serial.
+    cross: for each half and layer, (k, v) [1, G, S, K] of the text; with guidance there are two
+    halves, conditional and unconditional, else one. Self-attention has space for FIRST_POSITIONS at
+    first and doubles up to max_positions. Positions not yet written are NaN, so that reading one is
+    noticed. serial: different for every cache.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class RowCache:
         self.max_positions = max_positions
         self.length = 0
         like = cross[0][0][0]
-        slots = min(FIRST_POSITIONS, max_positions)
-        shape = (self.halves, config.num_kv_heads, slots, config.head_dim)
+        capacity = min(FIRST_POSITIONS, max_positions)
+        shape = (self.halves, config.num_kv_heads, capacity, config.head_dim)
         self._keys = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
         self._values = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes held for self- and cross-attention."""
+        """Bytes of the keys and values of self- and cross-attention."""
         pairs = [*sum(self.cross, []), *zip(self._keys, self._values, strict=True)]
         return sum(k.nbytes + v.nbytes for k, v in pairs)
 
@@ -53,7 +53,7 @@ class RowCache:
 
     @property
     def capacity(self) -> int:
-        """Positions there is room for without growing."""
+        """Positions that fit without growing."""
         return self._keys[0].shape[2]
 
     @property
@@ -62,25 +62,26 @@ class RowCache:
         return [layers[0][0].shape[2] for layers in self.cross]
 
     def addresses(self, layer: int, half: int) -> tuple[int, int, int, int]:
-        """Where keys and values of a layer and half begin in memory, then those of the text.
+        """Addresses of a layer's keys and values of one half, then of those of the text.
 
-        They hold until the cache grows.
+        Valid until the cache grows.
         """
-        own = (self._keys[layer][half], self._values[layer][half])
-        return tuple(tensor.data_ptr() for tensor in (*own, *self.cross[half][layer]))
+        k_text, v_text = self.cross[half][layer]
+        k, v = self._keys[layer][half], self._values[layer][half]
+        return k.data_ptr(), v.data_ptr(), k_text.data_ptr(), v_text.data_ptr()
 
     def reserve(self, count: int) -> None:
-        """Make room for `count` more positions, before a forward pass writes them."""
+        """Grow if necessary for `count` more positions, before a forward pass writes them."""
         needed = self.length + count
-        slots = self._keys[0].shape[2]
-        if needed <= slots:
+        capacity = self.capacity
+        if needed <= capacity:
             return
         assert needed <= self.max_positions, "a row ran past its max_tokens"
-        while slots < needed:
-            slots = min(2 * slots, self.max_positions)
+        while capacity < needed:
+            capacity = min(2 * capacity, self.max_positions)
         for tensors in (self._keys, self._values):
             for layer, old in enumerate(tensors):
-                grown = old.new_full((*old.shape[:2], slots, old.shape[3]), torch.nan)
+                grown = old.new_full((*old.shape[:2], capacity, old.shape[3]), torch.nan)
                 grown[:, :, : self.length] = old[:, :, : self.length]
                 tensors[layer] = grown
 

@@ -76,6 +76,7 @@ class PlainLinear(nn.Module):
     def __init__(self, weight_NK: Tensor, precision: str = "float32") -> None:
         super().__init__()
         weight_NK = weight_NK.to(getattr(torch, precision))
+        self.weight: Tensor
         self.register_buffer("weight", weight_NK, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -132,16 +133,15 @@ class Kernel:
         return product(linear, x, threads, self.use_dot, times)
 
     def install(self, dia: Dia, threads: int) -> CpuModel:
-        """`dia`, whose linears this kernel built, with its steps run by this kernel; compiles where
-        needed."""
+        """The model as it runs with this kernel, which built its linears; may compile a step."""
         if not self.compiled:
             return CpuModel(dia, threads)
         from dia_demo.model.compiled_step import CompiledStep
 
-        stepper = CompiledStep(dia.decoder, dia.rotaries[1], threads, self.use_dot)
+        step = CompiledStep(dia.decoder, dia.rotaries[1], threads, self.use_dot)
         with torch_threads(threads):
-            stepper.compile(dia)
-        return CpuModel(dia, threads, stepper)
+            step.compile(dia)
+        return CpuModel(dia, threads, step)
 
 
 INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")

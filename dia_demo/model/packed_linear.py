@@ -1,8 +1,8 @@
-"""Linears as blocks of weights in four precisions: the order that the compiled step reads.
+"""Linears as blocks of weights in four precisions, in the order that the compiled step reads.
 
-The order (kernels/packing.py tells it in full) is the same on every processor, so that what was
-made here can be stored. int8 has one scale for every output; int4 one for every GROUP inputs of an
-output, found by trying which scale errs least.
+The order (see kernels/packing.py) is the same on every processor, so that packed weights can be
+stored. int8 has one scale per output; int4 has one per GROUP inputs of an output, the one of a few
+candidates with the smallest error.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from dia_demo.kernels.packing import (
 )
 
 FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
-# Scales tried for a group of int4 weights, relative to the one that represents its largest weight.
+# Candidate scales of a group of int4 weights, relative to the one that represents its largest.
 SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
-# Outputs that are packed, and unpacked, at once: what is made on the way stays small.
+# Outputs that are packed, and unpacked, at once, which bounds the temporary memory.
 PACKED_AT_ONCE, UNPACKED_AT_ONCE = 256, 1024
 
 
 class PackedLinear(nn.Module):
-    """A linear without bias whose weights lie in blocks.
+    """A linear without bias whose weights are stored in blocks.
 
-    blocks: uint8 [blocks of outputs, bytes of a block]. `forward` serves many positions at once, a
-    prefill: it multiplies in the precision of its input. Single steps read `blocks` themselves.
+    blocks: uint8 [blocks of outputs, bytes of a block]. `forward` is for many positions at once, as
+    in a prefill, and multiplies in the precision of its input. Single steps read `blocks` directly.
     """
 
     def __init__(self, blocks: Tensor, precision: str, outputs: int, inputs: int) -> None:
         super().__init__()
+        self.blocks: Tensor
         self.register_buffer("blocks", blocks, persistent=False)
         self.precision, self.outputs, self.inputs = precision, outputs, inputs
 
     @classmethod
     def of(cls, weight_NK: Tensor, precision: str) -> PackedLinear:
-        """Blocks of a weight [outputs, inputs] of any floating-point type."""
+        """Pack a weight [outputs, inputs] of any floating-point type."""
         outputs, inputs = weight_NK.shape
         whole, size = padded(outputs), block_bytes(FORMATS[precision], inputs)
         blocks = torch.empty((whole // BLOCK, size), dtype=torch.uint8)
@@ -50,13 +51,13 @@ class PackedLinear(nn.Module):
             part = weight_NK[first : first + PACKED_AT_ONCE]
             missing = padded(len(part)) - len(part)
             part = nn.functional.pad(part, (0, 0, 0, missing)).contiguous()
-            made = _PACK[precision](part)
-            blocks[first // BLOCK : first // BLOCK + len(made)] = made
+            packed = _PACK[precision](part)
+            blocks[first // BLOCK : first // BLOCK + len(packed)] = packed
         return cls(blocks, precision, outputs, inputs)
 
     @property
     def format(self) -> int:
-        """The number of its format in kernels/packing.py."""
+        """The format's number in kernels/packing.py."""
         return FORMATS[self.precision]
 
     @property
@@ -79,7 +80,7 @@ class PackedLinear(nn.Module):
 
 
 def _pack_dense(dtype: torch.dtype, together: int):
-    """together: how many inputs of an output lie side by side."""
+    """together: how many inputs of an output are adjacent."""
 
     def pack(weight_NK: Tensor) -> Tensor:
         weight_NK = nn.functional.pad(weight_NK.to(dtype), (0, -weight_NK.shape[1] % together))
@@ -98,13 +99,13 @@ def _unpack_dense(stored: torch.dtype, together: int):
 
 
 def _grouped(weight_NK: Tensor) -> Tensor:
-    """float32 [N, groups, GROUP], the inputs filled up with zeros."""
+    """float32 [N, groups, GROUP], the inputs padded with zeros."""
     N, K = weight_NK.shape
     return nn.functional.pad(weight_NK.float(), (0, -K % GROUP)).view(N, -1, GROUP)
 
 
 def _pack_int8(weight_NK: Tensor) -> Tensor:
-    """Nearest of 255 steps; the largest weight of an output is 127."""
+    """Round to the nearest of 255 steps; the largest weight of an output becomes 127."""
     grouped = _grouped(weight_NK)
     N, groups, _ = grouped.shape
     scale = grouped.abs().amax((1, 2)).div_(127).clamp_(min=1e-30)
@@ -123,28 +124,33 @@ def _unpack_int8(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
 
 
 def _pack_int4(weight_NK: Tensor) -> Tensor:
-    """Nearest of 16 steps, -8 to 7, by the scale of each group that errs least in square.
+    """Round to the nearest of 16 steps, -8 to 7, with the scale of least squared error per group.
 
-    The scale may be negative, so that the one step more stands on the side of the largest weight.
+    A scale may be negative, so that the side of the largest weight has the additional step.
     """
     grouped = _grouped(weight_NK)
     N, groups, _ = grouped.shape
     largest = grouped.gather(2, grouped.abs().argmax(2, keepdim=True))
-    scale, least = None, None
-    for shrink in SHRINKS:
-        tried = (largest * (-shrink / 8)).bfloat16().float()
-        tried = torch.where(tried == 0, 1e-30, tried)
-        error = (grouped / tried).round_().clamp_(-8, 7).mul_(tried).sub_(grouped)
-        error = error.square_().sum(2, keepdim=True)
-        better = True if least is None else error < least
-        scale = tried if least is None else torch.where(better, tried, scale)
-        least = error if least is None else torch.where(better, error, least)
+    scale, least_error = _scale_with_error(grouped, largest, SHRINKS[0])
+    for shrink in SHRINKS[1:]:
+        candidate, error = _scale_with_error(grouped, largest, shrink)
+        is_better = error < least_error
+        scale = torch.where(is_better, candidate, scale)
+        least_error = torch.where(is_better, error, least_error)
     numbers = (grouped / scale).round_().clamp_(-8, 7).add_(8).to(torch.uint8)
-    halves = numbers.view(N // BLOCK, BLOCK, groups, GROUP // 8, 2, 4)
-    joined = halves[..., 0, :] | (halves[..., 1, :] << 4)
+    nibbles = numbers.view(N // BLOCK, BLOCK, groups, GROUP // 8, 2, 4)
+    joined = nibbles[..., 0, :] | (nibbles[..., 1, :] << 4)
     bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(N // BLOCK, groups, -1)
     scales = scale.view(N // BLOCK, BLOCK, groups).transpose(1, 2).bfloat16().contiguous()
     return torch.cat((scales.view(torch.uint8), bytes_), dim=2).view(N // BLOCK, -1)
+
+
+def _scale_with_error(grouped: Tensor, largest: Tensor, shrink: float) -> tuple[Tensor, Tensor]:
+    """Candidate scales [N, groups, 1] of int4 weights, and their squared errors."""
+    scale = (largest * (-shrink / 8)).bfloat16().float()
+    scale = torch.where(scale == 0, 1e-30, scale)
+    error = (grouped / scale).round_().clamp_(-8, 7).mul_(scale).sub_(grouped)
+    return scale, error.square_().sum(2, keepdim=True)
 
 
 def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
@@ -152,8 +158,8 @@ def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
     by_group = blocks.view(count, -1, BLOCK * (GROUP // 2 + 2))
     scale = by_group[:, :, : 2 * BLOCK].contiguous().view(torch.bfloat16).unsqueeze(2)
     bytes_ = by_group[:, :, 2 * BLOCK :].reshape(count, -1, GROUP // 8, BLOCK, 4)
-    halves = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
-    numbers = halves.transpose(4, 5).reshape(count, -1, GROUP, BLOCK)
+    nibbles = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
+    numbers = nibbles.transpose(4, 5).reshape(count, -1, GROUP, BLOCK)
     weights = numbers.to(dtype).sub_(8).mul_(scale.to(dtype))
     return weights.view(count, -1, BLOCK)[:, :inputs]
 

@@ -97,7 +97,7 @@ def test_a_damaged_model_is_refused_in_one_line(say, tmp_path):
 def test_a_run_that_fails_exits_with_1_and_leaves_no_file(say, monkeypatch):
     nan = torch.tensor(float("nan"))
     monkeypatch.setattr(
-        "dia_demo.model.dia.Dia.forward", lambda self, codes, _: nan.expand(2, 1, 3, 68)
+        "dia_demo.model.cpu_model.CpuModel.__call__", lambda self, codes, _: nan.expand(2, 1, 3, 68)
     )
     said = error_line(say(SCRIPT, "--codes", "a.npy"), code=1)
     assert "non-finite" in said and not Path("a.npy").exists()

@@ -43,10 +43,10 @@ def folder(tmp_path):
 
 
 def load(folder, precision="int8"):
-    """(the model, the stages told, the note)."""
+    """(the model, the reported stages, the note)."""
     task = Task(loading.load_model(folder, precision, threads=1))
-    told = [stage for stage, _ in task]
-    return task.result.model, told, task.result.note
+    stages = [stage for stage, _ in task]
+    return task.result.model, stages, task.result.note
 
 
 def codes_of(model):
@@ -55,13 +55,13 @@ def codes_of(model):
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
 @pytest.mark.kernels
-def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypatch):
-    first, told, note = load(folder, precision)
+def test_the_second_start_reads_what_the_first_stored(folder, precision, monkeypatch):
+    first, stages, note = load(folder, precision)
     file = packed_cache.prepared_file(folder, precision)
-    assert file.is_file() and not note and any("Keeping" in what for what in told)
+    assert file.is_file() and not note and any("Storing" in stage for stage in stages)
     monkeypatch.setattr(checkpoint, "load", lambda *_: pytest.fail("it was converted again"))
-    second, told, _ = load(folder, precision)
-    assert not any("Keeping" in what for what in told)
+    second, stages, _ = load(folder, precision)
+    assert not any("Storing" in stage for stage in stages)
     np.testing.assert_array_equal(codes_of(second), codes_of(first))
     for (name, ours), (_, theirs) in zip(
         second.dia.named_modules(), first.dia.named_modules(), strict=True
@@ -75,7 +75,7 @@ def test_the_second_start_reads_what_the_first_kept(folder, precision, monkeypat
             )
 
 
-def test_float32_is_not_kept(folder, own_cache):
+def test_float32_is_not_stored(folder, own_cache):
     load(folder, "float32")
     assert not list(own_cache.rglob("*.safetensors"))
 
@@ -99,9 +99,9 @@ def test_a_changed_byte_is_found_and_the_file_made_again(folder, place):
     expected = codes_of(load(folder)[0])
     damage(packed_cache.prepared_file(folder, "int8"), place)
     model, told, _ = load(folder)
-    assert any("Keeping" in what for what in told)
+    assert any("Storing" in what for what in told)
     np.testing.assert_array_equal(codes_of(model), expected)
-    assert not any("Keeping" in what for what in load(folder)[1]), "it is whole again"
+    assert not any("Storing" in what for what in load(folder)[1]), "it is whole again"
 
 
 def test_half_a_file_is_made_again(folder):
@@ -109,7 +109,7 @@ def test_half_a_file_is_made_again(folder):
     file = packed_cache.prepared_file(folder, "int8")
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
-    assert any("Keeping" in what for what in load(folder)[1])
+    assert any("Storing" in what for what in load(folder)[1])
     assert file.stat().st_size == len(whole)
 
 
@@ -174,24 +174,25 @@ def test_a_take_tells_once_that_nothing_was_kept(folder, tmp_path, monkeypatch):
         ]
         for _ in range(2)
     )
-    assert "could not be kept" in first[0].notes[0] and second[0].notes == ()
+    assert "could not be stored" in first[0].notes[0] and second[0].notes == ()
 
 
 def test_a_folder_that_cannot_be_made_is_told_too(folder, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "file")
-    assert "could not be kept" in load(folder)[2]
+    assert "could not be stored" in load(folder)[2]
 
 
-def test_what_a_step_does_not_read_keeps_eight_bits_and_the_logits_too(folder):
+def test_only_the_linears_of_a_step_have_four_bits(folder):
     dia = load(folder, "int4")[0].dia
-    kept = {
+    precisions = {
         name: module.precision
         for name, module in dia.named_modules()
         if isinstance(module, PackedLinear)
     }
-    assert kept["decoder.logits_dense"] == "int8"
-    assert {one for name, one in kept.items() if name.startswith("encoder")} == {"int8"}
-    assert kept["decoder.layers.0.cross_attention.k_proj"] == "int8"
-    assert kept["decoder.layers.0.mlp.gate_up_proj"] == "int4"
+    assert precisions["decoder.logits_dense"] == "int8"
+    encoder = {each for name, each in precisions.items() if name.startswith("encoder")}
+    assert encoder == {"int8"}
+    assert precisions["decoder.layers.0.cross_attention.k_proj"] == "int8"
+    assert precisions["decoder.layers.0.mlp.gate_up_proj"] == "int4"
     assert dia.decoder.embeddings.weight.dtype == torch.bfloat16

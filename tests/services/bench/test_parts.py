@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo.engine.memory import decoder_weights
+from dia_demo.model.linear import decoder_weights
 from dia_demo.services.bench import codec, hardware, quality, steps, words
 from dia_demo.services.bench.fixtures import make_rows, step_bytes
 from dia_demo.services.bench.report import RUN_KEYS, finish_run
