@@ -26,7 +26,7 @@ from tests.helpers.checkpoints import load, write_small
 from tests.helpers.faults import FaultyBackend
 
 
-def test_a_seed_gives_the_take_of_the_cpu_and_sound_comes_once_it_is_checked(folder, in_threads):
+def test_a_seed_gives_the_same_take_as_on_the_cpu(folder, in_threads):
     synthesis = service(trusted(stand_in(), folder))
     on_cpu = events_of(synthesis, request(folder, "cpu", sound=True))
     on_device = events_of(synthesis, request(folder, sound=True))
@@ -49,9 +49,9 @@ def test_rows_of_any_kind_share_the_device(folder, in_threads):
     results = {}
     for device in ("cpu", "xpu"):
         synthesis = service(trusted(stand_in(), folder))
-        asked = [replace(one, runtime=replace(one.runtime, device=device)) for one in both]
-        told = synthesis.stream_together(asked, threading.Event())
-        results[device] = {e.row: e.result.codes for e in told if isinstance(e, Finished)}
+        asked = [replace(each, runtime=replace(each.runtime, device=device)) for each in both]
+        events = synthesis.stream_together(asked, threading.Event())
+        results[device] = {e.row: e.result.codes for e in events if isinstance(e, Finished)}
     for row in (0, 1):
         np.testing.assert_array_equal(results["cpu"][row], results["xpu"][row])
 
@@ -64,7 +64,7 @@ def test_caches_are_freed_on_the_device(folder):
     assert list(server._caches) == numbers[2:]
 
 
-def test_without_a_check_it_refuses_and_says_how_to_run_one(folder):
+def test_without_a_check_the_device_is_refused(folder):
     with pytest.raises(InputError, match="not passed its self-check.*doctor --device xpu"):
         events_of(service(stand_in()), request(folder))
 
@@ -108,18 +108,18 @@ MID_TAKE = {
 
 
 @pytest.mark.parametrize("fault", MID_TAKE)
-def test_a_failure_mid_take_drops_it_whole_and_the_cpu_works_at_once(folder, in_threads, fault):
+def test_a_failure_mid_take_drops_the_whole_take(folder, in_threads, fault):
     limits = replace(LIMITS, step_seconds=1.0 if fault == "hang" else 5.0)
     # Of the device's first 13 steps three are the sentinel's: one at first, two repeats.
     accelerator = trusted(stand_in(fault, late=13, limits=limits), folder)
     synthesis = service(accelerator)
-    told = events_of(synthesis, request(folder, sound=fault == "NaN mid-take"))
-    assert isinstance(told[-1], Failed) and told[-1].device == "xpu"
-    said = told[-1].message
-    assert MID_TAKE[fault].split(":")[-1] in said
+    events = events_of(synthesis, request(folder, sound=fault == "NaN mid-take"))
+    assert isinstance(events[-1], Failed) and events[-1].device == "xpu"
+    message = events[-1].message
+    assert MID_TAKE[fault].split(":")[-1] in message
     for words in ("The XPU failed", "step ", "take was dropped", "XPU off", "same seed"):
-        assert words in said
-    assert not [event for event in told if isinstance(event, AudioChunk | Finished)]
+        assert words in message
+    assert not [event for event in events if isinstance(event, AudioChunk | Finished)]
     # It is not trusted again before it has been checked again; the CPU is there at once.
     with pytest.raises(InputError, match="a run failed after the check"):
         events_of(synthesis, request(folder))
@@ -128,20 +128,20 @@ def test_a_failure_mid_take_drops_it_whole_and_the_cpu_works_at_once(folder, in_
 
 
 @pytest.mark.slow
-def test_a_driver_that_aborts_takes_only_its_own_process_and_the_queue_moves_on(folder):
+def test_a_driver_that_aborts_ends_only_its_own_process(folder):
     """The real thing: a process that dies by SIGABRT while another person waits for the CPU."""
     synthesis = service(trusted(stand_in("abort of the process", late=8), folder))
     waiting: list = []
     other = threading.Thread(
         target=lambda: waiting.extend(events_of(synthesis, request(folder, "cpu")))
     )
-    told = []
+    events = []
     for event in synthesis.stream(request(folder), threading.Event()):
-        told.append(event)
+        events.append(event)
         if isinstance(event, Started):
             other.start()
     other.join(60)
-    assert isinstance(told[-1], Failed) and "SIGABRT" in told[-1].message
+    assert isinstance(events[-1], Failed) and "SIGABRT" in events[-1].message
     assert isinstance(waiting[0], Waiting) and isinstance(waiting[-1], Finished)
 
 
@@ -157,6 +157,6 @@ def test_distorted_sound_is_not_handed_over(folder, in_threads):
     """Random weights hiss: to the waveform check that is what a broken device sounds like."""
     bounds = replace(ANYTHING, high_band=1e-6)
     synthesis = service(trusted(stand_in(bounds=bounds), folder))
-    told = events_of(synthesis, request(folder, sound=True))
-    assert isinstance(told[-1], Failed) and "a hiss" in told[-1].message
-    assert not [event for event in told if isinstance(event, AudioChunk)]
+    events = events_of(synthesis, request(folder, sound=True))
+    assert isinstance(events[-1], Failed) and "a hiss" in events[-1].message
+    assert not [event for event in events if isinstance(event, AudioChunk)]

@@ -57,11 +57,11 @@ def test_steps_of_the_full_size_mix_no_devices():
 
 
 @pytest.mark.slow
-def test_rows_with_and_without_guidance_mix_no_devices(fake):
+def test_rows_of_either_guidance_mix_no_devices(fake):
     """Several rows of other lengths share the steps, and end one after the other."""
     rows = [
-        Row(fake.config, b"\x01 Hello.", replace(fake.config.defaults, **given, seed=seed))
-        for seed, given in enumerate(
+        Row(fake.config, b"\x01 Hello.", replace(fake.config.defaults, **changes, seed=seed))
+        for seed, changes in enumerate(
             (dict(max_tokens=30), dict(max_tokens=20, cfg_scale=1.0), dict(max_tokens=40))
         )
     ]
@@ -83,7 +83,7 @@ def test_weights_on_the_wrong_device_are_refused(folder):
         DeviceModel.copy_of(load(folder), FaultyBackend("wrong device index"), torch.float32)
 
 
-def test_nothing_keeps_a_gradient_and_attention_is_plain(folder):
+def test_attention_is_plain_without_gradients(folder):
     seen = []
 
     class Watching(TorchFunctionMode):

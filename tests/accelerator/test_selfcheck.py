@@ -108,8 +108,8 @@ def test_a_fault_is_caught_by_the_stage_meant_for_it(model, fault):
     checked = context(model, fault, precision, soak_steps=1100 if drifts else 24)
     report = run_stage(ALL[number - 1], checked)
     assert report.verdict == verdict, report.as_text()
-    told = "; ".join((*report.findings, *report.facts))
-    assert words in told
+    text = "; ".join((*report.findings, *report.facts))
+    assert words in text
 
 
 @pytest.mark.parametrize("fault", [name for name, (_, v, _) in CAUGHT.items() if v != "fail"])
@@ -143,11 +143,11 @@ def test_a_fault_in_a_kernel_spares_the_soak_but_not_the_other_stages(model):
 
 
 @pytest.mark.slow
-def test_abort_and_hang_are_told_by_stage(folder):
+def test_an_abort_or_hang_is_reported_with_its_stage(folder):
     """A driver that aborts takes its own process along, and nothing else; a hang has a limit."""
     specs = [spec(folder, "abort of the process"), spec(folder, "hang", stage_limit=3.0)]
     with ThreadPoolExecutor() as both:
-        aborted, hung = both.map(lambda one: result_of(check(one)), specs)
+        aborted, hung = both.map(lambda each: result_of(check(each)), specs)
     for report, words in ((aborted, "SIGABRT"), (hung, "no answer for 3 s, the device hangs")):
         assert not report.passed
         # Steps begin in stage 8; the stages before it have passed in that process.
@@ -162,18 +162,18 @@ def in_threads(monkeypatch):
     monkeypatch.setattr(runner, "DeviceProcess", ThreadProcess)
 
 
-def test_a_check_tells_how_far_it_is_and_ends_with_the_race(folder, in_threads):
+def test_a_check_reports_progress_up_to_the_race(folder, in_threads):
     checking = Task(check(spec(folder, "healthy", 1000)))
-    told = list(checking)
+    events = list(checking)
     report = checking.result
     assert report.passed and report.race.device_steps > 0 and report.race.cpu_steps > 0
-    fractions = [one.fraction for one in told]
+    fractions = [event.fraction for event in events]
     assert fractions == sorted(fractions) and 0 <= fractions[0] and fractions[-1] < 1
     for number, title in STAGES.items():
-        assert any(one.doing == f"{number}. {title}" for one in told)
+        assert any(event.doing == f"{number}. {title}" for event in events)
 
 
-def test_a_slow_device_passes_and_loses_the_race(folder, in_threads):
+def test_a_slow_device_passes_but_loses_the_race(folder, in_threads):
     plan = dict(linear_repeats=1, attention_repeats=1, linear_rows=(2,), steps=2, soak_steps=4)
     report = result_of(check(spec(folder, "slow device", **plan)))
     assert report.passed and not report.worth_it
@@ -194,7 +194,7 @@ def report(model):
     return SelfCheckReport(KEY, CARD, "small", "2026-11-21T09:00:00+00:00", stages, None, 1.5)
 
 
-def test_a_report_survives_json_and_names_what_failed(report, tmp_path):
+def test_a_report_survives_json(report, tmp_path):
     """What a bug report holds: strict JSON (no NaN), device, driver, torch, model, each stage."""
     file = report.save(tmp_path / "report.json")
     raw = json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(name))
@@ -247,7 +247,7 @@ def test_a_verdict_holds_although_its_file_cannot_be_written(tmp_path):
     assert store.find(KEY).passed and "could not be written" in store.note
 
 
-def test_a_fingerprint_changes_with_config_and_weights(folder, tmp_path):
+def test_a_fingerprint_changes_with_each_file(folder, tmp_path):
     copy = write_small(tmp_path / "copy")
     first = fingerprint(copy)
     assert first == fingerprint(copy)
@@ -259,5 +259,5 @@ def test_a_fingerprint_changes_with_config_and_weights(folder, tmp_path):
 
 
 def test_errors_are_explained_before_they_are_quoted():
-    said = explain(RuntimeError("UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"))
-    assert said.startswith("the device ran out of memory (UR_")
+    message = explain(RuntimeError("UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"))
+    assert message.startswith("the device ran out of memory (UR_")

@@ -51,7 +51,7 @@ def engine(tmp_path_factory):
     """With torch's own kernel, whatever is fastest here: tests reach for its weights."""
     folder = write_small(tmp_path_factory.mktemp("engine") / "small", codec=True)
     with pytest.MonkeyPatch.context() as patch:
-        plain = [one for one in linear.KERNELS if one.name == "plain"]
+        plain = [kernel for kernel in linear.KERNELS if kernel.name == "plain"]
         patch.setattr(linear, "KERNELS", plain)
         yield load_engine(folder)
 
@@ -76,8 +76,8 @@ def stream(engine, rows, with_audio=True) -> dict[int, list]:
     events = {index: [] for index in range(len(rows))}
     for event in engine.stream(rows, [1.0] * len(rows), with_audio):
         events[event.row].append(event)
-    for told in events.values():
-        assert GRAMMAR.fullmatch("".join(LETTERS[type(event)] for event in told)), told
+    for received in events.values():
+        assert GRAMMAR.fullmatch("".join(LETTERS[type(event)] for event in received)), received
     return events
 
 
@@ -94,20 +94,22 @@ def test_loading_tells_how_far_it_is(engine):
 
 def test_every_row_has_a_stream_of_its_own(engine):
     rows = [make_row(seed=1), make_row(seed=2, max_tokens=20), make_row(random_codes(SMALL, 9))]
-    for index, told in stream(engine, rows).items():
-        (started,) = only(told, Started)
+    for index, received in stream(engine, rows).items():
+        (started,) = only(received, Started)
         assert started.seed == rows[index].params.seed and started.sample_rate == 16000
-        assert only(told, Progress) and only(told, AudioChunk)
-        assert isinstance(told[-1], Finished)
+        assert only(received, Progress) and only(received, AudioChunk)
+        assert isinstance(received[-1], Finished)
 
 
 def test_chunks_put_together_are_the_take(engine):
     """What was heard while it ran, the result, and the codec on the whole are one sound, but for
     5 ms at either end."""
-    told = stream(engine, [make_row(max_tokens=100)])[0]
-    chunks, result = only(told, AudioChunk), told[-1].result
+    received = stream(engine, [make_row(max_tokens=100)])[0]
+    chunks, result = only(received, AudioChunk), received[-1].result
     assert len(chunks) > 1
-    np.testing.assert_array_equal(np.concatenate([one.samples for one in chunks]), result.samples)
+    np.testing.assert_array_equal(
+        np.concatenate([chunk.samples for chunk in chunks]), result.samples
+    )
     whole = load_codec(engine.folder).decode(result.codes)
     np.testing.assert_allclose(result.samples[80:-80], whole[80:-80], atol=1e-4)
     assert result.samples[0] == result.samples[-1] == 0
@@ -119,25 +121,27 @@ def test_chunks_put_together_are_the_take(engine):
 
 
 def test_progress_only_moves_on(engine):
-    told = stream(engine, [make_row()])[0]
-    progress = only(told, Progress)
-    steps = [one.step for one in progress]
+    received = stream(engine, [make_row()])[0]
+    progress = only(received, Progress)
+    steps = [event.step for event in progress]
     assert steps == sorted(set(steps))
-    for one in progress:
-        assert one.audio_seconds == pytest.approx(max(0, one.step - SMALL.max_delay) * 256 / 16000)
-        assert one.realtime_factor == pytest.approx(one.audio_seconds / one.wall_seconds)
-        assert one.seconds_left >= 0 and one.expected_seconds >= one.audio_seconds
+    for event in progress:
+        assert event.audio_seconds == pytest.approx(
+            max(0, event.step - SMALL.max_delay) * 256 / 16000
+        )
+        assert event.realtime_factor == pytest.approx(event.audio_seconds / event.wall_seconds)
+        assert event.seconds_left >= 0 and event.expected_seconds >= event.audio_seconds
 
 
 def test_an_estimate_never_exceeds_what_max_tokens_can_hold(engine):
     row = make_row(random_codes(SMALL, 9))
     room = SMALL.frames_within(60, 9) * 256 / 16000
-    told = list(engine.stream([row], [1000.0]))
-    assert only(told, Started)[0].expected_seconds == pytest.approx(room)
-    assert all(one.expected_seconds <= room + 1e-9 for one in only(told, Progress))
+    received = list(engine.stream([row], [1000.0]))
+    assert only(received, Started)[0].expected_seconds == pytest.approx(room)
+    assert all(event.expected_seconds <= room + 1e-9 for event in only(received, Progress))
 
 
-def test_figures_agree_with_the_take_and_with_each_other(engine):
+def test_figures_are_consistent(engine):
     row = make_row(random_codes(SMALL, 9), seed=11)
     result = stream(engine, [row])[0][-1].result
     figures = result.figures
@@ -156,9 +160,9 @@ def test_figures_agree_with_the_take_and_with_each_other(engine):
 def test_without_audio_no_codec_is_loaded(engine, monkeypatch):
     """--codes alone must work on a machine that has no codec and no way to fetch one."""
     monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
-    told = stream(load_engine(engine.folder), [make_row()], with_audio=False)[0]
-    assert not only(told, AudioChunk)
-    result = told[-1].result
+    received = stream(load_engine(engine.folder), [make_row()], with_audio=False)[0]
+    assert not only(received, AudioChunk)
+    result = received[-1].result
     assert result.samples is None and len(result.codes) == SMALL.frames_within(60)
     assert result.figures.codec_seconds == 0 and result.figures.first_audio_seconds is None
 
@@ -171,41 +175,45 @@ def test_audio_changes_no_code(engine):
 # Ends
 
 
-def test_a_stopped_row_keeps_its_sound_and_the_other_goes_on(engine):
+def test_a_stopped_row_keeps_its_audio(engine):
     whole = stream(engine, [make_row(seed=1)])[0][-1].result
     rows = [make_row(seed=1), make_row(seed=2)]
-    told = {0: [], 1: []}
+    received = {0: [], 1: []}
     for event in engine.stream(rows, [1.0, 1.0]):
-        told[event.row].append(event)
+        received[event.row].append(event)
         if isinstance(event, Progress) and event.row == 0 and event.step == 30:
             rows[0].cancel.set()
-    assert isinstance(told[0][-1], Cancelled) and isinstance(told[1][-1], Finished)
-    kept = told[0][-1].result
-    assert rows[0].steps == 30 and kept.figures.finish_reason == "cancelled"
-    assert len(kept.codes) == 27 and len(kept.samples) == 27 * 256
-    np.testing.assert_array_equal(kept.codes, whole.codes[:27])
-    assert np.concatenate([one.samples for one in only(told[0], AudioChunk)]).size == 27 * 256
+    assert isinstance(received[0][-1], Cancelled) and isinstance(received[1][-1], Finished)
+    partial = received[0][-1].result
+    assert rows[0].steps == 30 and partial.figures.finish_reason == "cancelled"
+    assert len(partial.codes) == 27 and len(partial.samples) == 27 * 256
+    np.testing.assert_array_equal(partial.codes, whole.codes[:27])
+    assert (
+        np.concatenate([event.samples for event in only(received[0], AudioChunk)]).size == 27 * 256
+    )
 
 
 def test_a_row_stopped_before_its_first_frame_has_no_result(engine):
     row = make_row()
     row.cancel.set()
-    (told,) = stream(engine, [row]).values()
-    assert [LETTERS[type(event)] for event in told] == ["s", "C"] and told[-1].result is None
+    (received,) = stream(engine, [row]).values()
+    assert [LETTERS[type(event)] for event in received] == ["s", "C"] and received[
+        -1
+    ].result is None
 
 
-def test_a_row_that_ends_at_once_is_finished_and_empty(engine):
+def test_a_row_that_ends_at_once_is_finished_without_audio(engine):
     """EOS takes the place of the code that would have been said first."""
     first = stream(engine, [make_row(temperature=0.0)])[0][-1].result.codes[0, 0]
     weight, eos = engine.model.dia.decoder.logits_dense.weight, SMALL.decoder.eos
-    kept = weight.clone()
-    weight[eos], weight[first] = kept[first], kept[eos]
+    original = weight.clone()
+    weight[eos], weight[first] = original[first], original[eos]
     try:
-        told = stream(engine, [make_row(temperature=0.0)])[0]
+        received = stream(engine, [make_row(temperature=0.0)])[0]
     finally:
-        weight.copy_(kept)
-    result = told[-1].result
-    assert result.figures.finish_reason == "end" and not only(told, AudioChunk)
+        weight.copy_(original)
+    result = received[-1].result
+    assert result.figures.finish_reason == "end" and not only(received, AudioChunk)
     assert result.codes.shape == (0, 3) and result.samples.shape == (0,)
     assert result.figures.first_audio_seconds is None and result.figures.realtime_factor == 0
 
@@ -224,49 +232,49 @@ def test_closing_the_stream_gives_the_memory_back(engine):
 # Failures
 
 
-def test_a_weight_that_turns_nan_fails_every_row_and_the_engine_works_on(engine):
+def test_a_nan_weight_fails_every_row_but_not_the_engine(engine):
     expected = stream(engine, [make_row(seed=1)])[0][-1].result.codes
     weight = engine.model.dia.decoder.logits_dense.weight
-    kept = weight[5, 0].item()
+    original = weight[5, 0].item()
     weight[5, 0] = float("nan")
     try:
-        for told in stream(engine, [make_row(seed=1), make_row(seed=2)]).values():
-            assert isinstance(told[-1], Failed) and "float32" in told[-1].message
-            assert not only(told, AudioChunk)
+        for received in stream(engine, [make_row(seed=1), make_row(seed=2)]).values():
+            assert isinstance(received[-1], Failed) and "float32" in received[-1].message
+            assert not only(received, AudioChunk)
     finally:
-        weight[5, 0] = kept
+        weight[5, 0] = original
     again = stream(engine, [make_row(seed=1)])[0][-1].result.codes
     np.testing.assert_array_equal(again, expected)
 
 
 @pytest.mark.parametrize("error", [RunError("The codec broke. Fetch it."), MemoryError("no room")])
-def test_whatever_breaks_a_run_is_told_and_the_engine_works_on(engine, monkeypatch, error):
+def test_an_error_during_a_run_fails_the_row_but_not_the_engine(engine, monkeypatch, error):
     def broken(*_):
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(Codec, "advance", broken)
-        told = stream(engine, [make_row()])[0]
-    assert isinstance(told[-1], Failed) and str(error) in told[-1].message
+        received = stream(engine, [make_row()])[0]
+    assert isinstance(received[-1], Failed) and str(error) in received[-1].message
     assert isinstance(stream(engine, [make_row()])[0][-1], Finished)
 
 
 def test_an_ended_row_stays_ended_when_another_breaks(engine, monkeypatch):
     """Exactly one end a row: the finished one is not failed after the fact."""
     rows = [make_row(max_tokens=10), make_row(seed=2)]
-    told = {0: [], 1: []}
+    received = {0: [], 1: []}
     for event in engine.stream(rows, [1.0, 1.0]):
-        told[event.row].append(event)
+        received[event.row].append(event)
         if isinstance(event, Finished):
             monkeypatch.setattr(rows[1], "draw_uniforms", lambda _: 1 / 0)
-    assert isinstance(told[0][-1], Finished) and isinstance(told[1][-1], Failed)
-    assert "ZeroDivisionError" in told[1][-1].message
+    assert isinstance(received[0][-1], Finished) and isinstance(received[1][-1], Failed)
+    assert "ZeroDivisionError" in received[1][-1].message
 
 
 # Placement
 
 
-def test_a_small_model_takes_one_thread_and_leaves_the_rest_to_others(monkeypatch):
+def test_a_small_model_uses_one_thread(monkeypatch):
     monkeypatch.setattr(placement, "granted_cores", lambda: 4)
     assert place_on_cpu(RuntimeConfig(), SMALL).threads == 1
     assert place_on_cpu(RuntimeConfig(threads=3), SMALL).threads == 3
@@ -278,7 +286,7 @@ def test_more_threads_than_granted_are_refused():
         place_on_cpu(RuntimeConfig(threads=1024), SMALL)
 
 
-def test_precision_is_as_asked_and_float32_for_a_small_model():
+def test_auto_is_float32_for_a_small_model():
     for asked in ("float32", "bfloat16"):
         assert place_on_cpu(RuntimeConfig(precision=asked), SMALL).precision == asked
     placed = place_on_cpu(RuntimeConfig(), SMALL)
@@ -326,7 +334,7 @@ def test_decoder_weights_counts_what_a_step_reads():
     assert decoder_weights(SMALL) == sum(counted) > 0
 
 
-def test_events_and_figures_hold_plain_values(engine):
+def test_figures_are_plain_values(engine):
     """JSON of the command line, metadata of the files: no tensor, no numpy scalar."""
     figures = stream(engine, [make_row()])[0][-1].result.figures
     assert {type(value) for value in asdict(figures).values()} <= {str, int, float, FinishReason}

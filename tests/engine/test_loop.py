@@ -134,7 +134,7 @@ def test_a_waiting_row_that_cannot_be_read_ends_the_run(model, monkeypatch):
     assert rows[0].done and all(row.cache is None for row in rows)
 
 
-def test_the_same_seed_is_the_same_take_and_another_is_not(model):
+def test_only_the_same_seed_gives_the_same_take(model):
     first, again, other = (finish(model, [make_row(seed=seed)])[0] for seed in (7, 7, 8))
     np.testing.assert_array_equal(first, again)
     assert (first != other).mean() > 0.5
@@ -159,7 +159,7 @@ def test_every_row_is_yielded_once_a_step(model):
 
 
 @pytest.mark.parametrize("after", [1, 2, 10, 40])
-def test_cancel_stops_within_a_step_and_keeps_what_was_said(model, after):
+def test_cancel_stops_within_a_step(model, after):
     whole = finish(model, [make_row(seed=1)])[0]
     row = make_row(seed=1)
     for _ in run(model, [row]):
@@ -185,7 +185,7 @@ def test_a_row_cancelled_before_it_starts_takes_no_step(model):
     cancel = threading.Event()
     cancel.set()
     row = make_row(cancel=cancel)
-    assert [one is row for one in run(model, [row])] == [True]
+    assert [yielded is row for yielded in run(model, [row])] == [True]
     assert row.steps == 0 and row.finish_reason == "cancelled" and len(row.codes()) == 0
 
 
@@ -277,7 +277,7 @@ def test_the_longest_text_the_model_reads_is_read(model):
 def test_a_logit_that_is_no_number_fails_the_row_with_a_remedy(model, value):
     expected = finish(model, [make_row(seed=1)])[0]
     weight = model.decoder.logits_dense.weight
-    kept = weight[5, 0].item()
+    original = weight[5, 0].item()
     row = make_row(seed=1)
     steps = run(model, [row])
     for _ in range(6):
@@ -288,14 +288,14 @@ def test_a_logit_that_is_no_number_fails_the_row_with_a_remedy(model, value):
         with pytest.raises(RunError, match="step 1"):
             run_to_end(model, [make_row()])
     finally:
-        weight[5, 0] = kept
+        weight[5, 0] = original
     assert row.done and row.cache is None and row.finish_reason == "failed"
     assert "step 7" in row.failure and "float32" in row.failure and "fetch" in row.failure
     np.testing.assert_array_equal(finish(model, [make_row(seed=1)])[0], expected)
 
 
 @pytest.mark.parametrize("where", ["own key", "own value", "text key", "text value"])
-def test_no_kernel_loses_a_nan_and_none_hands_it_to_another_row(fast_model, where):
+def test_every_kernel_keeps_a_nan_in_its_own_row(fast_model, where):
     """A slot that was never written is NaN, so that reading it is loud: with every kernel."""
     rows = [make_row(seed=1), make_row(seed=2), make_row(seed=3)]
     steps = run(fast_model, rows)

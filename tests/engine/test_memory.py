@@ -24,7 +24,7 @@ from dia_demo.task import result_of
 from tests.helpers.checkpoints import SMALL, write_small
 
 DIA = ModelConfig()
-NAMED = [one for one in PRECISIONS if one != "auto"]
+NAMED = [name for name in PRECISIONS if name != "auto"]
 
 
 @pytest.mark.parametrize("config", [SMALL, DIA], ids=["small", "dia"])
@@ -53,11 +53,11 @@ def test_more_than_the_machine_has_is_refused_with_what_fits(monkeypatch):
             place_on_cpu(RuntimeConfig(precision=precision), DIA)
 
 
-def test_auto_takes_what_fits_and_says_why(monkeypatch):
+def test_auto_chooses_a_precision_that_fits(monkeypatch):
     free = place_on_cpu(RuntimeConfig(), DIA).precision
     room = needed_bytes(DIA, free) - 1
     monkeypatch.setattr(system, "memory_bytes", lambda: room)
-    fits = [one for one in fitting(DIA, room) if one != "int4"]
+    fits = [name for name in fitting(DIA, room) if name != "int4"]
     if fits:
         placed = place_on_cpu(RuntimeConfig(), DIA)
         assert placed.precision == fits[0] and f"{free} would need" in placed.reason
@@ -86,6 +86,6 @@ def test_positions_are_counted():
     decoder = replace(SMALL.decoder, max_positions=10**6)
     encoder = replace(SMALL.encoder, max_positions=10**6)
     long = replace(SMALL, decoder=decoder, encoder=encoder)
-    tables = [table for one in Dia(long).rotaries for table in (one.cos, one.sin)]
+    tables = [table for rotary in Dia(long).rotaries for table in (rotary.cos, rotary.sin)]
     grown = needed_bytes(long, "float32") - needed_bytes(SMALL, "float32")
     assert grown >= 0.99 * sum(table.nbytes for table in tables)

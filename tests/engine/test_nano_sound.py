@@ -64,7 +64,7 @@ def silence_ms(samples, level_db):
 
 
 @pytest.mark.parametrize("seed", range(len(SCRIPTS)))
-def test_a_take_has_no_rumble_and_clean_ends(voice, seed):
+def test_a_take_is_free_of_rumble_with_clean_ends(voice, seed):
     take, chunks = speak(voice, SCRIPTS[seed], seed=seed)
     samples = take.samples
     assert take.figures.finish_reason == "end"
@@ -74,9 +74,9 @@ def test_a_take_has_no_rumble_and_clean_ends(voice, seed):
     assert np.abs(samples[:16]).max() < 1e-3 and not samples[-2400:].any()
     for level_db in (-100, -60, -50):
         assert 150 <= silence_ms(samples, level_db) <= 250
-    np.testing.assert_array_equal(np.concatenate([one.samples for one in chunks]), samples)
-    starts = np.cumsum([0, *(len(one.samples) for one in chunks)])[:-1] / RATE
-    np.testing.assert_allclose([one.start_seconds for one in chunks], starts)
+    np.testing.assert_array_equal(np.concatenate([chunk.samples for chunk in chunks]), samples)
+    starts = np.cumsum([0, *(len(chunk.samples) for chunk in chunks)])[:-1] / RATE
+    np.testing.assert_allclose([chunk.start_seconds for chunk in chunks], starts)
     assert take.figures.audio_seconds == len(samples) / RATE
 
 
@@ -87,7 +87,7 @@ def test_a_take_cut_by_max_tokens_ends_at_zero_where_it_was_cut(voice, max_token
     assert len(take.samples) == 384 * len(take.codes)
     assert take.samples[0] == take.samples[-1] == 0 and np.abs(take.samples[-16:]).max() < 0.01
     assert share_below_db(take.samples, 50) <= -25
-    np.testing.assert_array_equal(np.concatenate([one.samples for one in chunks]), take.samples)
+    np.testing.assert_array_equal(np.concatenate([chunk.samples for chunk in chunks]), take.samples)
 
 
 @pytest.mark.parametrize("step", [20, 45, 71])
@@ -96,7 +96,7 @@ def test_a_stopped_take_ends_at_zero_where_it_was_stopped(voice, step):
     assert take.figures.finish_reason == "cancelled" and take.samples.any()
     assert len(take.samples) <= 384 * len(take.codes)
     assert take.samples[0] == take.samples[-1] == 0
-    np.testing.assert_array_equal(np.concatenate([one.samples for one in chunks]), take.samples)
+    np.testing.assert_array_equal(np.concatenate([chunk.samples for chunk in chunks]), take.samples)
 
 
 @pytest.mark.parametrize("speed", [0.5, 0.8, 1.5, 2.0])
@@ -108,9 +108,9 @@ def test_a_change_of_speed_keeps_the_ends(voice, speed):
 
 
 def test_a_take_after_a_voice_prompt_has_the_same_ends(voice, tmp_path):
-    said = SCRIPTS[1]
-    path = speak(voice, said)[0].save(tmp_path / "prompt.wav")
-    take, _ = speak(voice, "[S2] It rains.", prompt=VoicePrompt(path, transcript=said))
+    script = SCRIPTS[1]
+    path = speak(voice, script)[0].save(tmp_path / "prompt.wav")
+    take, _ = speak(voice, "[S2] It rains.", prompt=VoicePrompt(path, transcript=script))
     assert take.samples[0] == take.samples[-1] == 0 and share_below_db(take.samples, 50) <= -25
     assert 150 <= silence_ms(take.samples, -60) <= 250
 

@@ -22,21 +22,21 @@ def make_row(prompt=None, max_tokens=60, **params) -> Row:
     return Row(SMALL, b"\x01 Hello.", params, prompt)
 
 
-def feed(row: Row, said: np.ndarray) -> int:
+def feed(row: Row, predicted: np.ndarray) -> int:
     """Accept positions [P, C] one after another until the row is done; how many it took."""
-    for taken, codes in enumerate(said, start=1):
+    for taken, codes in enumerate(predicted, start=1):
         row.accept(codes)
         if row.done:
             return taken
-    return len(said)
+    return len(predicted)
 
 
-def said_with_end(end: int | None, positions: int = 80, seed: int = 0) -> np.ndarray:
+def predicted_with_end(end: int | None, positions: int = 80, seed: int = 0) -> np.ndarray:
     """Random codes a model might say, EOS on channel 0 at one position (counted from 1)."""
-    said = random_codes(SMALL, positions, seed)
+    predicted = random_codes(SMALL, positions, seed)
     if end is not None:
-        said[end - 1, 0] = EOS
-    return said
+        predicted[end - 1, 0] = EOS
+    return predicted
 
 
 # Delays
@@ -67,26 +67,26 @@ def test_any_run_of_frames_can_be_reverted_by_itself():
 
 def test_late_channels_read_bos_until_their_first_code():
     """Without BOS there the model was fed its own ignored predictions, and spoke noise."""
-    row, said = make_row(), said_with_end(None)
+    row, predicted = make_row(), predicted_with_end(None)
     for step in range(8):
         expected = [
-            BOS if step <= lag else said[step - 1, channel]
+            BOS if step <= lag else predicted[step - 1, channel]
             for channel, lag in enumerate(SMALL.delay_pattern)
         ]
         np.testing.assert_array_equal(row.next_input, expected)
-        row.accept(said[step])
+        row.accept(predicted[step])
 
 
-def test_a_prompt_is_read_delayed_and_stays_as_it_was_given():
-    prompt, said = random_codes(SMALL, 10, seed=4), said_with_end(None)
+def test_a_prompt_is_read_delayed_but_unchanged():
+    prompt, predicted = random_codes(SMALL, 10, seed=4), predicted_with_end(None)
     row = make_row(prompt)
-    given = apply_delay(prompt, SMALL.delay_pattern, BOS)
-    np.testing.assert_array_equal(row.prefill, given[:10])
-    np.testing.assert_array_equal(row.next_input, given[10])
+    delayed = apply_delay(prompt, SMALL.delay_pattern, BOS)
+    np.testing.assert_array_equal(row.prefill, delayed[:10])
+    np.testing.assert_array_equal(row.next_input, delayed[10])
     for step in range(6):
-        row.accept(said[step])
-        known = given[11 + step] if 11 + step < len(given) else np.full(3, UNKNOWN)
-        np.testing.assert_array_equal(row.next_input, np.where(known >= 0, known, said[step]))
+        row.accept(predicted[step])
+        known = delayed[11 + step] if 11 + step < len(delayed) else np.full(3, UNKNOWN)
+        np.testing.assert_array_equal(row.next_input, np.where(known >= 0, known, predicted[step]))
 
 
 # Ends
@@ -94,20 +94,20 @@ def test_a_prompt_is_read_delayed_and_stays_as_it_was_given():
 
 @pytest.mark.parametrize("prompt_frames", [0, 9])
 @pytest.mark.parametrize("end", [1, 2, 5, 30])
-def test_eos_ends_the_row_after_the_tail_and_is_dropped(prompt_frames, end):
-    row, said = make_row(random_codes(SMALL, prompt_frames, seed=4)), said_with_end(end)
-    taken = feed(row, said)
+def test_eos_ends_the_row_after_the_delays(prompt_frames, end):
+    row, predicted = make_row(random_codes(SMALL, prompt_frames, seed=4)), predicted_with_end(end)
+    taken = feed(row, predicted)
     assert row.finish_reason == "end" and row.steps == taken == end + SMALL.max_delay - 1
     codes = row.codes()
     assert len(codes) == row.known_frames == end - 1
     for channel, lag in enumerate(SMALL.delay_pattern):
-        np.testing.assert_array_equal(codes[:, channel], said[lag : lag + end - 1, channel])
+        np.testing.assert_array_equal(codes[:, channel], predicted[lag : lag + end - 1, channel])
 
 
 def test_from_eos_on_every_channel_says_eos_after_its_delay_then_pad():
-    row, said = make_row(), said_with_end(6)
+    row, predicted = make_row(), predicted_with_end(6)
     inputs = []
-    for codes in said[:9]:
+    for codes in predicted[:9]:
         row.accept(codes)
         inputs.append(row.next_input.copy())
     for channel, lag in enumerate(SMALL.delay_pattern):
@@ -117,10 +117,10 @@ def test_from_eos_on_every_channel_says_eos_after_its_delay_then_pad():
         assert EOS not in spoken[: 5 + lag]
 
 
-def test_max_tokens_is_an_absolute_position_with_prompt_and_tail():
+def test_max_tokens_counts_prompt_plus_delays():
     for prompt_frames in (0, 1, 20):
         row = make_row(random_codes(SMALL, prompt_frames), max_tokens=40)
-        feed(row, said_with_end(None))
+        feed(row, predicted_with_end(None))
         assert row.finish_reason == "max_tokens"
         assert len(row.codes()) == SMALL.frames_within(40, prompt_frames)
         assert row.position == 40 - 1
@@ -130,24 +130,24 @@ def test_the_smallest_max_tokens_yields_exactly_one_frame():
     for prompt_frames in (0, 12):
         smallest = SMALL.shortest_max_tokens + prompt_frames
         row = make_row(random_codes(SMALL, prompt_frames), max_tokens=smallest)
-        feed(row, said_with_end(None))
+        feed(row, predicted_with_end(None))
         assert row.done and row.codes().shape == (1, 3)
 
 
 def test_eos_where_max_tokens_would_cut_counts_as_an_end():
     row = make_row(max_tokens=40)
-    feed(row, said_with_end(40 - SMALL.max_delay))
+    feed(row, predicted_with_end(40 - SMALL.max_delay))
     assert row.finish_reason == "end"
     assert len(row.codes()) == SMALL.frames_within(40)
 
 
 @pytest.mark.parametrize("end", [None, 1, 2, 3, 17])
 @pytest.mark.parametrize("prompt_frames", [0, 5])
-def test_frames_become_known_in_order_and_never_change(prompt_frames, end):
+def test_known_frames_never_change(prompt_frames, end):
     """The codec is fed what is known so far: a code handed out early must be the final one."""
-    row, said = make_row(random_codes(SMALL, prompt_frames)), said_with_end(end)
+    row, predicted = make_row(random_codes(SMALL, prompt_frames)), predicted_with_end(end)
     heard = np.zeros((0, 3), np.int16)
-    for codes in said:
+    for codes in predicted:
         row.accept(codes)
         fresh = row.codes(len(heard))
         assert len(heard) + len(fresh) == row.known_frames
@@ -159,9 +159,9 @@ def test_frames_become_known_in_order_and_never_change(prompt_frames, end):
 
 
 def test_codes_beyond_the_codebook_become_0():
-    row, said = make_row(), said_with_end(None)
-    said[4, 1], said[9, 2], said[10, 0] = EOS, BOS, PAD
-    feed(row, said)
+    row, predicted = make_row(), predicted_with_end(None)
+    predicted[4, 1], predicted[9, 2], predicted[10, 0] = EOS, BOS, PAD
+    feed(row, predicted)
     codes = row.codes()
     assert codes.dtype == np.int16 and codes.min() >= 0 and codes.max() < SMALL.num_codes
     assert codes[4 - 2, 1] == codes[9 - 3, 2] == codes[10, 0] == 0
@@ -176,7 +176,7 @@ def uniforms_of(seed: int) -> torch.Tensor:
     return drawn
 
 
-def test_a_seed_means_the_same_uniforms_and_no_global_state_counts():
+def test_uniforms_depend_only_on_the_seed():
     torch.manual_seed(1)
     first = uniforms_of(7), uniforms_of(7)
     torch.manual_seed(2)
@@ -192,7 +192,7 @@ def test_seeds_above_32_bits_apart_stay_apart():
 
 
 @pytest.mark.parametrize(
-    ("prompt", "said"),
+    ("prompt", "message"),
     [
         (np.zeros((5, 4), np.int16), "[frames, 3]"),
         (np.zeros(15, np.int16), "[frames, 3]"),
@@ -205,10 +205,10 @@ def test_seeds_above_32_bits_apart_stay_apart():
         (np.array([["a"] * 3]), "whole numbers"),
     ],
 )
-def test_a_prompt_that_does_not_fit_the_model_is_refused(prompt, said):
+def test_a_prompt_that_does_not_fit_the_model_is_refused(prompt, message):
     with pytest.raises(InputError) as caught:
         make_row(prompt)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_prompt_that_leaves_no_room_says_how_long_it_may_be():

@@ -92,18 +92,20 @@ def test_the_distribution_is_that_of_transformers():
     assert compared > 2000
 
 
-def test_eos_is_the_only_choice_where_it_is_the_likeliest_and_none_elsewhere():
+def test_eos_is_chosen_only_where_it_is_the_most_likely_code():
     ends = 0
     for seed in range(300):
         cond, uncond, params, eos = random_case(seed)
         guided = cond[0] + params.cfg_scale * (cond[0] - uncond[0])
-        kept = guided.topk(params.top_k).indices if params.cfg_scale else torch.arange(eos + 1)
-        kept = kept[kept <= eos]
+        candidates = (
+            guided.topk(params.top_k).indices if params.cfg_scale else torch.arange(eos + 1)
+        )
+        candidates = candidates[candidates <= eos]
         ours = our_distribution(cond, uncond, params, eos)
-        is_end = len(kept) > 0 and kept[cond[0, kept].argmax()] == eos
+        is_end = len(candidates) > 0 and candidates[cond[0, candidates].argmax()] == eos
         if is_end:
             assert ours[0, eos] == 1
-        elif len(kept) > 0:
+        elif len(candidates) > 0:
             assert ours[0, eos] == 0
         ends += bool(is_end)
     assert ends > 30
@@ -216,9 +218,9 @@ def test_rows_of_one_sampler_are_each_as_alone():
         ]
         sizes = codes, channels, codes + 4
         together = sampler_of(params, *sizes)(cond.clone(), uncond.clone(), uniforms)
-        for row, one in enumerate(params):
+        for row, row_params in enumerate(params):
             part = slice(row, row + 1)
-            alone = sampler_of([one], *sizes)(
+            alone = sampler_of([row_params], *sizes)(
                 cond[part].clone(), uncond[part].clone(), uniforms[part]
             )
             assert torch.equal(together[part], alone), (seed, row, params)

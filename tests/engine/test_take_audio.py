@@ -26,7 +26,7 @@ def silence_after(samples, rate, level):
 
 
 @pytest.mark.parametrize("rate", RATES)
-def test_a_sound_to_the_very_end_is_faded_and_followed_by_silence(rate):
+def test_a_sound_up_to_the_end_is_faded_out(rate):
     made = tone(1.0, rate)
     take = finish_audio(made, rate, ended_by_itself=True)
     fade = round(0.005 * rate)
@@ -105,7 +105,7 @@ def test_a_take_of_a_few_samples_ends_at_zero_as_well(count):
         assert len(take) == count + (2880 if ended_by_itself else 0)
 
 
-def test_no_audio_stays_none_and_silence_stays_itself():
+def test_empty_or_silent_audio_is_unchanged():
     assert finish_audio(np.zeros(0, "f"), 16000, True).shape == (0,)
     silent = finish_audio(np.zeros(8000, "f"), 16000, True)
     assert len(silent) == 8000 + 2880 and not silent.any()

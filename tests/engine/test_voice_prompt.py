@@ -47,13 +47,13 @@ def test_one_voice_for_several_takes_is_encoded_once(synthesis, tmp_path, monkey
     codec, heard = synthesis._engine.codec, []
     encode = codec.encode
     monkeypatch.setattr(codec, "encode", lambda wave: heard.append(len(wave)) or encode(wave))
-    found = {}
+    codes_by_row = {}
     for event in synthesis.stream_together(requests, threading.Event()):
         if isinstance(event, Finished):
-            found[event.row] = event.result.codes
+            codes_by_row[event.row] = event.result.codes
     assert len(heard) == 1
     for row, codes in enumerate(alone):
-        np.testing.assert_array_equal(found[row], codes)
+        np.testing.assert_array_equal(codes_by_row[row], codes)
 
 
 def test_the_transcript_is_read_before_the_script(synthesis):
@@ -65,7 +65,7 @@ def test_the_transcript_is_read_before_the_script(synthesis):
     np.testing.assert_array_equal(first.codes, second.codes)
 
 
-def test_a_prompt_without_transcript_is_warned_of_and_one_with_is_not(synthesis):
+def test_only_a_prompt_without_transcript_brings_a_warning(synthesis):
     codes = random_codes(SMALL, 10)
     warned = started(say(synthesis, make_request(synthesis, voice=VoicePrompt(codes=codes))))
     assert any("no transcript" in note for note in warned.notes)
@@ -73,7 +73,7 @@ def test_a_prompt_without_transcript_is_warned_of_and_one_with_is_not(synthesis)
     assert started(say(synthesis, make_request(synthesis, voice=voice))).notes == ()
 
 
-def test_a_96_khz_stereo_float_prompt_is_resampled_and_mixed(synthesis, tmp_path):
+def test_a_96_khz_stereo_float_prompt_is_converted(synthesis, tmp_path):
     wav = write_wav(tmp_path / "voice.wav", 0.4, rate=96000, channels=2)
     events = say(synthesis, make_request(synthesis, voice=VoicePrompt(wav, transcript="[S1] Hm.")))
     notes = " ".join(started(events).notes)
@@ -90,7 +90,7 @@ def test_a_prompt_of_a_second_is_used_with_a_note(synthesis, tmp_path):
     assert isinstance(events[-1], Finished)
 
 
-def test_a_prompt_as_long_as_there_is_room_fits_and_a_frame_more_does_not(synthesis, tmp_path):
+def test_the_longest_prompt_fits_but_not_one_frame_more(synthesis, tmp_path):
     room = SMALL.frames_within(60) - 1
     fits = write_wav(tmp_path / "fits.wav", room * 256 / 16000)
     events = say(synthesis, make_request(synthesis, voice=VoicePrompt(fits, transcript=".")))
@@ -100,7 +100,7 @@ def test_a_prompt_as_long_as_there_is_room_fits_and_a_frame_more_does_not(synthe
 
 
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "message"),
     [
         (lambda path: write_wav(path, 2.0, level=0.0), "silent"),
         (lambda path: write_wav(path, 600.0, rate=8000, subtype="PCM_U8"), "600.0 s long"),
@@ -110,10 +110,8 @@ def test_a_prompt_as_long_as_there_is_room_fits_and_a_frame_more_does_not(synthe
         (lambda path: None, "does not exist"),
     ],
 )
-def test_a_prompt_that_is_no_voice_is_refused_and_the_app_works_on(
-    synthesis, tmp_path, write, said
-):
+def test_a_prompt_without_a_voice_is_refused(synthesis, tmp_path, write, message):
     path = tmp_path / "voice.wav"
     write(path)
     request = make_request(synthesis, voice=VoicePrompt(path, transcript="."), max_tokens=600)
-    assert said in refusal(synthesis, request)
+    assert message in refusal(synthesis, request)

@@ -74,19 +74,19 @@ class _ByOperators(TorchFunctionMode):
 
 def _index(tensor, index):
     index = index if isinstance(index, tuple) else (index,)
-    if Ellipsis in [one for one in index if not isinstance(one, torch.Tensor)]:
+    if Ellipsis in [part for part in index if not isinstance(part, torch.Tensor)]:
         at = index.index(Ellipsis)
         index = (*index[:at], *[slice(None)] * (tensor.dim() - len(index) + 1), *index[at + 1 :])
     dim = 0
-    for one in index:
-        if isinstance(one, torch.Tensor):
-            tensor = torch.ops.aten.index.Tensor(tensor, [None] * dim + [one])
-            dim += one.dim()
-        elif isinstance(one, int):
-            tensor = tensor.select(dim, one)
-        elif one is None:
+    for part in index:
+        if isinstance(part, torch.Tensor):
+            tensor = torch.ops.aten.index.Tensor(tensor, [None] * dim + [part])
+            dim += part.dim()
+        elif isinstance(part, int):
+            tensor = tensor.select(dim, part)
+        elif part is None:
             tensor, dim = tensor.unsqueeze(dim), dim + 1
         else:
-            tensor = torch.ops.aten.slice.Tensor(tensor, dim, one.start, one.stop, one.step or 1)
+            tensor = torch.ops.aten.slice.Tensor(tensor, dim, part.start, part.stop, part.step or 1)
             dim += 1
     return tensor

@@ -241,9 +241,9 @@ def as_written(file: Path) -> FaultyBackend:
 class ThreadProcess(DeviceProcess):
     """The same protocol with a thread on the other side: no interpreter to start."""
 
-    def __init__(self, target: Callable, *given: object) -> None:
-        self._pipe, theirs = multiprocessing.Pipe()
-        self._process = _Thread(target=target, args=(theirs, *given), daemon=True)
+    def __init__(self, target: Callable, *args: object) -> None:
+        self._pipe, child_pipe = multiprocessing.Pipe()
+        self._process = _Thread(target=target, args=(child_pipe, *args), daemon=True)
         self._process.start()
 
 

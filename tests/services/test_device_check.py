@@ -15,38 +15,38 @@ from dia_demo.task import result_of
 from tests.helpers.accelerators import events_of, request, service, stand_in
 
 
-def test_the_check_is_a_service_and_its_verdict_opens_the_door(folder, in_threads):
-    synthesis, asked = service(stand_in(late=10**9)), request(folder, insist=True)
-    assert last_report(synthesis, asked.runtime) is None
-    report = result_of(check_device(synthesis, asked.runtime, threading.Event()))
+def test_after_a_passed_check_the_device_runs(folder, in_threads):
+    synthesis, xpu_request = service(stand_in(late=10**9)), request(folder, insist=True)
+    assert last_report(synthesis, xpu_request.runtime) is None
+    report = result_of(check_device(synthesis, xpu_request.runtime, threading.Event()))
     assert report.passed, report.as_text()
-    assert last_report(synthesis, asked.runtime) == report
-    assert isinstance(events_of(synthesis, asked)[-1], Finished)
+    assert last_report(synthesis, xpu_request.runtime) == report
+    assert isinstance(events_of(synthesis, xpu_request)[-1], Finished)
 
 
 def test_a_check_that_is_stopped_leaves_no_verdict(folder, in_threads):
     synthesis, cancel = service(stand_in("slow device")), threading.Event()
-    asked = request(folder)
+    xpu_request = request(folder)
     with pytest.raises(CheckStopped):
-        for _ in check_device(synthesis, asked.runtime, cancel):
+        for _ in check_device(synthesis, xpu_request.runtime, cancel):
             cancel.set()
-    assert last_report(synthesis, asked.runtime) is None
+    assert last_report(synthesis, xpu_request.runtime) is None
 
 
 def doctor(synthesis, folder, capsys, *more) -> tuple[int, str]:
-    asked = ["doctor", "--device", "xpu", "--model", str(folder), "--threads", "1", *more]
-    code = device.check(main._parser().parse_args(asked), synthesis)
+    arguments = ["doctor", "--device", "xpu", "--model", str(folder), "--threads", "1", *more]
+    code = device.check(main._parser().parse_args(arguments), synthesis)
     return code, capsys.readouterr().out
 
 
-def test_the_doctor_runs_the_check_and_keeps_its_report(folder, in_threads, capsys, tmp_path):
+def test_the_doctor_saves_the_report_of_the_check(folder, in_threads, capsys, tmp_path):
     file = tmp_path / "report.json"
     fault = "one head's values wrong by 1%"
     more = ("--json", "--report", str(file))
     code, out = doctor(service(stand_in(fault)), folder, capsys, *more)
-    told = json.loads(out)
-    assert code == 1 and told["usable"] and told["passed"] is False
-    assert "stage 3" in told["problems"][0] and json.loads(file.read_text())["stages"]
+    summary = json.loads(out)
+    assert code == 1 and summary["usable"] and summary["passed"] is False
+    assert "stage 3" in summary["problems"][0] and json.loads(file.read_text())["stages"]
     code, out = doctor(service(stand_in(late=10**9)), folder, capsys)
     assert code == 0 and "PASSED" in out and "Race: " in out
     assert all(title in out for title in STAGES.values())
@@ -55,5 +55,5 @@ def test_the_doctor_runs_the_check_and_keeps_its_report(folder, in_threads, caps
 def test_the_doctor_says_why_there_is_nothing_to_check(folder, capsys):
     real = Synthesis(Settings())
     code, out = doctor(real, folder, capsys, "--json")
-    told = json.loads(out)
-    assert code == 1 and told["usable"] is False and "no XPU support" in told["reason"]
+    summary = json.loads(out)
+    assert code == 1 and summary["usable"] is False and "no XPU support" in summary["reason"]
