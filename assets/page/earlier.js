@@ -1,38 +1,38 @@
-// Earlier takes: a list the server keeps for this person, each to hear, use, compare or delete.
+// Earlier takes: a list the server keeps for this person, each to play, use, compare or delete.
 // gradio runs this once with: element, props.value ({key, tick}), server.earlier(question), watch.
 const list = element.querySelector(".earlier");
-const told = element.querySelector(".earlier-said");
-let sounding = null; // {audio, button}
+const status = element.querySelector(".earlier-status");
+let playing = null; // {audio, button}
 
 async function ask(question) {
   const answer = await server.earlier({ key: (props.value || {}).key, ...question });
-  told.textContent = (answer && answer.error) || "";
+  status.textContent = (answer && answer.error) || "";
   return answer && !answer.error ? answer : null;
 }
 
-function hush() {
-  if (!sounding) return;
-  sounding.audio.pause();
-  sounding.button.textContent = "Hear";
-  sounding = null;
+function stop() {
+  if (!playing) return;
+  playing.audio.pause();
+  playing.button.textContent = "Play";
+  playing = null;
 }
 
-async function hear(id, button) {
-  const again = sounding && sounding.button === button;
-  hush();
+async function play(id, button) {
+  const again = playing && playing.button === button;
+  stop();
   if (again) return;
   const answer = await ask({ do: "hear", id });
   if (!answer) return;
   const path = answer.file.split("/").map(encodeURIComponent).join("/");
   const audio = new Audio(new URL(`gradio_api/file=${path}`, document.baseURI));
-  sounding = { audio, button };
-  audio.addEventListener("ended", hush);
+  playing = { audio, button };
+  audio.addEventListener("ended", stop);
   button.textContent = "Stop";
   await audio.play();
 }
 
 async function remove(id) {
-  hush();
+  stop();
   if (await ask({ do: "delete", id })) await draw();
 }
 
@@ -43,7 +43,7 @@ function make(tag, name, text = "") {
   return node;
 }
 
-// Scripts are a person's own words: they are set as text, never as HTML.
+// Scripts come from people, so they are set as text, never as HTML.
 async function draw() {
   if (!(props.value || {}).key) return;
   const answer = await ask({ do: "list" });
@@ -53,7 +53,7 @@ async function draw() {
     const row = make("li", "");
     const buttons = make("div", "earlier-buttons");
     const acts = {
-      Hear: (button) => hear(take.id, button),
+      Play: (button) => play(take.id, button),
       "Use these settings": () => trigger("click", { id: take.id }),
       "Compare with this": () => trigger("submit", { id: take.id }),
       Delete: () => remove(take.id),
@@ -67,7 +67,7 @@ async function draw() {
     row.append(make("p", "", take.script), make("p", "earlier-figures", take.figures), buttons);
     list.append(row);
   }
-  if (!answer.takes.length) told.textContent = "Takes you make are kept here.";
+  if (!answer.takes.length) status.textContent = "Your takes are listed here.";
 }
 
 watch("value", draw);

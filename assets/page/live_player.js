@@ -77,8 +77,8 @@ function show() {
   button.disabled = state === "empty" || state === "over";
   button.textContent = state === "playing" ? "Pause" : "Listen so far";
   text.textContent = {
-    empty: "You can listen while the take is made.",
-    ready: `${ready.toFixed(1)} s ready to be heard`,
+    empty: "You can listen while the take is generated.",
+    ready: `${ready.toFixed(1)} s ready`,
     playing: `${seconds.toFixed(1)} of ${ready.toFixed(1)} s`,
     over: "The take is in the player below.",
   }[state];

@@ -118,13 +118,13 @@ def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
     titles = {
         EMBEDDED: (
             "Nano voice (embedded)",
-            "A small synthetic voice made for trying things: it ships with the app and needs no "
-            "download. Dia-1.6B is the real one.",
+            "A small synthetic voice for trying out the program. It is included and needs no "
+            "download. Dia-1.6B is the original model.",
         ),
         DIA_NAME: (
             "Dia-1.6B (0626)",
-            f"The real model by Nari Labs: {DIA_DOWNLOAD} are fetched from the hub the first time, "
-            "and a CPU needs a while for each take.",
+            f"The original model by Nari Labs. The first run downloads {DIA_DOWNLOAD}, and a "
+            "take needs some minutes on a CPU.",
         ),
     }
     title, note = titles.get(name, (name, "A Dia checkpoint of your own."))

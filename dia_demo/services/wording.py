@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # By the finish_reason of a take's figures.
 ENDINGS = {
-    "end": "at the end of the script",
+    "end": "end of script",
     "max_tokens": "CUT OFF at max tokens",
     "cancelled": "stopped by you",
 }

@@ -98,7 +98,7 @@ def test_a_comparison_is_made_on_the_page(open_window):
     ]
     assert colours[0] != colours[1] == colours[2], "what differs is lit up, and nothing else"
     page.get_by_label("Side by side, not blind").check()
-    page.get_by_text("It proves nothing").wait_for()
+    page.get_by_text("it proves nothing").wait_for()
     press(page, "Generate pairs")
     page.locator('.lab-room[data-state="open"]').wait_for()
     page.locator(".picture img").nth(1).wait_for()
@@ -135,7 +135,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     assert page.get_by_label("Max tokens, B").input_value() == "80"
     page.get_by_role("tab", name="Generate").click()
     page.locator(".earlier-buttons").get_by_role("button", name="Delete").click()
-    page.get_by_text("Takes you make are kept here.").wait_for()
+    page.get_by_text("Your takes are listed here.").wait_for()
 
 
 # What every player of the page was given to play: {samples, rate} of its file, decoded.
@@ -172,7 +172,7 @@ def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
     page.evaluate(NOTE_PLAYED)
     for number, (words, samples) in enumerate(takes.items(), start=1):
         row = page.locator("#earlier li", has_text=words)
-        row.get_by_role("button", name="Hear").click()
+        row.get_by_role("button", name="Play").click()
         page.wait_for_function("(count) => window.played.length === count", arg=number)
         played = np.array(page.evaluate("window.played.at(-1)"), np.float32)
         assert len(played) == len(samples) and np.abs(played - samples).max() < 1e-4

@@ -113,7 +113,7 @@ def fill_in(page, script: str, max_tokens: int, seeds: int, temperature_b: float
         fill(page, f"Max tokens, {side}", max_tokens)
     fill(page, "Temperature, B", temperature_b)
     fill(page, "number input for Seeds for each script", seeds)
-    page.get_by_text(f"{seeds} pair{'s' if seeds > 1 else ''} to hear").wait_for()
+    page.get_by_text(f"{seeds} pair{'s' if seeds > 1 else ''} to listen to").wait_for()
 
 
 def ask_server(page, question: dict) -> dict:

@@ -187,11 +187,11 @@ export class Room {
 
   #whyEmpty() {
     const state = this.#state;
-    if (!state) return "Make a comparison above, or open a kept one below.";
+    if (!state) return "Generate pairs above, or open a saved comparison below.";
     const which = state.voted ? "next" : "first";
-    if (state.making) return `The ${which} pair is being made. You can listen when it is ready.`;
+    if (state.making) return `The ${which} pair is being generated. You can listen when it is ready.`;
     const failed = state.failed ? ` (${state.failed} failed)` : "";
-    return `No pair is ready${failed}. Press Resume to make the missing ones.`;
+    return `No pair is ready${failed}. Press Resume to generate the missing ones.`;
   }
 
   #drawPlayer() {

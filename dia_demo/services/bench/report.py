@@ -180,5 +180,5 @@ def meaning(report: BenchReport) -> str:
         f"On this machine a {EXAMPLE_SECONDS:.0f}-second take of {report.plan.name} takes about "
         f"{duration(first.take_seconds, tenths=True)} with {first.precision}{chosen}{told}."
     )
-    pace = " It is made faster than it plays." if first.realtime_whole >= 1 else ""
-    return f"{said} Its first sound comes after {first.first_audio_seconds:.1f} s.{pace}"
+    pace = " Generation is faster than playback." if first.realtime_whole >= 1 else ""
+    return f"{said} The first audio is ready after {first.first_audio_seconds:.1f} s.{pace}"

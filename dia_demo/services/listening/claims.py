@@ -21,16 +21,16 @@ def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
     if kind != ComparisonKind.ABX or unsampled or not differences(settings).keys() - {"speed"}:
         return None
     return (
-        "These settings give takes that differ by chance. Two seeds of one setting can be told "
-        "apart as well, so right answers do not show that the setting is heard. ABX shows that at "
-        "temperature 0, for the speed, and wherever both sides come out with the same codes."
+        "Takes with these settings differ by chance, just as two seeds of one setting do, so right "
+        "answers do not show that the setting is audible. ABX shows that at temperature 0, for the "
+        "speed, and wherever both sides have the same codes."
     )
 
 
 def what_it_can_show(kind: str, scripts: int, seeds: int) -> str:
     """What a comparison (for each two settings) can and cannot show, before any take is made."""
     if kind == ComparisonKind.SIGHTED:
-        return "Not blind: good for tuning, but what you know you also hear. It proves nothing."
+        return "Not blind: good for tuning, but expectations matter, so it proves nothing."
     if kind == ComparisonKind.ABX:
         return _what_abx_can_show(scripts * seeds)
     pairs = scripts * seeds
@@ -39,17 +39,18 @@ def what_it_can_show(kind: str, scripts: int, seeds: int) -> str:
     needed = stats.fewest_significant(scripts)
     if needed is None:
         return (
-            f"{said} of {of_scripts} can show nothing, however you vote: taste differs from "
-            f"script to script, so all seeds of one script count once. Take {FEWEST_SCRIPTS} "
-            "scripts or more."
+            f"{said} of {of_scripts} can show nothing, however you vote: preferences differ "
+            "between scripts, so all seeds of one script count once. Use "
+            f"{FEWEST_SCRIPTS} scripts or more."
         )
     p = stats.binomial_two_sided(needed, scripts)
     found = stats.power(scripts, seeds, 0.75)
-    need = "only a clean sweep is" if needed == scripts else f"{needed} of {of_scripts} won are"
+    wins = f"all {of_scripts}" if needed == scripts else f"{needed} of {of_scripts}"
     more = " More scripts show more than more seeds." if seeds > 1 else ""
     return (
-        f"With {said} of {of_scripts} {need} significant (p = {p:.3f}). A side that is truly "
-        f"better three times in four is found in {found:.0%} of such tests.{more}"
+        f"With {said} of {of_scripts}, a side must win {wins} for a significant result "
+        f"(p = {p:.3f}). If it is the better one three times in four, {found:.0%} of such tests "
+        f"find that.{more}"
     )
 
 
@@ -57,6 +58,6 @@ def _what_abx_can_show(pairs: int) -> str:
     said = "1 pair" if pairs == 1 else f"{pairs} pairs"
     needed = stats.fewest_above_chance(pairs)
     if needed is None:
-        return f"{said} can show nothing: guessing gets them all right too often. Take 5."
+        return f"{said} can show nothing: guessing all of them right is too likely. Use 5 or more."
     p = stats.binomial_at_least(needed, pairs)
-    return f"With {said}, {needed} right answers tell hearing from guessing (p = {p:.3f})."
+    return f"With {said}, {needed} right answers are better than guessing (p = {p:.3f})."

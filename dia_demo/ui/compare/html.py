@@ -209,7 +209,9 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
     pairs = comparison.revealed()
     cards = "".join(_pair(comparison, one, with_votes, several) for one in pairs)
     missing = len(comparison.plan.trials) - len(pairs)
-    note = f"{html.plural(missing, 'pair')} without audio. Press Resume to generate it."
+    note = f"{html.plural(missing, 'pair')} without audio."
+    if not comparison.running:
+        note += " Press Resume to generate it."
     return (
         f'<h3>All pairs</h3>{f"<p>{note}</p>" if missing else ""}<div class="pairs">{cards}</div>'
     )

@@ -22,7 +22,7 @@ from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE
 from dia_demo.ui.status import Status, explain
 
-_LIST = '<p class="earlier-said" role="status"></p><ul class="earlier"></ul>'
+_LIST = '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def test_the_meaning_begins_with_what_auto_takes():
     fast = run_result(rows=1, precision="bfloat16", ms_per_step=50.0)
     said = meaning(BenchReport(TINY, 1, "float32", hardware=hardware_result(), runs=(slow, fast)))
     assert "about 54 s with float32, which auto chooses; 28 s with bfloat16." in said
-    assert "first sound comes after 2.0 s" in said and "faster than it plays" not in said
+    assert "first audio is ready after 2.0 s" in said and "faster than playback" not in said
     said = meaning(BenchReport(TINY, 1, "int8", hardware=hardware_result(), runs=(slow, fast)))
     assert "about 28 s with bfloat16; 54 s with float32." in said
     assert "nothing can be said" in meaning(BenchReport(TINY, 1))
