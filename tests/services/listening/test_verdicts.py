@@ -44,6 +44,7 @@ def chosen(trial, taste, random) -> int:
 
 
 @pytest.mark.parametrize("scripts, seeds", [(1, 20), (2, 10), (4, 5), (20, 1)])
+@pytest.mark.slow
 def test_taste_that_differs_by_script_raises_few_false_alarms(scripts, seeds):
     """Nobody is better on average; on each script one side is, by a normal draw of one logit."""
     random = np.random.default_rng(20 * scripts + seeds)
@@ -56,6 +57,7 @@ def test_taste_that_differs_by_script_raises_few_false_alarms(scripts, seeds):
 
 
 @pytest.mark.parametrize("scripts, seeds", [(1, 20), (12, 1)])
+@pytest.mark.slow
 def test_a_round_without_a_better_setting_is_seldom_settled(scripts, seeds):
     random = np.random.default_rng(scripts)
     plan, tests, alarms = plan_of(scripts, seeds, 3), 200, 0
