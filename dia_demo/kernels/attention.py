@@ -49,11 +49,13 @@ def _attend(is_bf16, q, heads, width, keys, values, count, scores, out):
 
 @compiled()
 def attend_bfloat16(q, heads, width, keys, values, count, scores, out):
+    """`_attend` over keys and values of bfloat16."""
     _attend(True, q, heads, width, keys, values, count, scores, out)
 
 
 @compiled()
 def attend_float32(q, heads, width, keys, values, count, scores, out):
+    """`_attend` over keys and values of float32."""
     _attend(False, q, heads, width, keys, values, count, scores, out)
 
 

@@ -131,7 +131,7 @@ def _run_prologue(args, op, scratch):
 
 @inlined
 def _linear(args, thread_index, op, block_counter, precision, use_dot):
-    """This thread's blocks of one linear."""
+    """One linear: the blocks that this thread computes."""
     x, x_stride = args.scratch + thread_index * args.scratch_size, 4 * padded(op.inputs)
     _run_prologue(args, op, x)
     quantized = x + x_stride * args.slots
@@ -207,7 +207,7 @@ def step_function(precision: int, use_dot: bool) -> Callable:
 
     @compiled()
     def run_ops(thread_index, step_args, ops, caches):
-        """This thread's share of a step's operations, with a barrier after each.
+        """Run one thread's share of a step's operations, with a barrier after each.
 
         step_args: STEP_ARGS [1], its block_counters all 0; ops: OP [operations]; caches: CACHE
         [layers, slots]. Keys and values of every slot grow by one position.

@@ -215,7 +215,7 @@ def test_a_reload_keeps_the_form(open_window):
     page.reload()
     page.wait_for_function("window.diaRestored === true")
     page.get_by_text("333 tokens ≈").wait_for()
-    assert page.get_by_label("Script").input_value() == SHORT
+    assert page.get_by_label("Script", exact=True).input_value() == SHORT
     assert page.get_by_label("number input for Temperature").input_value() == "0.7"
     assert page.get_by_label("number input for Max tokens").input_value() == "333"
 
@@ -226,7 +226,7 @@ def test_a_finding_is_repaired_by_one_click(open_window):
     write_script(page, text)
     press(page, "Put [S1] first")
     page.wait_for_function("document.querySelector('#script textarea').value.startsWith('[S1] H')")
-    assert page.get_by_label("Script").input_value() == f"[S1] {text}"
+    assert page.get_by_label("Script", exact=True).input_value() == f"[S1] {text}"
 
 
 def test_a_kept_seed_gives_the_take_again(open_window):

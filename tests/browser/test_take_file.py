@@ -75,7 +75,7 @@ def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
 
 def test_the_page_shows_the_script_as_the_model_reads_it(open_window):
     page = open_window().open()
-    script = page.get_by_label("Script")
+    script = page.get_by_label("Script", exact=True)
     script.fill(CURLY)
     page.locator("#report .read-as").get_by_text(PLAIN).wait_for()
     assert script.input_value() == CURLY, "what was written stays as it is"

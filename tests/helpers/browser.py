@@ -113,7 +113,7 @@ def write_script(page, text: str, max_tokens: int | None = None) -> None:
         number.fill(str(max_tokens))
         number.press("Tab")
         page.get_by_text(f"{max_tokens:,} tokens ≈").wait_for()
-    page.get_by_label("Script").fill(text)
+    page.get_by_label("Script", exact=True).fill(text)
     size = len(text.replace("[S1]", "1").replace("[S2]", "2").encode())
     page.get_by_text(re.compile(rf"\b{size:,} of [\d,]+ bytes")).wait_for()
 

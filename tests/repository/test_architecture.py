@@ -162,7 +162,6 @@ def is_print(node: ast.AST) -> bool:
     )
 
 
-@pytest.mark.xfail(reason="Sessions of ui, while the rename goes on")
 def test_no_public_class_name_is_taken_twice():
     homes: dict[str, list[str]] = {}
     for path in SOURCES:
