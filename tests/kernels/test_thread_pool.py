@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import threading
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from numba.core.caching import FunctionCache
 from dia_demo.kernels import jit
 from dia_demo.kernels.intrinsics import barrier_wait
 from dia_demo.kernels.thread_pool import ThreadPool, yield_core
+from tests.helpers.disks import mounted
 from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor
@@ -143,15 +143,8 @@ def test_compiled_code_that_is_damaged_is_compiled_again(tmp_path):
 @pytest.fixture
 def full_disk(tmp_path):
     """A folder on a small file system of its own, which compiled kernels do not fit on."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip("this user may not mount a file system")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with mounted(tmp_path / "small", "256k") as folder:
+        yield folder
 
 
 SPEAK_TWICE = """

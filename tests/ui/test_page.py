@@ -44,6 +44,18 @@ def test_the_labels_that_people_and_programs_rely_on(page):
     assert texts >= {"Generate", "Stop"}
 
 
+@pytest.mark.parametrize("value", ["on", "off"])
+def test_measure_off_hides_the_machine_tab(value):
+    """On a public server its benchmark would hold everybody up."""
+    page = build_ui(Synthesis(Settings.from_env({"DIA_MEASURE": value})))
+    tabs = [block.label for block in page.blocks.values() if isinstance(block, gr.Tab)]
+    texts = {block.value for block in page.blocks.values() if isinstance(block, gr.Button)}
+    handlers = {event.fn.__qualname__ for event in page.fns.values() if event.fn is not None}
+    shown = value == "on"
+    assert ("Machine" in tabs) == ("Measure" in texts) == shown
+    assert any("MachineHandlers" in name for name in handlers) == shown
+
+
 def test_the_text_boxes_take_no_more_than_is_checked(page):
     boxes = {b.elem_id: b.max_length for b in page.blocks.values() if isinstance(b, gr.Textbox)}
     assert boxes["script"] == boxes["transcript"] == MAX_SCRIPT_CHARACTERS

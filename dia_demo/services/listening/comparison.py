@@ -301,13 +301,13 @@ class Comparison:
         """End the test: nothing is blind from here on, and no further vote counts. A listener of
         many ends it for themselves alone."""
         with self._lock:
+            revealed = replace(self.plan, revealed=True)
             if self.listener is None:
-                self.plan = replace(self.plan, revealed=True)
-                plan_file.write_plan(self.folder, self.plan)
-                return
-            self._make_listener()
-            plan_file.write_whole(self.listener / REVEALED, b"")
-            self.plan = replace(self.plan, revealed=True)
+                plan_file.write_plan(self.folder, revealed)
+            else:
+                self._make_listener()
+                plan_file.write_whole(self.listener / REVEALED, b"")
+            self.plan = revealed
 
     def result(self) -> ComparisonResult:
         """What the votes say; counts alone while the test is open."""

@@ -80,7 +80,11 @@ class ComparisonStore:
         prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
         self._enforce_quota(self._expected_bytes(plan) + prompt)
         identity, folder = self._new_place(key)
-        comparison = Comparison.create(folder, plan, self.synthesis, voice)
+        try:
+            comparison = Comparison.create(folder, plan, self.synthesis, voice)
+        except DiaDemoError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         with self._lock:
             self._open[folder] = comparison
         return identity
