@@ -1,6 +1,6 @@
-"""Dia on an ordinary CPU: script in, spoken dialogue out.
+"""Dia on an ordinary CPU: generates spoken dialogue from a script.
 
-Layers, imports pointing left only: base (config, text, audio, stats) <- kernels <- model <-
+Layers (imports point left only): base (config, text, audio, stats) <- kernels <- model <-
 codec <- engine <- accelerator <- services <- { ui, cli } <- app.py.
 """
 

@@ -1,4 +1,4 @@
-"""The files of a checkpoint's folder: which hold its weights, and whether they have changed.
+"""The files of a checkpoint's folder: which contain its weights, and whether they have changed.
 
 Reading tensors from them is model/tensor_files.py.
 """
@@ -17,12 +17,12 @@ INDEX = "model.safetensors.index.json"
 # In order of preference; pickles last. nari-labs/dia names its files dia-v1.pth (2025-06).
 PICKLES = ("dia-v1.pth", "pytorch_model.bin", "dia-v0_1.pth")
 SHARD = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
-# Read from both ends of each weight file: rewriting it changes its size, time or these.
+# Bytes read from both ends of a weight file: rewriting it changes its size, time or these.
 ENDS = 65536
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The weight files of a checkpoint folder; InputError names what was looked for."""
+    """The weight files of a checkpoint folder. Raises InputError if there are none."""
     index = folder / INDEX
     if index.is_file():
         files = [folder / name for name in shard_names(index)]
@@ -37,26 +37,26 @@ def weight_files(folder: Path) -> list[Path]:
     if len(others) == 1:
         return others
     raise InputError(
-        f"{folder} holds no weights: {INDEX}, {SAFETENSORS}, {' or '.join(PICKLES)} is needed."
+        f"{folder} contains no weights: {INDEX}, {SAFETENSORS} or {' or '.join(PICKLES)} is needed."
     )
 
 
 def fingerprint(folder: Path) -> str:
     """12 hex digits that change with a checkpoint's config or weights.
 
-    Of the weights: names, sizes, times and both ends are read, not the gigabytes between.
+    Of the weights, only names, sizes, times and both ends are read, not the gigabytes between.
     """
     digest = hashlib.sha256()
     for file in (folder / "config.json", *_weight_files(folder)):
         if not file.is_file():
             continue
-        found = file.stat()
-        digest.update(f"{file.name} {found.st_size} ".encode())
+        stat = file.stat()
+        digest.update(f"{file.name} {stat.st_size} ".encode())
         if file.suffix != ".json":
-            digest.update(str(found.st_mtime_ns).encode())
+            digest.update(str(stat.st_mtime_ns).encode())
         with open(file, "rb") as opened:
             digest.update(opened.read(ENDS))
-            opened.seek(max(0, found.st_size - ENDS))
+            opened.seek(max(0, stat.st_size - ENDS))
             digest.update(opened.read(ENDS))
     return digest.hexdigest()[:12]
 
@@ -69,11 +69,11 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def shard_names(index: Path) -> list[str]:
-    """The files an index names; InputError unless each is a name beside it."""
+    """The files that an index lists. Raises InputError unless all are in its folder."""
     weight_map = read_json(index).get("weight_map")
     names = set(map(str, weight_map.values())) if isinstance(weight_map, dict) else set()
     if not names or not all(SHARD.fullmatch(name) for name in names):
         raise InputError(
-            f"{index} must map tensors to .safetensors files beside it: fetch it again."
+            f"{index} must map tensors to .safetensors files in its folder: fetch it again."
         )
     return sorted(names)

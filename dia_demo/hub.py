@@ -1,4 +1,4 @@
-"""Fetching the named files of a checkpoint from the hub, with progress. Nothing else is fetched.
+"""Fetches a checkpoint's files from the hub by name, with progress. Fetches nothing else.
 
 Endpoint, cache folder, offline mode and token are huggingface_hub's own settings (HF_ENDPOINT,
 HF_HOME, HF_HUB_OFFLINE, HF_TOKEN).
@@ -23,7 +23,7 @@ SECONDS_TO_ANSWER = 10
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether `name` is OWNER/NAME as the hub allows it."""
+    """Whether `name` is a valid OWNER/NAME of the hub."""
     if not HUB_NAME.fullmatch(name):
         return False
     from huggingface_hub.errors import HFValidationError
@@ -37,7 +37,7 @@ def is_hub_name(name: str) -> bool:
 
 
 def cached_config(name: str) -> Path | None:
-    """The folder of `name`'s config.json where the local cache holds it; no network."""
+    """The folder of `name`'s config.json in the local cache, or None. No network."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
@@ -54,15 +54,15 @@ def cached_config(name: str) -> Path | None:
 def _folder_of_revision(name: str, _revision: Path, _stamp: Stamp | None) -> Path:
     """The folder of `name`'s latest revision, as the file `_revision` with this stamp names it."""
     config = _cached(name, "config.json")
-    if config is None:  # It may be fetched at any time: an exception is not kept.
+    if config is None:  # It may be fetched later, and an exception is not cached.
         raise FileNotFoundError(name)
     return config.parent
 
 
 def ask_hub() -> None:
-    """One quick question: the hub's own client goes on asking for half a minute.
+    """Check quickly that the hub answers: its own client retries for half a minute.
 
-    Raises what the connection raised where the hub does not answer.
+    Raises the connection's exception if it does not.
     """
     from huggingface_hub import constants
     from huggingface_hub.utils import get_session
@@ -73,29 +73,29 @@ def ask_hub() -> None:
 def _cached(name: str, file: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(name, file)
-    return Path(found) if isinstance(found, str) else None
+    path = try_to_load_from_cache(name, file)
+    return Path(path) if isinstance(path, str) else None
 
 
 def _known_missing(name: str, file: str) -> bool:
-    """Whether the cache remembers that the repository has no such file."""
+    """Whether the cache has an entry that the repository has no such file."""
     from huggingface_hub import try_to_load_from_cache
 
     return not isinstance(try_to_load_from_cache(name, file), str | None)
 
 
 def fetch_config(name: str) -> Generator[float, None, Path]:
-    """The local folder that holds `name`'s config files, its weights not fetched."""
+    """Fetch `name`'s config files, without its weights; returns their local folder."""
     folder = (yield from fetch_file(name, "config.json", 0.0, 0.0)).parent
     yield from _fetch_if_there(name, "generation_config.json", 0.0, 0.0)
     return folder
 
 
 def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
-    """The local folder of `name`'s config and weights; yields the fraction fetched.
+    """Fetch `name`'s config and weights; yields the fraction and returns their local folder.
 
-    Safetensors are preferred over pickles. Raises InputError where the hub or the repository
-    cannot be had, with what to do.
+    Safetensors are preferred over pickles. Raises InputError, with a remedy, if the hub cannot be
+    reached or has no such repository.
     """
     folder = yield from fetch_config(name)
     index = yield from _fetch_if_there(name, INDEX, 0.0, 0.0)
@@ -116,7 +116,7 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
 def _fetch_if_there(
     name: str, file: str, start: float, share: float
 ) -> Generator[float, None, Path | None]:
-    """`fetch_file`, or None where the repository (or, offline, the cache) has no such file."""
+    """`fetch_file`, or None if the repository (offline: the cache) has no such file."""
     from huggingface_hub import is_offline_mode
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
@@ -131,7 +131,7 @@ def _fetch_if_there(
 
 
 def fetch_file(name: str, file: str, start: float, share: float) -> Generator[float, None, Path]:
-    """One file: from the cache, or fetched in a thread while this yields the fraction done."""
+    """A file from the cache, or fetched in a thread while this yields the fraction done."""
     cached = _cached(name, file)
     if cached is not None:
         yield start + share
@@ -154,7 +154,7 @@ def fetch_file(name: str, file: str, start: float, share: float) -> Generator[fl
             if not is_offline_mode():
                 ask_hub()
             outcome.append(Path(hf_hub_download(name, file, tqdm_class=Meter)))
-        except Exception as error:  # handed to the caller's thread below
+        except Exception as error:  # Raised in the caller's thread below.
             outcome.append(error)
 
     thread = threading.Thread(target=work, name=f"fetch {file}", daemon=True)
@@ -169,7 +169,7 @@ def fetch_file(name: str, file: str, start: float, share: float) -> Generator[fl
 
 
 class _Silent:
-    """tqdm's output goes nowhere: the page and the command line draw their own progress."""
+    """Discards tqdm's output: the page and the command line show progress themselves."""
 
     def write(self, _text: str) -> None: ...
 

@@ -1,12 +1,12 @@
-"""What this processor can do, and an override that makes the program behave as on a lesser one.
+"""The processor's features, and an override to behave as on a processor with fewer.
 
-This is the only module that asks. Features have LLVM's names ("avx512vnni", "bf16"), since the
-compiled kernels are built for what LLVM finds.
+No other module detects features. They have LLVM's names ("avx512vnni", "bf16"), since the kernels
+are compiled for what LLVM detects.
 
-For contributors: DIA_CPU=avx2 limits torch, oneDNN, MKL and numba to AVX2, whatever the machine
-has. The libraries read their settings when they load, so `dia_demo/__init__.py` applies the
-override before anything else is imported. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES`, which choose
-the processor that numba compiles for, count here as well when they are set by hand.
+For contributors: DIA_CPU=avx2 limits torch, oneDNN, MKL and numba to AVX2. The libraries read their
+settings when they load, so `dia_demo/__init__.py` applies the override before anything else is
+imported. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES`, which set the processor that numba compiles
+for, are respected here as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dia_demo.errors import InputError
 VARIABLE = "DIA_CPU"
 NATIVE = "native"
 HASWELL_FEATURES = "avx avx2 bmi bmi2 f16c fma lzcnt movbe popcnt"
-# What the libraries read, for each class of processor.
+# The libraries' settings, for each class of processor.
 CLASSES: dict[str, dict[str, str]] = {
     "avx2": {
         "ATEN_CPU_CAPABILITY": "avx2",
@@ -35,10 +35,10 @@ CLASSES: dict[str, dict[str, str]] = {
 
 
 def apply_override() -> None:
-    """Limit the libraries to the class named in DIA_CPU; without one, do nothing.
+    """Limit the libraries to the class in DIA_CPU; does nothing if it is not set.
 
-    A name that `check_override` refuses is ignored here. Raises RuntimeError where torch or numba
-    is loaded already, since it would then have no effect on them.
+    A name that `check_override` rejects is ignored here. Raises RuntimeError if torch or numba is
+    already loaded, since it would have no effect on them.
     """
     settings = CLASSES.get(os.environ.get(VARIABLE, ""))
     if settings is None or not _is_x86():
@@ -50,7 +50,7 @@ def apply_override() -> None:
 
 
 def check_override(env: Mapping[str, str]) -> None:
-    """Raise InputError where DIA_CPU names no class, or one that this machine cannot act as."""
+    """Raise InputError if DIA_CPU is not a class, or the class is not possible on this machine."""
     name = env.get(VARIABLE) or NATIVE
     if name != NATIVE and name not in CLASSES:
         allowed = ", ".join((NATIVE, *CLASSES))
@@ -60,7 +60,7 @@ def check_override(env: Mapping[str, str]) -> None:
 
 
 def override() -> str | None:
-    """The class that DIA_CPU limits this process to; None where it runs natively."""
+    """The class that DIA_CPU limits this process to, None without a limit."""
     name = os.environ.get(VARIABLE)
     return name if name in CLASSES and _is_x86() else None
 
@@ -69,8 +69,8 @@ def override() -> str | None:
 def features() -> frozenset[str]:
     """Instruction sets that may be used, by LLVM's names.
 
-    Empty where llvmlite is missing or does not know the processor: then nothing beyond the
-    architecture's baseline is assumed.
+    Empty if llvmlite is missing or does not know the processor: then only the architecture's
+    baseline is assumed.
     """
     if os.environ.get("NUMBA_CPU_NAME"):
         listed = os.environ.get("NUMBA_CPU_FEATURES", "").split(",")
@@ -84,7 +84,7 @@ def features() -> frozenset[str]:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether there are instructions for products of bfloat16.
+    """Whether the processor has instructions for products of bfloat16.
 
     Without them torch multiplies bfloat16 in software, up to 500 times slower than float32.
     """
@@ -92,7 +92,7 @@ def multiplies_bfloat16() -> bool:
 
 
 def byte_product_lanes() -> int:
-    """int32 lanes of the vectors in which products of bytes are added: 16, 8 or, without any, 0."""
+    """int32 lanes of the processor's dot product of bytes: 16, 8 or, without one, 0."""
     if {"avx512vnni", "avx512vl"} <= features():
         return 16
     return 8 if "avxvnni" in features() or "avx2" in features() else 0
@@ -104,7 +104,7 @@ def adds_byte_products_at_once() -> bool:
 
 
 def has_avx512() -> bool:
-    """Whether vectors have 512 bits, and 32 registers hold them: else 256 bits and 16 registers."""
+    """Whether there are 32 registers of 512 bits; otherwise 16 of 256 bits are assumed."""
     return "avx512f" in features()
 
 

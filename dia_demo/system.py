@@ -97,7 +97,7 @@ def available_bytes() -> int | None:
 
 
 def has_intel_graphics() -> bool | None:
-    """Whether Linux sees a graphics device by Intel; None on other systems."""
+    """Whether Linux has detected an Intel graphics device; None on other systems."""
     if not sys.platform.startswith("linux"):
         return None
     for file in RENDER_NODES.glob("renderD*/device/vendor"):

@@ -1,4 +1,4 @@
-"""Long work as a generator: it yields its progress and returns its result."""
+"""Long tasks as generators that yield their progress and return their result."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Result = TypeVar("Result")
 
 
 class Task(Generic[Progress, Result]):
-    """A generator that can be looped over, with its return value as `result` after the loop.
+    """An iterable generator whose return value is `result` after the loop.
 
         task = Task(checkpoint.load(folder, "float32"))
         for fraction in task:
             show(fraction)
         model = task.result
 
-    Closing the generator that loops over a task, or `close`, ends the work.
+    `close`, or closing the generator that loops over the task, stops the work.
     """
 
     result: Result
@@ -33,7 +33,7 @@ class Task(Generic[Progress, Result]):
 
 
 def result_of(work: Generator[object, None, Result]) -> Result:
-    """The result of work whose progress nobody watches."""
+    """Run a task to its end and return its result, ignoring its progress."""
     task = Task(work)
     for _ in task:
         pass

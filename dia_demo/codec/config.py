@@ -1,4 +1,4 @@
-"""The rates and sizes of a checkpoint's codec, known and checked without loading it."""
+"""The rates and sizes of a checkpoint's codec, read and checked without loading it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _MOST_BLOCKS = 8
 
 @dataclass(frozen=True)
 class CodecFormat:
-    """sample_rate in Hz; hop_length in samples a frame; codebooks of `codebook_size` codes each.
-    The defaults are Descript's 44.1 kHz."""
+    """sample_rate in Hz; hop_length in samples per frame. The defaults are Descript's 44.1 kHz."""
 
     sample_rate: int = 44100
     hop_length: int = 512
@@ -42,9 +41,9 @@ class CodecFormat:
 
 
 def codec_format(folder: Path) -> CodecFormat:
-    """That of the codec beside the checkpoint, or Descript's where it brings none of its own.
+    """The format of the codec in a checkpoint's folder, or Descript's if there is none.
 
-    Raises InputError for a config that is missing or cannot be a codec's.
+    Raises InputError for a config that is missing or not valid for a codec.
     """
     if not (folder / "codec").is_dir():
         return CodecFormat()
@@ -59,7 +58,7 @@ def codec_format(folder: Path) -> CodecFormat:
 
 
 def check_codec_sizes(raw: dict, source: str) -> None:
-    """InputError where a number of dac.DAC's arguments cannot be; those left out are its own."""
+    """Raise InputError if an argument of dac.DAC is out of range; missing ones are its defaults."""
     for key, allowed in _ALLOWED.items():
         if raw.get(key) is not None:
             allowed.check(f"{source}: {key}", raw[key])
@@ -72,10 +71,10 @@ def check_codec_sizes(raw: dict, source: str) -> None:
 
 
 def check_codec_fits(config: ModelConfig, codec: CodecFormat, source: str) -> None:
-    """InputError where the codec does not decode what the model says."""
+    """Raise InputError if the codec cannot decode the model's codes."""
     channels, codes = config.decoder.num_channels, config.num_codes
     if (codec.n_codebooks, codec.codebook_size) != (channels, codes):
         raise InputError(
             f"{source}: its codec has {codec.n_codebooks} codebooks of {codec.codebook_size} "
-            f"codes, and its model speaks {channels} channels of {codes}."
+            f"codes, but its model generates {channels} channels of {codes}."
         )

@@ -1,4 +1,4 @@
-"""The codec's activation: the compiled kernel where there is one, torch's operations elsewhere."""
+"""The codec's activation: the compiled kernel if available, otherwise torch's operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Snake:
         self._parameters = self.alpha_C.numpy(), self.per_alpha_C.numpy()
 
     def __call__(self, x_TC: Tensor, out_TC: Tensor | None = None) -> None:
-        """Write to `out_TC`, which must not overlap x, or in place."""
+        """Write the result to `out_TC`, which must not overlap x, or in place."""
         run = _kernels().get((x_TC.dtype, out_TC is None))
         if run is None:
             self._by_torch(x_TC, x_TC if out_TC is None else out_TC)
@@ -45,7 +45,7 @@ class Snake:
 
 
 def snake_kind() -> str:
-    """Which of the two this process runs."""
+    """Which of the two this process uses: "compiled" or "torch"."""
     return "compiled" if _kernels() else "torch"
 
 
@@ -55,32 +55,36 @@ def _array(x_TC: Tensor) -> np.ndarray:
 
 @cache
 def _kernels() -> dict[tuple[torch.dtype, bool], Callable]:
-    """By dtype and whether in place; empty where they do not compile or compute as they should."""
+    """The kernels by (dtype, in place); empty if they do not compile or are wrong."""
     try:
         from dia_demo.kernels import snake
 
-        found = {
+        kernels = {
             (torch.float32, False): snake.snake_float32,
             (torch.float32, True): snake.snake_float32_inplace,
             (torch.bfloat16, False): snake.snake_bfloat16,
             (torch.bfloat16, True): snake.snake_bfloat16_inplace,
         }
-        for (dtype, here), run in found.items():
-            _check(run, dtype, here)
-    except Exception as error:  # numba, its compiler and a damaged cache fail in many ways.
-        log.warning("no compiled activation here, torch's serves: %s: %s", type(error), error)
+        for (dtype, in_place), run in kernels.items():
+            _check(run, dtype, in_place)
+    except Exception as error:  # numba, its compiler and a damaged cache raise any type of error.
+        log.warning(
+            "the compiled activation is not available, using torch: %s: %s", type(error), error
+        )
         return {}
-    return found
+    return kernels
 
 
-def _check(run: Callable, dtype: torch.dtype, here: bool) -> None:
-    """Compile it for what it will be called with, and compare."""
+def _check(run: Callable, dtype: torch.dtype, in_place: bool) -> None:
+    """Compile a kernel for the types it will be called with, and compare it with torch."""
     activation = Snake(torch.tensor([0.3, 1.0, 2.5]))
-    given = torch.linspace(-20, 20, 63).reshape(21, 3).to(dtype)
-    expected, found = torch.empty_like(given), given.clone()
-    activation._by_torch(given, expected)
-    arguments = (_array(given), *activation._parameters, _array(found))
-    run(*(arguments if not here else (arguments[-1], *arguments[1:-1])))
-    off = (found.float() - expected.float()).abs().max()
-    if not off <= (1e-5 if dtype == torch.float32 else 0.13):
-        raise ArithmeticError(f"{run} is off by {off:.1e} in {dtype}")
+    x_TC = torch.linspace(-20, 20, 63).reshape(21, 3).to(dtype)
+    expected_TC, out_TC = torch.empty_like(x_TC), x_TC.clone()
+    activation._by_torch(x_TC, expected_TC)
+    if in_place:
+        run(_array(out_TC), *activation._parameters)
+    else:
+        run(_array(x_TC), *activation._parameters, _array(out_TC))
+    error = (out_TC.float() - expected_TC.float()).abs().max()
+    if not error <= (1e-5 if dtype == torch.float32 else 0.13):
+        raise ArithmeticError(f"{run} has an error of {error:.1e} in {dtype}")

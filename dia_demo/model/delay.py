@@ -1,4 +1,4 @@
-"""Dia's delay pattern: channel c says frame f at position f + 1 + delay[c].
+"""Dia's delay pattern: channel c has frame f at position f + 1 + delay[c].
 
 Position 0 holds BOS on all channels, and channel c keeps BOS through position delay[c].
 """
@@ -28,7 +28,7 @@ def apply_delay(codes: np.ndarray, delay: Sequence[int], bos: int) -> np.ndarray
 def revert_delay(positions: np.ndarray, delay: Sequence[int], first: int, last: int) -> np.ndarray:
     """Frames first..last (last excluded) of decoder positions [P, C], as codes [frames, C].
 
-    Every position up to last + max(delay) must be there.
+    All positions up to last + max(delay) must be present.
     """
     assert last + max(delay) < len(positions) or first >= last
     return np.stack(

@@ -3,7 +3,7 @@
 Shape letters used in model/ and in engine/sampling.py:
 
     B  batch slots: the conditional and, with guidance, the unconditional half of each row
-    T  positions given at once     S  positions attended to (text, or what is cached)
+    T  positions fed at once       S  positions attended to (text, or what is cached)
     D  model width                 H  query heads       G  key/value heads     K  head width
     F  MLP width                   C  audio channels    V  codes of a channel  R  rows
 
@@ -21,9 +21,9 @@ from dia_demo.processor import multiplies_bfloat16
 
 
 def activation_dtype(weight: Tensor) -> torch.dtype:
-    """The dtype of the activations that are multiplied with such a weight.
+    """The dtype of the activations that are multiplied with a weight.
 
-    It is the weight's own, except for bfloat16 on a CPU without instructions for it: torch would
+    It is the weight's, except for bfloat16 on a CPU without instructions for it: torch would
     multiply that in software, 20 to 500 times slower than float32.
     """
     if weight.dtype == torch.bfloat16 and weight.device.type == "cpu":
@@ -32,9 +32,11 @@ def activation_dtype(weight: Tensor) -> torch.dtype:
 
 
 class Linear(nn.Linear):
-    """A linear without bias. Its weights come from a checkpoint, so it is made without any: torch's
-    own random start would load its compiler (75 MB) for weights on meta. It multiplies in the
-    precision of its input (see `activation_dtype`)."""
+    """A linear without bias that multiplies in the precision of its input (see `activation_dtype`).
+
+    Its weights come from a checkpoint, so they are not initialized: torch's random initialization
+    would load its compiler (75 MB) for weights on meta.
+    """
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__(inputs, outputs, bias=False)
@@ -47,17 +49,17 @@ class Linear(nn.Linear):
 
 
 class Embedding(nn.Embedding):
-    """A table whose rows come from a checkpoint."""
+    """An embedding table that is not initialized: its rows come from a checkpoint."""
 
     def reset_parameters(self) -> None:
         pass
 
 
 class RMSNorm(nn.Module):
-    """Root-mean-square norm in float32, handed on in the precision of the linears after it.
+    """Root-mean-square norm in float32; the result has the precision of the linears after it.
 
-    Computed as the layer norm of (x, -x), whose mean is zero: one fused kernel on a CPU, where
-    torch's own rms_norm is seven. The two differ in rounding alone (1e-7 of the result).
+    Computed as the layer norm of (x, -x), whose mean is zero: on a CPU this is one fused kernel,
+    while torch's rms_norm is seven. The two differ only in rounding (1e-7 of the result).
     """
 
     def __init__(self, width: int, eps: float) -> None:
@@ -74,7 +76,7 @@ class RMSNorm(nn.Module):
 class Rotary:
     """Cosines and sines of rotary positions, half-split, float32 [positions, K].
 
-    The sines of the first half are negated, so that turning is x * cos + swapped(x) * sin.
+    The sines of the first half are negated, so that rotating is x * cos + swapped(x) * sin.
     """
 
     def __init__(self, head_dim: int, theta: float, positions: int, device: torch.device) -> None:
@@ -89,7 +91,7 @@ class Rotary:
 
 
 def rotate(x_BTHK: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Turn the first half of each head against the second; float32 inside, dtype kept."""
+    """Rotate the first half of each head against the second, in float32; keeps the dtype."""
     cos, sin = rotation
     x = x_BTHK.float()
     swapped = x.roll(x.shape[-1] // 2, dims=-1)
@@ -117,7 +119,7 @@ def attend(q_BTHK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, causal: bool = False)
 
 
 class SelfAttention(nn.Module):
-    """Grouped-query self-attention with rotary positions; q, k and v are one product."""
+    """Grouped-query self-attention with rotary positions; q, k and v are one linear."""
 
     def __init__(self, width: int, heads: int, kv_heads: int, head_dim: int) -> None:
         super().__init__()
@@ -135,7 +137,7 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Attention from audio to the encoded text; keys and values are made once per row."""
+    """Attention from audio to the encoded text; keys and values are computed once per row."""
 
     def __init__(self, width: int, text_width: int, heads: int, kv_heads: int, head_dim: int):
         super().__init__()
@@ -146,12 +148,12 @@ class CrossAttention(nn.Module):
         self.o_proj = Linear(heads * head_dim, width)
 
     def queries(self, x_BTD: Tensor) -> Tensor:
-        """[B, T, H, K], not rotated: text positions live in the encoder."""
+        """q [B, T, H, K], not rotated: the encoder's states include the text's positions."""
         B, T, _ = x_BTD.shape
         return self.q_proj(x_BTD).view(B, T, self.heads, self.head_dim)
 
     def keys_values(self, text_BSD: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """k and v [B, G, S, K] of the encoded text, in the dtype that caches keep."""
+        """k and v [B, G, S, K] of the encoded text, in the dtype of the caches."""
         B, S, _ = text_BSD.shape
         shape = (B, S, self.kv_heads, self.head_dim)
         k = self.k_proj(text_BSD).to(dtype).view(shape).transpose(1, 2).contiguous()
@@ -160,7 +162,7 @@ class CrossAttention(nn.Module):
 
 
 class GatedMLP(nn.Module):
-    """silu(gate) * up, then down; gate and up are one product, gate first."""
+    """down(silu(gate) * up); gate and up are one linear, gate first."""
 
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
