@@ -55,7 +55,7 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
     changed = "" if report.reading is None else read_as(report.reading)
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
-        f'<ul class="findings" aria-label="Script checks">{findings}</ul></div>'
+        f'<ul class="findings" aria-label="Findings">{findings}</ul></div>'
     )
 
 

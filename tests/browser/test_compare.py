@@ -81,7 +81,7 @@ def test_a_bad_zip_gets_one_message(open_window, tmp_path, name, data):
 def test_a_comparison_is_made_on_the_page(open_window):
     page = compare_tab(open_window(PHONE, "dark"))
     page.get_by_label("What both sides say").fill("[S1] Hello there. How are you? [S2] Fine.")
-    press(page, "Generate pairs")
+    press(page, "Make the pairs")
     page.locator("#lab-status", has_text="Settings A and B are identical").wait_for()
     for label, value in (("Max tokens, A", 80), ("Max tokens, B", 80), ("Temperature, B", 0.9)):
         page.get_by_label(label).fill(str(value))
@@ -99,12 +99,12 @@ def test_a_comparison_is_made_on_the_page(open_window):
     assert colours[0] != colours[1] == colours[2], "what differs is lit up, and nothing else"
     page.get_by_label("Side by side, not blind").check()
     page.get_by_text("it proves nothing").wait_for()
-    press(page, "Generate pairs")
+    press(page, "Make the pairs")
     page.locator('.lab-room[data-state="open"]').wait_for()
     page.locator(".picture img").nth(1).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     shown = page.locator(".lab-result").inner_text()
-    for word in ("Words a minute", "Loudness as made", "Realtime factor", "Temperature"):
+    for word in ("Words per minute", "Loudness before matching", "Realtime factor", "Temperature"):
         assert word in shown
     page.get_by_role("button", name="Play settings A").click()
     page.get_by_role("button", name="Stop", exact=True).first.wait_for()
@@ -130,7 +130,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     page.locator("#dropped input[type=file]").set_input_files(tmp_path / "take.wav")
     page.wait_for_function(has, arg="Hello there.")
     page.get_by_role("button", name="Compare with this").click()
-    page.get_by_role("button", name="Generate pairs").wait_for()
+    page.get_by_role("button", name="Make the pairs").wait_for()
     assert page.get_by_label("What both sides say").input_value().startswith("[S1] Hello there.")
     assert page.get_by_label("Max tokens, B").input_value() == "80"
     page.get_by_role("tab", name="Generate").click()

@@ -25,7 +25,7 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
         status = page.locator("#lab-status")
         status.locator('[data-state="failed"]').wait_for()
         said = status.inner_text()
-        assert f"1 of {PAIRS} pairs ready" in said and "error: The decoder gave" in said
+        assert f"1 of {PAIRS} pairs ready" in said and "error: The decoder returned" in said
         assert "Press Resume to retry" in said and not fault.exists()
         assert status.get_by_role("progressbar").get_attribute("aria-valuenow") == "50"
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
@@ -58,7 +58,7 @@ def begin(page) -> None:
         fill(page, label, value)
     fill(page, "number input for Seeds for each script", PAIRS)
     page.get_by_text(f"{PAIRS} pairs to listen to").wait_for()
-    press(page, "Generate pairs")
+    press(page, "Make the pairs")
 
 
 def judge(page, number: int) -> None:

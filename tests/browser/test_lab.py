@@ -156,7 +156,7 @@ def test_a_whole_comparison_without_a_mouse(open_window):
             break
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Generate pairs").wait_for()
+    page.get_by_role("button", name="Make the pairs").wait_for()
     type_over(page, "#lab-scripts textarea", SHORT)
     type_over(page, "#lab-b-temperature input", "0.9")
     for side in "ab":
@@ -184,7 +184,7 @@ def test_a_whole_comparison_without_a_mouse(open_window):
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = compare_tab(open_window(DESKTOP))
     fill_in(page, SHORT, max_tokens=60, seeds=1)
-    press_twice(page, "Generate pairs", "#lab-make")
+    press_twice(page, "Make the pairs", "#lab-make")
     page.locator('#lab-status [data-state="done"]').wait_for()
 
 
@@ -201,16 +201,16 @@ def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_f
     page = compare_tab(open_window(DESKTOP))
     fill_in(page, "[S1] I am fine. [S2] Good.", max_tokens=400, seeds=1, temperature_b=0.3)
     page.get_by_label("Use the voice prompt of the Generate tab").check()
-    press(page, "Generate pairs")
+    press(page, "Make the pairs")
     page.locator("#lab-status", has_text="There is no voice prompt").wait_for()
     page.get_by_role("tab", name="Generate").click()
     voice = spoken(SHORT, tmp_path / "voice.wav")
     page.get_by_role("button", name="Voice prompt").click()
     page.locator("#voice-prompt input[type=file]").set_input_files(voice)
     page.locator("#voice-prompt").get_by_label("Clear").wait_for()
-    page.get_by_label("Transcript of the voice prompt").fill(SHORT)
+    page.get_by_label("Text of the voice prompt").fill(SHORT)
     page.get_by_role("tab", name="Compare").click()
-    press(page, "Generate pairs")
+    press(page, "Make the pairs")
     ready(page)
     (folder,) = tmp_path_factory.getbasetemp().glob("app0")
     plan = plans(folder)[-1]
@@ -229,10 +229,10 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     with running_app(tmp_path, port):
         page = compare_tab(watch)
         fill_in(page, LONG, max_tokens=500, seeds=PAIRS)
-        press(page, "Generate pairs")
+        press(page, "Make the pairs")
         some = re.compile(rf"\b([2-9]|[1-9]\d) of {PAIRS} pairs ready")
         page.locator("#lab-status").get_by_text(some).wait_for()
-        press(page, "Stop generating")
+        press(page, "Stop making")
         page.locator('#lab-status [data-state="stopped"]').wait_for()
         told = page.locator("#lab-status").inner_text()
         assert "Press Resume to generate the rest" in told

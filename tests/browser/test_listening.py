@@ -52,7 +52,7 @@ def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, pa
     page, fetched = compare_tab(open_window(DESKTOP, at=patient)), []
     page.on("request", lambda request: note_clip(fetched, request))
     fill_in(page, SCRIPT, max_tokens=320, seeds=PAIRS)
-    press(page, "Generate pairs")
+    press(page, "Make the pairs")
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of {PAIRS}").wait_for()
         ready(page)
@@ -75,7 +75,7 @@ def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, pa
         page.get_by_text(f"Pair {number + 1} of {PAIRS}").wait_for()
     ready(page)
     assert len(set(fetched)) == 3, "each pair was fetched once, and no other came between"
-    press(page, "Stop generating")
+    press(page, "Stop making")
     page.wait_for_function("!document.querySelector('#lab-make').disabled")
 
 

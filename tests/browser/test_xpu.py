@@ -63,7 +63,7 @@ def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     page = open_page()
     toggle = page.get_by_label(LABEL)
     assert toggle.is_disabled() and "Run it below" in page.locator("#xpu-area").inner_text()
-    page.get_by_role("link", name="More about it").click()
+    page.get_by_role("link", name="More about this").click()
     page.locator("#xpu-document").get_by_text("Every form gave distorted audio").wait_for()
     fault.write_text("one head's values wrong by 1%@1000000000")
     press(page, "Run the self-check")
@@ -110,9 +110,9 @@ def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     assert page.get_by_role("button", name="Download WAV").is_disabled(), "nothing is handed over"
     page.get_by_role("button", name="More").click()
     seed = page.get_by_label("Seed", exact=True).input_value()
-    press(page, "Generate this take on the CPU")
+    press(page, "Make this take on the CPU")
     wait_state(page, *OVER)
     assert figure(page, "Precision") == "float32 on cpu" and figure(page, "Seed") == seed
-    assert page.get_by_role("button", name="Generate this take on the CPU").count() == 0
+    assert page.get_by_role("button", name="Make this take on the CPU").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP["width"]
     assert other.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

@@ -70,7 +70,7 @@ def compare_tab(watch):
     page = watch.open()
     page.set_default_timeout(WAIT)
     page.get_by_role("tab", name="Compare").click()
-    page.get_by_role("button", name="Generate pairs").wait_for()
+    page.get_by_role("button", name="Make the pairs").wait_for()
     return page
 
 

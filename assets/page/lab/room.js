@@ -187,7 +187,7 @@ export class Room {
 
   #whyEmpty() {
     const state = this.#state;
-    if (!state) return "Generate pairs above, or open a saved comparison below.";
+    if (!state) return "Make pairs above, or open a saved comparison below.";
     const which = state.voted ? "next" : "first";
     if (state.making) return `The ${which} pair is being generated. You can listen when it is ready.`;
     const failed = state.failed ? ` (${state.failed} failed)` : "";

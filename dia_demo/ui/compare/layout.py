@@ -25,7 +25,7 @@ from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status
 
 VALUES_CHARACTERS = 200
-IDLE = Status("idle", "Ready", "Press Generate pairs.", 0.0)
+IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
 ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
 
@@ -147,8 +147,8 @@ def _setup_part(
 
 def _run_part() -> dict[str, Any]:
     with gr.Row(elem_id="lab-buttons"):
-        make = gr.Button("Generate pairs", variant="primary", elem_id="lab-make")
-        stop = gr.Button("Stop generating", interactive=False, elem_id="lab-stop")
+        make = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
+        stop = gr.Button("Stop making", interactive=False, elem_id="lab-stop")
         resume = gr.Button("Resume", interactive=False, elem_id="lab-resume")
     status = gr.HTML(html.status_card(IDLE), elem_id="lab-status", js_on_load=None)
     return {"make": make, "stop": stop, "resume": resume, "status": status}

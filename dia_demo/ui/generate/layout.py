@@ -143,7 +143,7 @@ def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
         status = gr.HTML(html.status_card(IDLE), elem_id="status", js_on_load=None)
         stop = gr.Button("Stop", elem_id="stop", interactive=False, min_width=88, scale=0)
     on_cpu = gr.Button(
-        "Generate this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
+        "Make this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
     )
     live = gr.HTML(
         {},
@@ -224,7 +224,7 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
             elem_id="voice-prompt",
         )
         parts["voice_transcript"] = gr.Textbox(
-            label="Transcript of the voice prompt",
+            label="Text of the voice prompt",
             info="The exact words, including tags. 5 to 10 s of clear speech work best.",
             placeholder="[S1] The words of the recording.",
             lines=2,
