@@ -1,4 +1,4 @@
-"""`bench`: what this machine could do, how near the program comes to it, and what that means."""
+"""The command `bench`: speed and memory on this machine, and its limits."""
 
 from __future__ import annotations
 
@@ -53,11 +53,15 @@ COLUMNS: Sequence[tuple[str, str, Callable[[FinishedRun], str]]] = (
 
 def register(commands) -> None:
     """Add `bench` to the command line's commands."""
-    bench = commands.add_parser("bench", help="the machine's limit, and how near we come to it")
+    bench = commands.add_parser("bench", help="measure speed and memory on this machine")
     bench.set_defaults(run=_bench)
     add = bench.add_argument
-    add("--model", metavar="nano | OWNER/NAME | PATH", help="what to load; nothing is fetched")
-    size = "measure at this size without a checkpoint"
+    add(
+        "--model",
+        metavar="nano | OWNER/NAME | PATH",
+        help="the model to measure; nothing is downloaded",
+    )
+    size = "measure random weights of this size"
     add("--random-weights", choices=RANDOM_SIZES, metavar="dia-1.6b", help=size)
     add("--precision", nargs="+", metavar="P", help=f"one or more of {', '.join(PRECISIONS)}")
     add("--rows", nargs="+", metavar="N", help="utterances decoded together, one or more numbers")
@@ -70,7 +74,7 @@ def register(commands) -> None:
         help="length of the text",
     )
     add("--threads", type=int, metavar="N")
-    add("--quality", action="store_true", help="also what each precision costs beside float32")
+    add("--quality", action="store_true", help="also compare each precision with float32")
     add("--json", action="store_true", help="print one JSON object instead of the tables")
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: options, a status line, Ctrl-C. The commands are in cli*.py."""
+"""What the commands share: options, a status line, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,18 +41,19 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
 
 
 def runtime_of(options: argparse.Namespace, settings: Settings) -> RuntimeConfig:
-    """The environment's settings, overruled by what was given."""
+    """The settings of the environment, with the options that were given in their place."""
     names = ("model", "precision", "device", "threads", "insist")
-    given = {name: getattr(options, name) for name in names}
-    return replace(settings.runtime, **{k: v for k, v in given.items() if v is not None})
+    values = {name: getattr(options, name) for name in names}
+    chosen = {name: value for name, value in values.items() if value is not None}
+    return replace(settings.runtime, **chosen)
 
 
 def add_voice(parser: argparse.ArgumentParser) -> None:
     """The options that give a voice prompt."""
     voice = parser.add_argument
-    voice("--voice-prompt", type=Path, metavar="AUDIO", help="a voice to go on with")
-    voice("--voice-transcript", default="", metavar="TEXT", help="what the prompt says")
-    voice("--voice-codes", type=Path, metavar="FILE.npy", help="a prompt as codes")
+    voice("--voice-prompt", type=Path, metavar="AUDIO", help="audio of a voice to continue")
+    voice("--voice-transcript", default="", metavar="TEXT", help="the words of the prompt")
+    voice("--voice-codes", type=Path, metavar="FILE.npy", help="a voice prompt as codes")
 
 
 def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
@@ -65,7 +66,7 @@ def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
     if options.voice_prompt is not None:
         return VoicePrompt(audio=options.voice_prompt, transcript=options.voice_transcript)
     if options.voice_transcript:
-        raise InputError("--voice-transcript needs --voice-prompt or --voice-codes beside it.")
+        raise InputError("--voice-transcript needs --voice-prompt or --voice-codes.")
     return None
 
 
@@ -105,7 +106,7 @@ def follow(
     cancel: threading.Event,
     words_of: Callable[[Event], str | None],
 ) -> Result:
-    """What `work` returns; each event's words stand on the status line, None leaves it as it is."""
+    """The result of `work`. words_of: an event's text for the status line, None for no change."""
     show, task = StatusLine(), Task(work)
     with stop_on_interrupt(cancel):
         for event in task:

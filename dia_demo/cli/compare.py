@@ -1,4 +1,4 @@
-"""The command `compare`: make a blind comparison in a folder, go on with it, or read its result."""
+"""The command `compare`: make a blind comparison in a folder, resume it, or print its result."""
 
 from __future__ import annotations
 
@@ -64,21 +64,31 @@ def register(commands) -> None:
         type=Path,
         action="append",
         metavar="FILE",
-        help="what both say; lines of --- stand between several; may be given again",
+        help="what both sides say; lines of --- separate scripts; may be repeated",
     )
     parser.add_argument(
-        "--pairs", type=int, metavar="N", help=f"seeds x scripts, at least {PAIRS} if left"
+        "--pairs", type=int, metavar="N", help=f"scripts x seeds; by default at least {PAIRS}"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="the first pair's; random if left")
-    parser.add_argument("--abx", action="store_true", help="can the two be told apart?")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="its folder; alone: go on")
-    parser.add_argument("--zip", type=Path, metavar="FILE", help="also as a zip, for the page")
-    parser.add_argument("--rebuild", type=Path, metavar="PLAN", help="a plan.json to make again")
-    parser.add_argument("--score", type=Path, metavar="DIR", help="print a result (a zip does too)")
     parser.add_argument(
-        "--reveal", action="store_true", help="with --score: end the test, then print its result"
+        "--seed", type=int, metavar="N", help="seed of the first pair; by default random"
     )
-    parser.add_argument("--json", action="store_true", help="end stdout with one JSON object")
+    parser.add_argument("--abx", action="store_true", help="ABX: can the two be told apart?")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="folder of the comparison; alone: resume"
+    )
+    parser.add_argument(
+        "--zip", type=Path, metavar="FILE", help="also write a zip to open on the page"
+    )
+    parser.add_argument(
+        "--rebuild", type=Path, metavar="PLAN", help="make the pairs of a plan.json again"
+    )
+    parser.add_argument(
+        "--score", type=Path, metavar="DIR", help="print the result of a folder or zip"
+    )
+    parser.add_argument(
+        "--reveal", action="store_true", help="with --score: end the test and print its result"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     add_runtime(parser)
     add_voice(parser)
 
@@ -86,7 +96,7 @@ def register(commands) -> None:
 def _compare(options: argparse.Namespace) -> int:
     if options.score is not None:
         if options.output is not None or any(getattr(options, letter) for letter in _LETTERS):
-            raise InputError("--score DIR stands alone: it reads a comparison that is there.")
+            raise InputError("--score DIR takes no other options than --reveal and --json.")
         return _score(options)
     if options.reveal:
         raise InputError("--reveal ends the test in a folder: give it beside --score DIR.")
@@ -109,7 +119,7 @@ def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison
     if (options.output / plan_file.NAME).exists():
         if any(asked) or options.script:
             raise InputError(
-                f"{options.output} holds a comparison already: give -o alone to go on with it, or "
+                f"{options.output} already holds a comparison: give -o alone to resume it, or "
                 "another folder for a new one."
             )
         return Comparison.open(options.output)

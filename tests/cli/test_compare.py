@@ -147,7 +147,7 @@ def test_abx_and_rounds(compare, script, tmp_path):
         (["--a", "top_k=2", "--c", "top_k=3", "--script", "SCRIPT", "-o", "OUT"], "both sides"),
         ([*SIDES, "--d", "top_k=3", "--script", "SCRIPT", "-o", "OUT"], "gap"),
         (["--score", "OUT"], "plan.json"),
-        (["--score", "OUT", *SIDES], "stands alone"),
+        (["--score", "OUT", *SIDES], "takes no other options"),
         ([*SIDES, "--script", "SCRIPT", "-o", "OUT", "--reveal"], "beside --score"),
         (["--rebuild", "OUT", "-o", "OUT"], "is missing"),
         (["--pairs", "many"], "invalid int"),
@@ -167,4 +167,4 @@ def test_a_comparison_is_not_overwritten(compare, script, tmp_path):
     words = [*SIDES, "--script", script, "--pairs", 1, "-o", tmp_path / "out"]
     assert compare(*words)[0] == 0
     code, _, err = compare(*words)
-    assert code == 2 and "holds a comparison already" in err
+    assert code == 2 and "already holds a comparison" in err
