@@ -14,6 +14,7 @@ from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
 from dia_demo.files import Stamp, file_stamp
 from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
+from dia_demo.text.checks import NATURAL_SECONDS
 from dia_demo.text.normaliser import Reading, normalise, unchanged
 from dia_demo.text.script import SECONDS_PER_CHARACTER
 
@@ -38,7 +39,7 @@ class ModelInfo:
     """One choice. `seconds_per_character` is an estimate of its pace.
 
     normalises: scripts reach the model in plain words, which are all it was taught; without it
-    they reach the model byte for byte.
+    they reach the model byte for byte. natural_seconds: the audio it was made for, if known.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ModelInfo:
     frames_per_second: float
     seconds_per_character: float
     normalises: bool = False
+    natural_seconds: tuple[float, float] | None = NATURAL_SECONDS
 
     def reading(self, script: str) -> Reading:
         """The script as the model reads it, and what differs from how it was written."""
@@ -131,4 +133,13 @@ def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
     embedded = name == EMBEDDED
     pace = NANO_SECONDS_PER_CHARACTER if embedded else SECONDS_PER_CHARACTER
     rates = codec.sample_rate, codec.frames_per_second
-    return ModelInfo(name, title, note, config, *rates, pace, normalises=embedded)
+    return ModelInfo(
+        name,
+        title,
+        note,
+        config,
+        *rates,
+        pace,
+        normalises=embedded,
+        natural_seconds=None if embedded else NATURAL_SECONDS,
+    )

@@ -168,6 +168,7 @@ class Synthesis:
             seconds_per_character=info.seconds_per_character,
             max_seconds=info.seconds_of(max_tokens),
             transcript=info.reading(transcript).text,
+            natural_seconds=info.natural_seconds,
         )
         return replace(report, reading=reading) if reading.changes else report
 

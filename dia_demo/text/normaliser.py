@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 
 from dia_demo.text import amounts, dates, numerals
@@ -86,6 +86,7 @@ def plain_characters(script: str) -> str:
     return text.text
 
 
+@lru_cache(maxsize=16)
 def normalise(script: str, letter_names: bool = False) -> Reading:
     """The script in plain words: no typographic characters, markup, digits or abbreviations.
 

@@ -32,6 +32,7 @@ _NOT_NAMES = frozenset(
     "friday saturday sunday".split()
 )
 _LIKE_A_SOUND = 0.7
+_MOST_NAMES = 9
 
 
 def tag_speakers(text: EditedText) -> None:
@@ -51,6 +52,13 @@ def tag_speakers(text: EditedText) -> None:
         text.sub(start, lambda match: f"{match[0]}{tag} ")
 
 
+def with_tags(script: str) -> str:
+    """The script with [S1] and [S2] in the place of names and numbered speakers."""
+    text = EditedText(script)
+    tag_speakers(text)
+    return text.text
+
+
 def names_of(script: str) -> list[str]:
     """The names that speak, in order of their first turn; none where they are no labels."""
     names: list[str] = []
@@ -58,8 +66,10 @@ def names_of(script: str) -> list[str]:
         name = _name(match)
         if number == 0 and (script[: match.start()].strip() or name is None):
             return []
-        if name is not None and name not in names:
+        if name is not None and name.lower() not in (other.lower() for other in names):
             names.append(name)
+        if len(names) > _MOST_NAMES:
+            break
     return names
 
 
@@ -70,17 +80,19 @@ def _tag_names(text: EditedText) -> None:
 
     def tagged(match: re.Match) -> str:
         name = _name(match)
-        return match[0] if name is None else f"{_lead(match)}[S{names.index(name) + 1}] "
+        if name is None:
+            return match[0]
+        return f"{_lead(match)}[S{1 if name.lower() == names[0].lower() else 2}] "
 
     text.sub(_LABEL, tagged)
 
 
 def _name(match: re.Match) -> str | None:
-    """The name of a label as it is compared; None where it is no name."""
-    name = (match["plain"] or match["framed"]).lower()
-    if name in _NOT_NAMES or name.split()[0] in _NOT_NAMES:
+    """The name of a label; None where it is no name."""
+    name = match["plain"] or match["framed"]
+    if name.lower() in _NOT_NAMES or name.lower().split()[0] in _NOT_NAMES:
         return None
-    if match["framed"] and nearest_sound(name, _LIKE_A_SOUND):
+    if match["framed"] and nearest_sound(name.lower(), _LIKE_A_SOUND):
         return None
     return name
 
