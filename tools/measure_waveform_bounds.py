@@ -20,7 +20,8 @@ from dia_demo import audio
 from dia_demo.accelerator.guard import WaveformBounds, high_band_share
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 
 SCRIPTS = (
     "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]",

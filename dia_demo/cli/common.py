@@ -15,7 +15,7 @@ from typing import NoReturn, TypeVar
 from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.services.take import VoicePrompt
 from dia_demo.task import Task
 from dia_demo.untrusted import read_codes
 

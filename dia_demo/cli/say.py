@@ -36,7 +36,8 @@ from dia_demo.engine.events import (
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import models
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis, random_seed
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, random_seed
 from dia_demo.services.wording import ENDINGS
 from dia_demo.task import result_of
 

@@ -22,7 +22,7 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.services.listening.store import folder_of
 from dia_demo.services.quota import size_of
-from dia_demo.services.synthesis import Take
+from dia_demo.services.take import Take
 
 # The oldest go: a shared machine's disk is not without end. Of each person's takes MAX_TAKES stay;
 # of everybody's together as many as fit into MAX_BYTES, and whoever keeps most loses first.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -17,12 +15,11 @@ from dia_demo import audio
 from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import place_on_device
-from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     Cancelled,
     Event,
-    Figures,
     Finished,
     FinishReason,
     Loading,
@@ -41,6 +38,7 @@ from dia_demo.services.ending import Ending
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
+from dia_demo.services.take import Request, Take, VoicePrompt
 from dia_demo.text.script import encode_script, expected_seconds
 from dia_demo.text.script_check import ScriptReport, check_script
 
@@ -51,61 +49,6 @@ NO_TRANSCRIPT = (
 )
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class VoicePrompt:
-    """A voice to go on with: a sound file, or its codes [frames, channels], and what it says."""
-
-    audio: Path | None = None
-    codes: np.ndarray | None = None
-    transcript: str = ""
-
-
-@dataclass(frozen=True)
-class Request:
-    """Everything one take depends on. `speed` stretches the finished take, keeping its pitch;
-    without `with_audio` the take has codes alone and no codec is loaded."""
-
-    script: str
-    params: GenerationParams
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
-    voice: VoicePrompt | None = None
-    speed: float = 1.0
-    with_audio: bool = True
-
-
-@dataclass(frozen=True)
-class Take:
-    """A finished (or stopped) take: float32 [n] at sample_rate, and how it came about."""
-
-    samples: np.ndarray
-    sample_rate: int
-    codes: np.ndarray
-    figures: Figures
-    request: Request
-    health: audio.Health
-
-    def metadata(self) -> dict:
-        """What the sound file says of itself: enough to make the take again."""
-        request = self.request
-        settings = asdict(replace(request.params, seed=self.figures.seed))
-        return {
-            "script": request.script,
-            "settings": settings,
-            "speed": request.speed,
-            "voice_transcript": request.voice.transcript if request.voice else None,
-            "figures": asdict(self.figures),
-        }
-
-    def save(self, path: Path | str) -> Path:
-        """Write WAV or FLAC, by suffix, with settings, seed and model inside."""
-        return audio.write_audio(path, self.samples, self.sample_rate, self.metadata())
-
-
-def random_seed() -> int:
-    """A seed for a person who gave none."""
-    return secrets.randbelow(SEED_LIMIT + 1)
 
 
 class Synthesis:

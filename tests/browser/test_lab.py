@@ -12,7 +12,8 @@ import pytest
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 from tests.helpers.browser import DESKTOP, PHONE, Watch, press, press_twice, running_app
 from tests.helpers.lab_page import (
     WAIT,

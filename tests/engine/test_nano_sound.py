@@ -10,7 +10,8 @@ import soundfile
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import AudioChunk, Cancelled, Finished, Progress
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, VoicePrompt
 
 pytestmark = pytest.mark.usefixtures("talkative")
 

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from dia_demo.engine.events import Finished, Started
-from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.services.take import VoicePrompt
 from tests.helpers.checkpoints import SMALL, random_codes
 from tests.helpers.synthesis_requests import make_request, refusal, say
 

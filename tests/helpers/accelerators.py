@@ -16,7 +16,8 @@ from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import DeviceStatus
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 from tests.accelerator.test_selfcheck import PLAN
 from tests.helpers.faults import CARD, MIB, FaultyBackend
 

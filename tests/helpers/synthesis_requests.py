@@ -17,7 +17,7 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import InputError
-from dia_demo.services.synthesis import Request
+from dia_demo.services.take import Request
 from tests.helpers.checkpoints import SMALL
 
 SCRIPT = "[S1] Hello there. [S2] Hi."

@@ -20,7 +20,7 @@ from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.services.quota import IN_USE_SECONDS
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.compare.handlers import _status_of, _title
 from dia_demo.ui.compare.html import result
 from tests.helpers.comparisons import random_bytes, with_plan

@@ -17,7 +17,8 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt, random_seed
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, VoicePrompt, random_seed
 from dia_demo.task import result_of
 from tests.helpers.checkpoints import SMALL, write_small
 from tests.helpers.synthesis_requests import letters, make_request, refusal, runtime, say

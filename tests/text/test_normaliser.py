@@ -14,7 +14,8 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt, _encode
+from dia_demo.services.synthesis import Synthesis, _encode
+from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.script import encode_script
 from dia_demo.text.script_check import check_script

@@ -16,7 +16,7 @@ from dia_demo.services import history
 from dia_demo.services.history import History, MadeTakes
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import new_key
-from dia_demo.services.synthesis import Request, VoicePrompt
+from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts

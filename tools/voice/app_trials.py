@@ -14,7 +14,8 @@ from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.services.bench.words import word_error
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Request, Synthesis, VoicePrompt
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, VoicePrompt
 from tools.voice import asr, heldout, measures, teacher
 from tools.voice.trials import Line
 

@@ -30,7 +30,8 @@ from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEve
 from dia_demo.services.listening.result import ComparisonResult, evaluate, interim_result
 from dia_demo.services.listening.voice import keep_voice
 from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read_votes
-from dia_demo.services.synthesis import Synthesis, VoicePrompt
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import VoicePrompt
 
 MIN_HEARD_SECONDS = 2.0
 # Of a comparison with many listeners: their folders, and the file of one who ended the test.

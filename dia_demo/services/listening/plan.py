@@ -16,7 +16,7 @@ from typing import Any
 
 from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
 from dia_demo.errors import InputError
-from dia_demo.services.synthesis import Request, VoicePrompt
+from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
 NAMES = "ABCDEF"

@@ -29,7 +29,8 @@ from dia_demo.services.listening.plan import (
     Trial,
 )
 from dia_demo.services.listening.voice import voice_of
-from dia_demo.services.synthesis import Request, Synthesis
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 from dia_demo.text.script import expected_seconds
 
 CLIPS, TAKES = "clips", "takes"

@@ -23,7 +23,8 @@ from dia_demo.services.listening.plan_file import NAME
 from dia_demo.services.listening.render import RenderEvent, expected
 from dia_demo.services.quota import bytes_in, enforce_quota, size_of
 from dia_demo.services.scratch import Scratch
-from dia_demo.services.synthesis import Synthesis, VoicePrompt
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import VoicePrompt
 
 MAX_COMPARISONS = 40
 # Of the shared one, in memory; the others are read again from their folders.

@@ -10,7 +10,7 @@ import numpy as np
 
 from dia_demo.errors import InputError
 from dia_demo.services.listening.plan import ComparisonPlan
-from dia_demo.services.synthesis import VoicePrompt
+from dia_demo.services.take import VoicePrompt
 from dia_demo.untrusted import read_codes
 
 SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")

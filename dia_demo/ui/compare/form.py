@@ -18,7 +18,8 @@ from dia_demo.services.listening.plan import (
     make_plan,
     split_scripts,
 )
-from dia_demo.services.synthesis import Synthesis, VoicePrompt
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import VoicePrompt
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, expected_seconds
 from dia_demo.ui.generate import form
 

@@ -16,7 +16,8 @@ import gradio as gr
 
 from dia_demo.engine.events import Failed
 from dia_demo.errors import RunError
-from dia_demo.services.synthesis import Synthesis, Take
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Take
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
 from dia_demo.ui.generate.layout import GenerateParts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from dia_demo.services.synthesis import random_seed
+from dia_demo.services.take import random_seed
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts

@@ -10,7 +10,7 @@ from typing import Any
 from dia_demo.config import PARAMS, SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
-from dia_demo.services.synthesis import Request, VoicePrompt, random_seed
+from dia_demo.services.take import Request, VoicePrompt, random_seed
 
 # Parameters with a slider, in the order of the page.
 SAMPLING = tuple(

@@ -27,7 +27,8 @@ from dia_demo.engine.events import (
 from dia_demo.errors import RunError
 from dia_demo.services.history import MadeTakes
 from dia_demo.services.models import ModelInfo
-from dia_demo.services.synthesis import Synthesis, Take
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Take
 from dia_demo.text.script_check import ScriptReport
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form

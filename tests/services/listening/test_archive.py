@@ -22,7 +22,7 @@ from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
-from dia_demo.services.synthesis import Request
+from dia_demo.services.take import Request
 from tests.helpers.comparisons import random_bytes, with_plan
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
