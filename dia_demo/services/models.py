@@ -16,7 +16,7 @@ from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.checks import NATURAL_SECONDS
 from dia_demo.text.normaliser import Reading, normalise, unchanged
-from dia_demo.text.script import SECONDS_PER_CHARACTER
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, SECONDS_PER_CHARACTER
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
 # Generation defaults of that checkpoint on the hub, shown until its own file is here.
@@ -54,7 +54,9 @@ class ModelInfo:
 
     def reading(self, script: str) -> Reading:
         """The script as the model reads it, and what differs from how it was written."""
-        return normalise(script, letter_names=True) if self.normalises else unchanged(script)
+        if not self.normalises or len(script) > MAX_SCRIPT_CHARACTERS:
+            return unchanged(script)
+        return normalise(script, letter_names=True)
 
     def seconds_of(self, max_tokens: int) -> float:
         """Seconds of audio that max_tokens can hold."""

@@ -16,6 +16,7 @@ from itertools import count
 
 from dia_demo.engine.events import Waiting
 from dia_demo.errors import InputError
+from dia_demo.services.wording import plural
 
 SAY_AGAIN_SECONDS = 0.5
 # Of one session: a run and the next one.
@@ -128,7 +129,7 @@ class Queue:
                 )
         if len(self._tickets) > self._size and not self._make_room(visitor):
             raise InputError(
-                f"The queue is full ({len(self._tickets)} takes). Try again in a moment."
+                f"The queue is full ({plural(len(self._tickets), 'take')}). Try again in a moment."
             )
 
     def _make_room(self, visitor: Visitor) -> bool:

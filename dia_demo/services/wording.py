@@ -1,4 +1,4 @@
-"""Wording for people: lengths of time, how a take ended."""
+"""Wording for people: lengths of time, counts, how a take ended."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def duration(seconds: float, tenths: bool = False) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: "1 turn", "4 turns"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

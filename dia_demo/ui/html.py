@@ -15,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from dia_demo.services.models import ModelInfo
+from dia_demo.services.wording import plural
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.script_check import Finding, ScriptReport
 from dia_demo.ui.status import Status
@@ -126,8 +127,3 @@ def header(parts: Sequence[str]) -> str:
         "<p>Write a dialogue and listen to it.</p></div>"
         f'<p class="machine">{escape(" · ".join(parts))}</p></header>'
     )
-
-
-def plural(count: int, noun: str) -> str:
-    """A count with its noun: "1 turn", "4 turns"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -13,6 +13,7 @@ from dia_demo.services.models import ModelInfo
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
+from dia_demo.services.wording import plural
 from dia_demo.ui import about, html, problems, xpu
 from dia_demo.ui import machine as machine_tab
 from dia_demo.ui.compare import events as compare_events
@@ -124,7 +125,7 @@ def _show_first_report(handlers: GenerateHandlers, parts: GenerateParts, info: M
 
 def _machine_facts() -> list[str]:
     machine = describe_machine()
-    parts = [html.plural(machine.cores, "core"), machine.simd]
+    parts = [plural(machine.cores, "core"), machine.simd]
     if machine.memory_bytes:
         parts.append(f"{machine.memory_bytes / 2**30:.0f} GB")
     return [part for part in parts if part]

@@ -242,7 +242,7 @@ def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
         # Both votes are under way before either answer is awaited.
         ann.keyboard.press("1")
         bob.keyboard.press("2")
-    for page, said in ((ann, "heard as A"), (bob, "heard as B")):
+    for page, said in ((ann, "You preferred A"), (bob, "You preferred B")):
         page.locator('.lab-room[data-state="open"]').wait_for()
         text = page.locator(".lab-result").inner_text()
         assert text.count(said) == 2 and "2 of 2 pairs judged" in text

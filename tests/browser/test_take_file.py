@@ -39,7 +39,7 @@ def drop(page, path) -> str:
     page.get_by_role("button", name="Earlier takes").click()
     page.locator("#dropped input[type=file]").set_input_files(path)
     page.locator("#status .status-detail").get_by_text(
-        "The take's settings are in the form"
+        "The settings of the take are in the form"
     ).wait_for()
     return page.locator("#status").inner_text()
 

@@ -206,7 +206,7 @@ def test_a_folder_the_owner_names_is_heard_in_its_place(small_store, packed, syn
     comparison.vote(comparison.plan.trials[0].id, "A", HEARD)
     (heard,) = Comparison.open(tmp_path / "dir").listeners()
     assert len(heard.votes) == 1
-    with pytest.raises(InputError, match="deleted there"):
+    with pytest.raises(InputError, match="delete it in the folder"):
         shared.delete(key, name)
     with pytest.raises(InputError, match="key"):
         shared.get("no key", name)

@@ -65,7 +65,7 @@ def test_closing_the_events_frees_the_place(folder, tmp_path):
     for kind in (Loading, Started, Progress, AudioChunk):
         events = synthesis.stream(make_request(synthesis), threading.Event())
         next(event for event in events if isinstance(event, kind))
-        with pytest.raises(InputError, match="running or waiting"):
+        with pytest.raises(InputError, match="queue is full"):
             say(synthesis, make_request(synthesis))
         events.close()
     assert isinstance(say(synthesis, make_request(synthesis))[-1], Finished)
@@ -78,7 +78,7 @@ def test_the_second_is_told_its_place_and_the_third_is_refused(folder, tmp_path)
     second = synthesis.stream(make_request(synthesis), threading.Event())
     waiting = next(second)
     assert isinstance(waiting, Waiting) and waiting.place == 1 and waiting.seconds >= 0
-    with pytest.raises(InputError, match="try again"):
+    with pytest.raises(InputError, match="queue is full"):
         say(synthesis, make_request(synthesis))
     assert isinstance(list(first)[-1], Finished)
     assert re.fullmatch("w*s[pa]+F", letters(second))

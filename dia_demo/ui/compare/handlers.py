@@ -17,7 +17,7 @@ from dia_demo.services.listening.plan import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import duration
+from dia_demo.services.wording import duration, plural
 from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, side_of
@@ -162,11 +162,11 @@ class CompareHandlers:
         count = len(settings)
         pairs = asked.seeds() * len(asked.scripts())
         trials = pairs * count * (count - 1) // 2
-        scripts = html.plural(len(asked.scripts()), "script")
+        scripts = plural(len(asked.scripts()), "script")
         seconds = asked.seconds_to_make(self.synthesis, settings)
         return (
-            f"{html.plural(trials, 'pair')} to listen to, {html.plural(pairs * count, 'take')} to "
-            f"generate ({scripts} × {html.plural(asked.seeds(), 'seed')}), about "
+            f"{plural(trials, 'pair')} to listen to, {plural(pairs * count, 'take')} to "
+            f"generate ({scripts} × {plural(asked.seeds(), 'seed')}), about "
             f"{duration(seconds)} of audio."
         )
 
@@ -263,19 +263,19 @@ def status_of(event: RenderEvent) -> Status:
     """The progress of the whole plan in one line."""
     if isinstance(event, RenderEnded):
         return _ended(event)
-    made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')} ready"
+    made = f"{event.pairs_made} of {plural(event.pairs, 'pair')} ready"
     parts = [made]
     if event.realtime_factor is not None:
         parts.append(f"{factor(event.realtime_factor)} realtime")
     if event.seconds_left is not None:
         parts.append(f"about {duration(event.seconds_left)} left")
     if event.takes_failed:
-        parts.append(f"{html.plural(event.takes_failed, 'take')} failed")
+        parts.append(f"{plural(event.takes_failed, 'take')} failed")
     return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Generating")
 
 
 def _ended(event: RenderEnded) -> Status:
-    made = f"{event.pairs_made} of {html.plural(event.pairs, 'pair')}"
+    made = f"{event.pairs_made} of {plural(event.pairs, 'pair')}"
     reached = event.pairs_made / event.pairs
     if event.failures:
         detail = f"{made} ready. {SOME_FAILED} The first error: {event.failures[0]}"
@@ -295,10 +295,10 @@ def _status_of(comparison: Comparison) -> Status:
     plan = comparison.plan
     made = sum(trial.made for trial in plan.trials)
     if made == len(plan.trials):
-        return Status("done", "Ready", f"{made} of {html.plural(made, 'pair')} ready.", 1.0)
+        return Status("done", "Ready", f"{made} of {plural(made, 'pair')} ready.", 1.0)
     if plan.sound_removed:
         return Status("stopped", "Audio removed", AUDIO_REMOVED, 0.0)
-    ready = f"{made} of {html.plural(len(plan.trials), 'pair')} ready."
+    ready = f"{made} of {plural(len(plan.trials), 'pair')} ready."
     reached = made / len(plan.trials)
     if failed := comparison.failed():
         detail = f"{ready} {SOME_FAILED} The first error: {failed[0].message}"

@@ -11,7 +11,7 @@ from html import escape
 from dia_demo.services.listening.comparison import Comparison, Revealed
 from dia_demo.services.listening.plan import NAMES, ComparisonKind, differences
 from dia_demo.services.listening.result import ComparisonResult, Count, Strength
-from dia_demo.services.wording import ENDINGS
+from dia_demo.services.wording import ENDINGS, plural
 from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import SIDE_FIELDS
@@ -209,7 +209,7 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
     pairs = comparison.revealed()
     cards = "".join(_pair(comparison, one, with_votes, several) for one in pairs)
     missing = len(comparison.plan.trials) - len(pairs)
-    note = f"{html.plural(missing, 'pair')} without audio."
+    note = f"{plural(missing, 'pair')} without audio."
     if not comparison.running:
         note += " Press Resume to generate it."
     return (
