@@ -52,8 +52,8 @@ class Rule(NamedTuple):
 
 
 def rule(pattern: str, replace: Replace, flags: int = 0) -> Rule:
-    """A rule over everything but speaker tags."""
-    return Rule(re.compile(rf"\[S[12]\]|(?:{pattern})", flags), replace)
+    """A rule over everything but speaker tags, also those of speakers that Dia does not have."""
+    return Rule(re.compile(rf"\[S\d{{1,3}}\]|(?:{pattern})", flags), replace)
 
 
 def final_dot(match: re.Match, names_follow: bool = False) -> str:

@@ -46,17 +46,20 @@ def status_card(status: Status) -> str:
 
 def script_report(report: ScriptReport, byte_limit: int) -> str:
     """Counts for the script, then the findings, each with the button that repairs it."""
+    seconds = report.expected_seconds
     counts = [
         plural(report.num_speakers, "speaker"),
         plural(len(report.turns), "turn"),
-        f"about {report.expected_seconds:.0f} s",
+        f"about {seconds:.0f} s" if seconds >= 1 else "less than 1 s",
         f"{report.num_bytes:,} of {byte_limit:,} bytes",
     ]
     findings = "".join(_finding(index, one) for index, one in enumerate(report.findings))
+    fixes = len(report.fixes)
+    fix_all = _repair_button(FIX_ALL, 0, f"Fix all ({fixes})") if fixes > 1 else ""
     changed = "" if report.reading is None else read_as(report.reading)
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
-        f'<ul class="findings" aria-label="Findings">{findings}</ul></div>'
+        f'<ul class="findings" aria-label="Findings">{findings}</ul>{fix_all}</div>'
     )
 
 
@@ -68,6 +71,8 @@ def read_as(reading: Reading) -> str:
     return f'<p class="read-as"><strong>Read as</strong> {"".join(parts)}</p>'
 
 
+# The code of the button that makes all repairs at once.
+FIX_ALL = "fix_all"
 _LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}
 
 
@@ -75,15 +80,18 @@ def _finding(index: int, finding: Finding) -> str:
     line = f"line {finding.line}: " if finding.line else ""
     button = ""
     if finding.repaired is not None:
-        label = escape(finding.repair_label or "Repair")
-        button = (
-            f' <button type="button" class="repair" data-code="{escape(finding.code)}" '
-            f'data-index="{index}">{label}</button>'
-        )
+        button = " " + _repair_button(finding.code, index, finding.repair_label or "Repair")
     return (
         f'<li class="finding {escape(finding.level)}">'
         f'<span class="level">{_LEVELS.get(finding.level, finding.level)}</span> '
         f"<span>{escape(line + finding.message)}</span>{button}</li>"
+    )
+
+
+def _repair_button(code: str, index: int, label: str) -> str:
+    return (
+        f'<button type="button" class="repair" data-code="{escape(code)}" '
+        f'data-index="{index}">{escape(label)}</button>'
     )
 
 

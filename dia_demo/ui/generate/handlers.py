@@ -29,7 +29,7 @@ from dia_demo.services.history import MadeTakes
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
-from dia_demo.text.script_check import ScriptReport
+from dia_demo.text.script_check import ScriptReport, fix_all
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, max_tokens_info
@@ -187,10 +187,17 @@ class GenerateHandlers:
         transcript: str,
         event: gr.EventData,
     ):
-        """The script after the chosen repair, if the finding is still current."""
+        """The script after the chosen repair, if the finding is still current, or after all."""
         read = self._read(script, model, max_tokens, transcript)
-        findings = read[1].findings if read else ()
+        if read is None:
+            return gr.skip()
+        findings = read[1].findings
         index, code = event_value(event, "index"), event_value(event, "code")
+        if code == html.FIX_ALL:
+            tokens = int(max_tokens or 0)
+            return fix_all(
+                script, lambda draft: self.synthesis.check(draft, model, tokens, transcript or "")
+            )
         known = type(index) is int and 0 <= index < len(findings)
         finding = findings[index] if known else None
         if finding is None or finding.code != code or finding.repaired is None:
