@@ -39,7 +39,7 @@ SETTINGS = {"script": "[S1] Hé “there”\n[S2] 漢字", "seed": 4294967295, "
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".WAV"])
 @pytest.mark.parametrize("extra", ["", "x", "long " * 5000])
-def test_samples_and_settings_come_back(tmp_path, suffix, extra):
+def test_a_written_file_reads_back_unchanged(tmp_path, suffix, extra):
     samples = sine(0.5)
     settings = SETTINGS | {"extra": extra}
     path = write_audio(tmp_path / f"take{suffix}", samples, RATE, settings)
@@ -50,7 +50,7 @@ def test_samples_and_settings_come_back(tmp_path, suffix, extra):
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
-def test_int16_clips_and_keeps_silence():
+def test_conversion_to_int16_clips():
     assert to_int16(np.array([0, 1, -1, 3, -3, 0.5], "f")).tolist() == [
         0, 32767, -32767, 32767, -32767, 16384,
     ]  # fmt: skip
@@ -142,7 +142,7 @@ def test_a_prompt_at_the_right_rate_is_read_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("rate", [8000, 22050, 44100, 96000])
 @pytest.mark.parametrize("name", ["a.wav", "a.flac"])
-def test_resampling_keeps_pitch_and_length(tmp_path, rate, name):
+def test_resampling_preserves_the_sound(tmp_path, rate, name):
     prompt = read_prompt(prompt_file(tmp_path, sine(5.0, rate), rate, name), RATE, 20)
     assert abs(prompt.samples.size / RATE - 5.0) < 0.01
     assert abs(pitch(prompt.samples, RATE) - 440) < 0.5
@@ -164,7 +164,7 @@ def test_channels_are_mixed_by_their_mean(tmp_path):
     assert any("2 channels" in note for note in prompt.notes)
 
 
-def test_short_and_clipped_prompts_are_taken_with_a_note(tmp_path):
+def test_an_unsuitable_prompt_is_accepted_with_a_note(tmp_path):
     short = read_prompt(prompt_file(tmp_path, sine(1.0)), RATE, 20)
     assert any("1.0 s" in note and "5-10 s" in note for note in short.notes)
     loud = np.clip(sine(level=2.0), -1, 1)
@@ -204,7 +204,7 @@ def test_what_is_not_audio_is_refused(tmp_path, name):
             read_prompt(tmp_path / name, RATE, 20)
 
 
-def test_missing_files_and_folders_are_refused(tmp_path):
+def test_a_prompt_that_is_not_a_file_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.wav"):
         with pytest.raises(InputError, match="does not exist"):
             read_prompt(path, RATE, 20)
@@ -288,14 +288,14 @@ def test_health_survives_anything():
 
 
 @pytest.mark.parametrize("speed", [0.5, 0.8, 1.25, 2.0])
-def test_speed_changes_length_and_keeps_pitch(speed):
+def test_speed_changes_length_without_changing_pitch(speed):
     stretched = change_speed(sine(2.0), RATE, speed)
     assert abs(stretched.size - 2.0 * RATE / speed) <= 1
     assert abs(pitch(stretched, RATE) - 440) < 3
     assert stretched.dtype == np.float32
 
 
-def test_speed_one_is_the_identity_and_short_audio_survives():
+def test_a_speed_change_is_exact_in_trivial_cases():
     assert np.array_equal(change_speed(sine(), RATE, 1.0), sine())
     for size in (0, 1, 100):
         assert change_speed(np.zeros(size, "f"), RATE, 1.5).size == round(size / 1.5)
@@ -315,7 +315,7 @@ def test_spectrogram_shows_a_rising_tone_from_low_left_to_high_right():
     assert brightest[10] > brightest[100] > brightest[190]
 
 
-def test_spectrogram_of_nothing_is_dark_and_of_short_audio_is_whole():
+def test_a_spectrogram_of_any_audio_has_the_requested_size():
     dark = spectrogram(np.zeros(0, "f"), RATE, 30, 20)
     assert dark.shape == (20, 30, 3) and dark.max() < 60
     assert np.array_equal(spectrogram(np.zeros(RATE, "f"), RATE, 30, 20), dark)

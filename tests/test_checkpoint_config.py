@@ -222,7 +222,7 @@ def test_defaults_without_a_file_are_nari_labs_within_the_models_length(tmp_path
     assert config.defaults == GenerationParams(1.2, 3.0, 0.95, 45, 200, seed=0)
 
 
-def test_null_defaults_count_as_left_out_and_a_length_beyond_the_model_is_cut(tmp_path):
+def test_unusable_generation_defaults_are_replaced(tmp_path):
     generation = {"temperature": None, "max_length": 3072}
     config = read_model_config(write_config(tmp_path, generation=generation))
     assert (config.defaults.temperature, config.defaults.max_tokens) == (1.2, 200)
@@ -239,7 +239,7 @@ def test_null_defaults_count_as_left_out_and_a_length_beyond_the_model_is_cut(tm
         ("max_length", "max_tokens", 3),
     ],
 )
-def test_defaults_out_of_range_name_file_field_and_value(tmp_path, key, name, value):
+def test_the_refusal_of_a_default_says_where_to_find_it(tmp_path, key, name, value):
     said = folder_refusal(write_config(tmp_path, generation={key: value}))
     assert "generation_config.json" in said and name in said and repr(value) in said
 

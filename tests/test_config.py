@@ -34,7 +34,7 @@ def test_both_ends_of_every_range_are_allowed():
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_out_of_range_names_field_value_and_range(name):
+def test_an_out_of_range_value_is_refused_with_its_range(name):
     low, high = LIMITS[name]
     step = 1 if isinstance(low, int) else 0.01
     for value in (low - step, high + step):

@@ -146,7 +146,7 @@ def refusal(name: str = NAME) -> str:
 # What is fetched
 
 
-def test_only_named_files_are_fetched_and_each_once(server, repository):
+def test_each_needed_file_is_fetched_exactly_once(server, repository):
     """Never a listing, never the whole repository, never the pickles beside the safetensors."""
     folder = result_of(fetch_checkpoint(NAME))
     shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
@@ -245,7 +245,7 @@ def test_offline_the_cache_is_enough(repository, monkeypatch):
         assert result_of(fetch_checkpoint(NAME)) == folder
 
 
-def test_offline_without_cache_nothing_is_asked_and_the_remedy_told(server, monkeypatch):
+def test_offline_without_a_cache_no_request_is_sent(server, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     said = refusal()
     assert NAME in said and "nano" in said and server.requests() == []
@@ -270,7 +270,7 @@ def test_a_repository_that_is_not_there_says_so(server):
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_gated_repository_names_terms_and_token(server, status):
+def test_the_refusal_of_a_gated_repository_explains_how_to_get_access(server, status):
     server.status = {"config.json": (status, "GatedRepo")}
     said = refusal()
     assert "terms" in said and "HF_TOKEN" in said

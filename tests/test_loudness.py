@@ -25,7 +25,7 @@ def lufs(clip: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("levels", [(0.9, 0.1), (0.05, 0.8), (0.5, 0.5), (0.9, 0.4, 0.02)])
-def test_clips_come_out_equally_loud_and_long(levels):
+def test_matched_clips_have_equal_loudness(levels):
     waves = [speech_like(2 + index, level, index) for index, level in enumerate(levels)]
     matched = match_levels(waves, RATE)
     # Without the silence that evens out the lengths.

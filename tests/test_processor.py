@@ -71,7 +71,7 @@ def products_of(run) -> set[str]:
     ("precision", "kernel"),
     [("bfloat16", "plain"), ("bfloat16", "compiled"), ("int8", "compiled"), ("int4", "compiled")],
 )
-def test_text_and_voice_prompt_are_multiplied_as_the_processor_can(in_hardware, precision, kernel):
+def test_prompts_use_bfloat16_products_only_in_hardware(in_hardware, precision, kernel):
     model = model_of(precision, kernel)
     prompt = torch.zeros(2, 7, SMALL.decoder.num_channels, dtype=torch.int64)
     caches = []
@@ -124,7 +124,7 @@ def test_kernels_that_multiply_bfloat16_are_not_tried_without_instructions(monke
     assert "oneDNN packed" not in tried and "compiled" in tried
 
 
-def test_activations_of_float32_and_of_devices_keep_their_dtype(in_hardware):
+def test_activations_other_than_cpu_bfloat16_keep_their_dtype(in_hardware):
     assert activation_dtype(torch.zeros(1)) == torch.float32
     on_device = torch.zeros(1, dtype=torch.bfloat16, device="meta")
     assert activation_dtype(on_device) == torch.bfloat16

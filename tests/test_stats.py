@@ -148,7 +148,7 @@ def test_two_settings_are_the_log_odds():
     assert fit.strengths[0] - fit.strengths[1] == pytest.approx(np.log(7 / 3))
 
 
-def test_a_clean_sweep_stays_finite_and_says_so():
+def test_a_clean_sweep_gives_finite_strengths():
     fit = stats.bradley_terry(np.array([[0, 6, 6], [0, 0, 6], [0, 0, 0]]))
     assert fit.softened and np.isfinite(fit.strengths).all()
     assert list(np.argsort(-fit.strengths)) == [0, 1, 2]

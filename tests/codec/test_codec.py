@@ -125,7 +125,7 @@ def test_streams_do_not_mix(codec):
         np.testing.assert_array_equal(audio, codec.decode(codes))
 
 
-def test_the_context_is_enough_and_no_more(codec, theirs):
+def test_the_context_matches_how_far_a_code_reaches(codec, theirs):
     before, after = codec.context
     frames = before + after + 40
     at = after + 15
@@ -139,7 +139,7 @@ def test_the_context_is_enough_and_no_more(codec, theirs):
     assert touched.min() <= at - after * 0.75 and touched.max() >= at + before * 0.75
 
 
-def test_a_stream_sounds_early_and_computes_nothing_twice():
+def test_a_stream_computes_each_frame_once_with_little_delay():
     codec = random_codec(precision="float32", **SHAPES["nine books, odd strides"])
     passes, run = [], codec.advance
     codec.advance = lambda codes, *rest: passes.append(len(codes)) or run(codes, *rest)
@@ -292,7 +292,7 @@ def choice_at(speeds, monkeypatch):
     return convolution.choose_backend(torch.zeros(1, 1, 1), 1.0)
 
 
-def test_auto_is_float32_where_that_is_fast_and_the_fastest_elsewhere(monkeypatch):
+def test_auto_takes_the_fastest_only_where_float32_is_too_slow(monkeypatch):
     monkeypatch.setattr(convolution, "multiplies_bfloat16", lambda: True)
     fast = {("float32", "plain"): 30.0, ("float32", "unfolded"): 50.0, ("bfloat16", "plain"): 99.0}
     choice = choice_at(fast, monkeypatch)

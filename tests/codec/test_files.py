@@ -94,7 +94,7 @@ def test_offline_nothing_is_asked_for(machine, server, monkeypatch):
     assert server.asked == []
 
 
-def test_the_hub_gives_two_named_files_and_is_asked_once(machine, server, tmp_path):
+def test_the_codec_files_are_fetched_from_the_hub_only_once(machine, server, tmp_path):
     folder = write_codec(tmp_path / "up", HF_SHAPE, hf_tensors(transformers_dac(), "plain"))
     names = ("config.json", "model.safetensors")
     for name in names:

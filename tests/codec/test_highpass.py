@@ -56,7 +56,7 @@ def gain_db(hz, rate=16000):
 
 
 @pytest.mark.parametrize("rate", [16000, 44100])
-def test_it_stops_what_lies_below_and_leaves_speech(rate):
+def test_the_filter_removes_only_what_lies_below_speech(rate):
     assert gain_db(10, rate) < -50 and gain_db(25, rate) < -23
     assert gain_db(50, rate) == pytest.approx(-3, abs=0.1)
     for hz in (80, 100, 125, 208, 1000, 3900):

@@ -124,7 +124,7 @@ def test_a_config_of_no_codec_is_refused(tmp_path, kwargs, message):
         load_codec(tmp_path)
 
 
-def test_incomplete_and_damaged_folders_are_refused(tmp_path):
+def test_a_folder_without_whole_weights_is_refused(tmp_path):
     folder = write_codec(tmp_path / "codec", NATIVE, dac_model().state_dict())
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])

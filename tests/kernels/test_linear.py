@@ -144,7 +144,7 @@ def test_a_kernel_must_be_right_for_every_number_of_rows(monkeypatch):
     assert set(linear.choose_kernel(SMALL, "float32", threads=1).milliseconds) == {"plain"}
 
 
-def test_a_trial_is_remembered_for_its_precision_and_threads(monkeypatch):
+def test_a_trial_is_repeated_only_for_another_thread_count(monkeypatch):
     first = linear.choose_kernel(SMALL, "float32", threads=1)
     monkeypatch.setattr(linear, "run_trial", lambda *_: pytest.fail("it was tried again"))
     again = linear.choose_kernel(SMALL, "float32", threads=1)

@@ -58,7 +58,7 @@ def compiled_wait():
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_what_a_member_raises_reaches_the_caller_and_the_team_lives_on(compiled_wait, failing):
+def test_the_pool_survives_an_exception_in_one_thread(compiled_wait, failing):
     pool = ThreadPool(3)
     arguments = pool.barrier, pool.size, yield_core()
     done = []

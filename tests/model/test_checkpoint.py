@@ -52,7 +52,7 @@ def rewrite(folder, change) -> None:
 # The same weights
 
 
-def test_every_layout_gives_the_same_parameters_and_codes(source, tmp_path):
+def test_every_layout_loads_as_the_same_model(source, tmp_path):
     """Heads, gate and up, channels or rows taken in another order would change some of them."""
     first = load(source)
     params = dict(temperature=1.3, cfg_scale=2.0, max_tokens=40, seed=3)
@@ -84,7 +84,7 @@ def test_safetensors_come_before_pickles(folder):
     load(folder)
 
 
-def test_bfloat16_keeps_norms_and_gives_finite_codes(source):
+def test_bfloat16_leaves_only_the_norms_in_float32(source):
     whole, half = load(source), load(source, "bfloat16")
     for (name, parameter), exact in zip(half.named_parameters(), whole.parameters(), strict=True):
         if name.endswith("norm.weight"):
@@ -131,7 +131,7 @@ def test_tensors_are_read_one_at_a_time(source, tmp_path, monkeypatch, kind):
 # What does not fit
 
 
-def test_missing_surplus_and_misshapen_tensors_are_all_named(folder):
+def test_the_refusal_names_every_tensor_that_does_not_fit(folder):
     def damage(state):
         del state["model.encoder.norm.weight"]
         state["model.decoder.layers.9.mlp.down_proj.weight"] = torch.zeros(2, 2)
@@ -156,7 +156,7 @@ def test_nari_heads_of_another_shape_are_named(folder):
     assert f"{key} is [80, 16, 5], should be [80, 5, 16]" in refusal(folder)
 
 
-def test_long_lists_are_cut_and_counted(folder):
+def test_a_long_list_of_tensors_ends_with_the_number_left_out(folder):
     rewrite(folder, lambda state: [state.pop(name) for name in list(state)[:12]])
     assert "and 4 more" in refusal(folder)
 
@@ -260,7 +260,7 @@ class Dropper:
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_pickle_with_code_is_refused_and_runs_nothing(folder, zipped):
+def test_code_in_a_refused_pickle_never_runs(folder, zipped):
     state = nari_state(folder)
     (folder / SAFETENSORS).unlink()
     trap = folder / "executed"

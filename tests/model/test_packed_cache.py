@@ -95,7 +95,7 @@ def damage(file, place: float) -> None:
 
 
 @pytest.mark.parametrize("place", [0.0, 0.02, 0.3, 0.61803, 0.9, 1.0])
-def test_a_changed_byte_is_found_and_the_file_made_again(folder, place):
+def test_a_damaged_cache_file_is_rebuilt(folder, place):
     expected = codes_of(load(folder)[0])
     damage(packed_cache.prepared_file(folder, "int8"), place)
     model, told, _ = load(folder)
@@ -153,7 +153,7 @@ def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, m
     assert now.is_file() and kept.is_file(), "of a whole checkpoint every precision stays"
 
 
-def test_a_full_disk_is_told_once_and_the_model_speaks(folder, own_cache, monkeypatch):
+def test_a_full_disk_does_not_stop_the_model_from_loading(folder, own_cache, monkeypatch):
     def full(*_args):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -45,7 +45,7 @@ def test_greedy_codes_are_those_of_transformers(theirs, monkeypatch, cfg_scale):
     np.testing.assert_array_equal(row.codes(), expected)
 
 
-def test_its_codec_fits_its_channels_and_codes():
+def test_the_nano_codec_fits_the_nano_model():
     config, codec = load(EMBEDDED_FOLDER).config, load_codec(EMBEDDED_FOLDER)
     assert codec.num_codebooks == config.decoder.num_channels
     assert codec.codebook_size == config.num_codes

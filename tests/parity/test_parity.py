@@ -79,7 +79,7 @@ def test_encoder_states(pair):
 
 
 @torch.inference_mode()
-def test_whole_sequence_and_cached_logits(pair):
+def test_logits_match_with_or_without_the_cache(pair):
     theirs, ours = pair
     decoder = ours.config.decoder
     codes = apply_delay(random_codes(ours, 40), ours.config.delay_pattern, decoder.bos)[:40]

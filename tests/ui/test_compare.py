@@ -104,7 +104,7 @@ def test_votes_lead_to_the_result(unvoted, copied_id):
     assert "wav" in unvoted.lab.ask({"do": "clip", "trial": trial, "letter": "B"} | ask)
 
 
-def test_ending_early_reveals_and_closes(unvoted, copied_id):
+def test_ending_early_closes_the_vote(unvoted, copied_id):
     ask = {"key": unvoted.key, "id": copied_id}
     state = unvoted.lab.ask({"do": "reveal"} | ask)
     assert state["open"] and "Not judged" in state["result"]
@@ -126,7 +126,7 @@ def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):
     assert not upload.exists(), "what is kept is not kept twice"
 
 
-def test_make_and_go_on_come_back_when_the_run_is_over(unvoted, synthesis):
+def test_the_buttons_are_disabled_only_while_the_run_lasts(unvoted, synthesis):
     parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
     identity = unvoted.store.again(unvoted.key, unvoted.id)
@@ -142,7 +142,7 @@ def test_make_and_go_on_come_back_when_the_run_is_over(unvoted, synthesis):
     assert not handlers.idle(unvoted.key, None)["resume"]["interactive"]
 
 
-def test_rounds_and_abx_have_their_charts(unvoted, synthesis, side_values):
+def test_a_round_or_abx_comparison_has_a_chart(unvoted, synthesis, side_values):
     form = CompareForm.of(compare_values(side_values, kind="round", values="3, 9, 30", seeds=1))
     for plan in (
         form.plan(synthesis),

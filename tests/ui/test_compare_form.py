@@ -54,7 +54,7 @@ def test_forms_say_what_is_wrong(synthesis, side_values, change, message):
         CompareForm.of(compare_values(side_values, **change)).plan(synthesis)
 
 
-def test_the_note_names_what_differs_costs_and_shows(synthesis, side_values):
+def test_the_note_describes_the_planned_comparison(synthesis, side_values):
     handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     note = handlers.describe(*compare_values(side_values, seeds=6))
     assert "Temperature" in note and "vs. 1.9" in note and ".field-temperature" in note

@@ -11,7 +11,7 @@ from tests.helpers.page_stubs import field_values, stub_handlers
 
 
 @pytest.mark.parametrize("asked", [None, "", " ", "-1", -1, -1.0])
-def test_blank_and_minus_one_ask_for_a_new_seed(asked):
+def test_an_unspecified_seed_is_drawn_at_random(asked):
     assert len({form.chosen_seed(asked) for _ in range(4)}) > 1
 
 
@@ -26,7 +26,7 @@ def test_a_seed_means_the_same_typed_or_sent(asked):
     assert form.chosen_seed(asked) == 7
 
 
-def test_a_request_takes_the_page_and_leaves_the_rest_as_started():
+def test_a_request_combines_the_page_with_the_start_options():
     fields = field_values(voice_prompt="/tmp/a.wav", voice_transcript=" [S1] Yes. ")
     asked = form.Form.of(fields).to_request(RuntimeConfig(threads=1))
     assert asked.runtime == RuntimeConfig("nano", "float32", "cpu", 1)

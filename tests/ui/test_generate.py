@@ -23,7 +23,7 @@ def press_generate(handlers: GenerateHandlers):
 
 
 @pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])
-def test_a_failed_run_keeps_the_earlier_take_and_frees_the_buttons(error):
+def test_a_failed_run_leaves_the_earlier_take_in_place(error):
     handlers, seen = stub_handlers([STARTED, RUNNING, error])
     updates = list(press_generate(handlers))
     assert all("take" not in update and "wav" not in update for update in updates)
@@ -41,7 +41,7 @@ def test_a_page_that_goes_away_stops_its_run():
     assert seen["cancel"].is_set()
 
 
-def test_a_place_that_cannot_be_written_is_named_and_the_buttons_come_back(tmp_path):
+def test_an_unwritable_takes_folder_is_reported_by_its_setting(tmp_path):
     handlers, _ = stub_handlers([STARTED, Finished(result())])
     taken = tmp_path / "file"
     taken.write_text("not a folder")
@@ -81,7 +81,7 @@ def test_what_is_wrong_with_the_sound_is_said():
     assert any("Note: It is silent." in one.get("status", "") for one in press_generate(handlers))
 
 
-def test_a_finished_run_hands_over_sixteen_bits_and_says_what_they_are():
+def test_a_finished_run_delivers_a_16_bit_take():
     handlers, _ = stub_handlers([STARTED, Finished(result(samples=1600))])
     for update in press_generate(handlers):
         if "take" in update:
@@ -109,7 +109,7 @@ def test_the_pieces_a_page_fetches_are_the_whole_take():
     assert np.abs(got / 32767 - wave).max() < 1e-4
 
 
-def test_runs_that_are_not_there_are_silent_and_ended_ones_go():
+def test_only_an_ended_run_is_evicted_to_admit_another():
     live, runs = LiveAudio(), [LiveRun() for _ in range(KEPT_RUNS + 2)]
     for run in runs:
         run.add(np.ones(9, np.float32), 16000)

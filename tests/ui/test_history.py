@@ -53,7 +53,7 @@ def handlers_of(kept_take, synthesis, cache):
     return HistoryHandlers(kept_take.history, page, compare, names)
 
 
-def test_a_take_on_the_page_is_kept_and_listed(kept_take, synthesis):
+def test_a_take_on_the_page_enters_the_history_once(kept_take, synthesis):
     handlers = handlers_of(kept_take, synthesis, kept_take.wav.parent)
     handlers.page.made.add(kept_take.wav)
     for _ in range(2):  # gradio reports a finished take twice
@@ -108,7 +108,7 @@ def test_a_stranger_cannot_push_others_takes_out(kept_take, synthesis, monkeypat
     assert [one.id for one in kept_take.history.list(kept_take.key)] == [mine]
 
 
-def test_a_take_beyond_the_bound_is_not_kept_and_says_so(kept_take, monkeypatch):
+def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
     monkeypatch.setattr(history, "MAX_TAKE_BYTES", kept_take.wav.stat().st_size - 1)
     with pytest.raises(InputError, match="download it"):
         kept_take.history.copy(kept_take.key, kept_take.wav)

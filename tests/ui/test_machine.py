@@ -69,7 +69,7 @@ def test_a_model_in_the_cache_has_no_limit_drawn():
     assert "possible" not in html and "memory sets no limit" in html
 
 
-def test_what_was_not_measured_says_why_and_stays_text():
+def test_the_reason_for_a_failed_run_is_escaped():
     evil = '<img src=x onerror="alert(1)">'
     html = machine_html.report_html(report(run_result(), FailedRun("int8", 1, evil)), finished=True)
     assert "Not measured" in html and "<img" not in html
@@ -94,7 +94,7 @@ def measured(handlers, monkeypatch, child) -> list[dict]:
     return list(handlers.measure(REQUEST, CHOSEN, "nano"))
 
 
-def test_a_measurement_grows_and_ends_with_its_meaning(handlers, monkeypatch):
+def test_a_measurement_ends_with_what_it_means(handlers, monkeypatch):
     updates = measured(
         handlers, monkeypatch, fake_child(hardware=HARDWARE, codec=CODEC, run=RAW | {"rows": 1})
     )

@@ -24,7 +24,7 @@ def page() -> gr.Blocks:
     return build_ui(Synthesis(Settings()))
 
 
-def test_the_labels_that_people_and_programs_rely_on(page):
+def test_the_page_has_the_labels_others_rely_on(page):
     labels = {getattr(block, "label", None) for block in page.blocks.values()}
     texts = {block.value for block in page.blocks.values() if isinstance(block, gr.Button)}
     assert labels >= {
@@ -63,7 +63,7 @@ def test_the_text_boxes_take_no_more_than_is_checked(page):
     assert None not in boxes.values()
 
 
-def test_one_endpoint_is_offered_and_its_arguments_have_names(page):
+def test_generate_is_the_only_endpoint_with_fixed_arguments(page):
     page.config = page.get_config_file()
     offered = page.get_api_info()["named_endpoints"]
     assert list(offered) == ["/generate"]

@@ -92,7 +92,7 @@ def test_uploads_fit_into_the_bound_or_are_refused_before_they_are_written(clien
     assert upload(client, 200_000).status_code == 200, "a refusal reserves nothing"
 
 
-def test_an_upload_names_its_length_and_has_a_bound(client, tmp_path):
+def test_an_upload_without_an_acceptable_length_is_refused(client, tmp_path):
     kind = {"Content-Type": "multipart/form-data; boundary=x"}
     chunked = client.post("/gradio_api/upload", content=iter([b"x"]), headers=kind)
     assert chunked.status_code == 411
@@ -112,7 +112,7 @@ def test_no_session_is_saved_for_a_deep_link(client, tmp_path):
     assert answer.status_code == 404 and not (tmp_path / "gradio" / "deep_links").exists()
 
 
-def test_temporary_files_and_memory_are_tidied_while_the_server_runs(page, tmp_path, monkeypatch):
+def test_the_server_tidies_up_while_it_runs(page, tmp_path, monkeypatch):
     tidied = []
     monkeypatch.setattr(serving.Scratch, "trim", lambda self: tidied.append(self.folder))
     monkeypatch.setattr(serving, "release_free_memory", lambda: tidied.append("memory"))

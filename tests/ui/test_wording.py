@@ -46,7 +46,7 @@ def test_every_event_is_said_in_plain_words(event, state, words):
     assert f'data-state="{state}"' in status_card(status)
 
 
-def test_sound_changes_no_words_and_notes_stay_for_the_run():
+def test_the_status_keeps_its_notes_for_the_whole_run():
     running = status_of(STARTED, PREPARING)
     assert status_of(AudioChunk(np.zeros(4, np.float32), 16000, 0.0), running) == running
     later = status_of(RUNNING, running)
@@ -67,7 +67,7 @@ def test_a_screen_reader_hears_states_not_every_figure():
     assert one.detail != two.detail and one.announcement == two.announcement
 
 
-def test_ours_are_explained_and_the_unexpected_is_logged_not_shown(caplog):
+def test_an_unexpected_error_is_logged_instead_of_shown(caplog):
     assert explain(InputError("seed must be whole.")) == "seed must be whole."
     with caplog.at_level(logging.ERROR):
         assert explain(KeyError("secret path")) == UNEXPECTED
@@ -89,7 +89,7 @@ def test_durations_read_like_words(seconds, words):
     assert duration(seconds) == words
 
 
-def test_max_tokens_are_said_in_seconds_and_names_go_with_values():
+def test_figures_are_worded_for_people():
     assert tokens_hint(1720, 19.97) == "1,720 tokens ≈ 20 s"
     rows = dict(figure_rows(FIGURES))
     assert rows["Seed"] == "421337" and rows["Realtime factor"] == "0.31x"

@@ -58,7 +58,7 @@ def components(synthesis) -> dict:
     return {block.elem_id: block for block in page.blocks.values() if hasattr(block, "elem_id")}
 
 
-def test_here_it_is_off_labelled_and_says_exactly_why():
+def test_without_xpu_support_the_page_explains_why_it_is_off():
     found = components(Synthesis(Settings()))
     toggle = found["xpu"]
     assert toggle.label == "Intel XPU (experimental)" and toggle.value is False
@@ -73,7 +73,7 @@ def test_here_it_is_off_labelled_and_says_exactly_why():
     assert not found["xpu-report"].visible and not found["on-cpu"].visible
 
 
-def test_a_card_brings_the_check_and_the_toggle_stays_off(folder, tmp_path):
+def test_with_a_card_the_toggle_waits_for_the_self_check(folder, tmp_path):
     found = components(service(stand_in(), folder, tmp_path))
     assert not found["xpu"].interactive and "Run it below" in found["xpu"].info
     assert found["xpu-check"].value == "Run the self-check" and found["xpu-report"].visible
@@ -82,11 +82,11 @@ def test_a_card_brings_the_check_and_the_toggle_stays_off(folder, tmp_path):
 @pytest.mark.parametrize(
     ("seen", "words"), [(True, "/dev/dri"), (False, "no Intel GPU in this"), (None, "driver")]
 )
-def test_no_driver_and_no_card_are_told_apart(seen, words):
+def test_a_missing_driver_is_distinguished_from_a_missing_card(seen, words):
     assert words in _why_no_xpu(seen)
 
 
-def test_an_integrated_card_is_named_and_refused(monkeypatch):
+def test_an_integrated_card_is_refused_by_name(monkeypatch):
     from dia_demo.accelerator.backend import Backend, Card
 
     monkeypatch.setattr(torch.version, "xpu", "20250302", raising=False)
@@ -124,7 +124,7 @@ def test_the_toggle_says_what_was_measured(folder):
 # The check
 
 
-def test_the_check_is_shown_live_and_opens_the_toggle(folder, tmp_path):
+def test_a_passed_check_opens_the_toggle(folder, tmp_path):
     updates = check(service(stand_in(late=10**9), folder, tmp_path), folder)
     shown = [update["report"] for update in updates if "report" in update]
     for number, title in STAGES.items():
@@ -138,7 +138,7 @@ def test_the_check_is_shown_live_and_opens_the_toggle(folder, tmp_path):
     assert not updates[0]["toggle"]["interactive"] and updates[0]["stop"]["interactive"]
 
 
-def test_a_failed_check_names_the_fault_and_keeps_the_toggle_closed(folder, tmp_path):
+def test_a_failed_check_leaves_the_toggle_closed(folder, tmp_path):
     fault = "zeros from linears at one shape only"
     last = check(service(stand_in(fault), folder, tmp_path), folder)[-1]
     assert not last["toggle"]["interactive"] and "stage 2" in last["toggle"]["info"]
@@ -161,7 +161,7 @@ def test_the_report_can_be_saved_from_the_page(folder, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["stop", "page_closed"])
-def test_stop_or_a_closed_page_ends_the_check_and_frees_the_buttons(folder, tmp_path, how):
+def test_stop_or_a_closed_page_ends_the_check(folder, tmp_path, how):
     handlers = XpuHandlers(
         service(stand_in("slow device"), folder, tmp_path), parts_by_name(XpuPanel)
     )
