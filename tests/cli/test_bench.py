@@ -21,7 +21,7 @@ pytestmark = pytest.mark.processor
 
 
 @pytest.mark.slow
-def test_the_command_gives_json_and_a_table(capsys, monkeypatch):
+def test_the_json_report_covers_every_run(capsys, monkeypatch):
     """With the real processes; they read as little memory as where hardly any is free."""
     monkeypatch.setattr(runner, "available_bytes", lambda: 2**28)
     tiny = "bench --random-weights tiny --precision float32 --rows 1,2 --steps 4".split()

@@ -41,7 +41,7 @@ def compare(model, capsys, monkeypatch):
     return run
 
 
-def test_makes_clips_and_a_blind_plan_then_scores(compare, script, tmp_path):
+def test_a_comparison_made_by_the_command_can_be_scored(compare, script, tmp_path):
     folder = tmp_path / "out"
     words = [*SIDES, "--script", script, "--pairs", 2, "--seed", 3, "-o", folder, "--json"]
     code, out, err = compare(*words)
@@ -62,7 +62,7 @@ def test_makes_clips_and_a_blind_plan_then_scores(compare, script, tmp_path):
     assert code == 0 and "No pair has been decided" in out and "temperature: A 0.7, B 1.9" in out
 
 
-def test_goes_on_where_it_was_and_makes_again(compare, script, tmp_path):
+def test_a_missing_clip_is_made_again_exactly(compare, script, tmp_path):
     folder, again = tmp_path / "out", tmp_path / "again"
     assert compare(*SIDES, "--script", script, "--pairs", 1, "-o", folder)[0] == 0
     trial = Comparison.open(folder).plan.trials[0]
@@ -120,7 +120,7 @@ def test_abx_of_takes_that_differ_by_chance_is_warned_of(compare, script, tmp_pa
     assert code == 0 and json.loads(out)["warning"] is None and err == ""
 
 
-def test_abx_and_rounds(compare, script, tmp_path):
+def test_the_command_offers_other_kinds_of_comparison(compare, script, tmp_path):
     code, *_ = compare(*SIDES, "--abx", "--script", script, "--pairs", 1, "-o", tmp_path / "abx")
     assert code == 0 and len(list((tmp_path / "abx" / "clips").iterdir())) == 3
     third = ["--c", "temperature=1.2", "max_tokens=60"]

@@ -35,7 +35,7 @@ def test_say_writes_a_sound_file(say, suffix):
     assert metadata["script"] == SCRIPT and metadata["settings"]["seed"] == 1
 
 
-def test_json_is_the_last_line_and_holds_the_promised_keys(say):
+def test_the_last_line_of_output_is_json_with_the_documented_keys(say):
     code, out, err = say(SCRIPT, "-o", "take.wav", "--json")
     figures = json.loads(out.splitlines()[-1])
     assert code == 0 and list(figures) == KEYS
@@ -74,7 +74,7 @@ def test_temperature_0_is_greedy_whatever_the_seed(say):
     np.testing.assert_array_equal(np.load("1.npy"), np.load("2.npy"))
 
 
-def test_a_seed_is_the_take_and_a_seed_nobody_gave_is_told(cli, folder):
+def test_the_reported_seed_reproduces_the_take(cli, folder):
     base = ("say", SCRIPT, "--model", folder, "--threads", 1, "--max-tokens", 60, "--json")
     code, out, err = cli(*base, "--codes", "a.npy")
     seed = json.loads(out)["seed"]

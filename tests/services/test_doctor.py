@@ -71,7 +71,7 @@ def test_memory_that_others_hold_is_said(folder, monkeypatch):
     assert "0.1 GB are free" in found["room"].text and "close other programs" in found["room"].text
 
 
-def test_every_precision_has_its_memory_and_auto_its_line(folder, monkeypatch):
+def test_the_doctor_estimates_memory_for_every_precision(folder, monkeypatch):
     found = findings("nari-labs/Dia-1.6B-0626")
     lines = [found[f"in {precision}"].text for precision in PRECISIONS if precision != "auto"]
     assert sum("what auto chooses here" in line for line in lines) == 1
@@ -91,7 +91,7 @@ def test_a_cache_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeyp
     assert str(tmp_path / "file") in found["cache"].text and "DIA_CACHE" in found["cache"].text
 
 
-def test_a_model_of_the_hub_is_told_to_be_fetched_and_nothing_is(folder):
+def test_the_doctor_reports_that_a_hub_model_will_be_downloaded(folder):
     found = findings("nari-labs/Dia-1.6B-0626")
     assert found["weights"].ok is None and "will be downloaded" in found["weights"].text
 
@@ -111,7 +111,7 @@ def test_a_processor_of_64_bit_arm_has_its_vectors(monkeypatch):
     assert told == {"aarch64": "NEON", "arm64": "NEON", "x86_64": "no wide vectors"}
 
 
-def test_the_command_prints_the_report_and_exits_by_it(folder, capsys):
+def test_the_exit_code_of_doctor_follows_the_report(folder, capsys):
     assert main(["doctor", "--model", str(folder)]) == 0
     assert ": ready\n" in capsys.readouterr().out
     assert main(["doctor", "--model", str(folder), "--json"]) == 0

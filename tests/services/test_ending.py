@@ -22,7 +22,7 @@ from tests.helpers.synthesis_requests import runtime
 from tools.app_process import app_environment, free_port
 
 
-def test_the_end_waits_for_a_step_and_lets_no_other_begin():
+def test_no_step_begins_after_the_end():
     ending, inside, go_on = Ending(), threading.Event(), threading.Event()
 
     def work():

@@ -50,7 +50,7 @@ def settings_in(home: Path, **changes) -> Settings:
     return Settings(**{"takes_folder": home / "takes", "kept_folder": home / "kept"} | changes)
 
 
-def test_an_app_has_a_folder_of_its_own_and_takes_it_along(tmp_path):
+def test_an_app_removes_its_own_temporary_folder_when_it_ends(tmp_path):
     with held(settings_in(tmp_path)) as settings:
         assert settings.takes_folder.parent == tmp_path / "takes"
         (settings.takes_folder / "upload").write_bytes(b"x")
@@ -125,7 +125,7 @@ def file_of(folder: Path, name: str, size: int, age: float) -> Path:
     return path
 
 
-def test_the_oldest_temporary_files_go_and_new_ones_stay(tmp_path):
+def test_trimming_removes_the_oldest_temporary_files(tmp_path):
     files = [file_of(tmp_path, str(age), 100, age) for age in (900, 600, 300, 10, 5)]
     Scratch(tmp_path, 250).trim()
     assert [path.exists() for path in files] == [False, False, False, True, True]
@@ -155,7 +155,7 @@ def test_room_is_reserved_before_anything_is_written(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_app_ends_on_sigterm_and_leaves_nothing_temporary(tmp_path):
+def test_an_app_ended_by_sigterm_leaves_no_temporary_files(tmp_path):
     """An upload, one that breaks off, and a take handed out."""
     with running_app(tmp_path) as url:
         address = urlsplit(url)

@@ -21,7 +21,7 @@ def test_the_first_does_not_wait():
         assert list(queue.wait(ticket, threading.Event())) == []
 
 
-def test_places_are_told_in_order_and_move_up():
+def test_a_place_moves_up_when_an_earlier_one_leaves():
     queue, cancel = Queue(5), threading.Event()
     with queue.place():
         second = queue.place()
@@ -43,7 +43,7 @@ def test_only_the_next_is_told_how_long():
         assert next(queue.wait(third, cancel)) == Waiting(2, None)
 
 
-def test_a_full_queue_refuses_and_says_so():
+def test_a_full_queue_refuses_another_take():
     queue = Queue(1)
     with queue.place(), queue.place():
         with pytest.raises(InputError, match=r"queue is full \(2 takes\)"):
@@ -72,7 +72,7 @@ def test_cancel_ends_the_waiting():
         assert list(waiting) == []
 
 
-def test_threads_take_turns_and_come_in_order():
+def test_threads_run_one_at_a_time_in_ticket_order():
     """Twenty at once: never two inside, and each in the order of its ticket."""
     queue, inside, most, order = Queue(50), 0, 0, []
     tickets = [queue.place() for _ in range(20)]
@@ -151,7 +151,7 @@ def test_one_beside_twelve_requests_waits_for_at_most_two_takes(polite):
         line.join(GREEDY)
 
 
-def test_addresses_take_turns_and_each_keeps_its_order():
+def test_addresses_take_turns():
     line = Line(20)
     visitors = [Visitor(f"10.0.0.{n}", "s") for n in range(3)]
     for visitor in visitors:
@@ -181,7 +181,7 @@ def test_programs_at_one_address_are_served_in_order():
         assert line.waiting == rest, "not the one that came first"
 
 
-def test_a_session_has_two_places_and_says_so():
+def test_a_session_has_at_most_two_places():
     queue = Queue(20)
     with queue.place(Caller(POLITE)), queue.place(Caller(POLITE)):
         assert PLACES == 2

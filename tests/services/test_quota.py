@@ -56,9 +56,7 @@ def unused(comparison, hours: float) -> None:
     os.utime(comparison.folder, (then, then))
 
 
-def test_the_oldest_finished_one_loses_its_sound_and_an_unfinished_one_does_not(
-    small_store, packed
-):
+def test_the_oldest_finished_comparison_loses_its_audio_first(small_store, packed):
     ann, bob, eve = new_key(), new_key(), new_key()
     unfinished = put(small_store, packed, ann, 90)
     old, older = put(small_store, packed, bob, 0), put(small_store, packed, ann, 0)
@@ -69,7 +67,7 @@ def test_the_oldest_finished_one_loses_its_sound_and_an_unfinished_one_does_not(
     assert [one.sound_bytes() > 0 for one in (unfinished, old, older)] == [True, True, False]
 
 
-def test_nothing_but_sound_goes_and_it_comes_back_the_same(small_store, packed, synthesis):
+def test_resume_restores_removed_audio_exactly(small_store, packed, synthesis):
     ann, bob = new_key(), new_key()
     mine = put(small_store, packed, ann, 0)
     trial = mine.plan.trials[0]
@@ -90,7 +88,7 @@ def test_nothing_but_sound_goes_and_it_comes_back_the_same(small_store, packed, 
     assert mine.plan.secrets[trial.id] == secrets
 
 
-def test_what_is_in_use_stays_and_the_message_says_what_to_do(small_store, packed):
+def test_audio_in_use_is_never_removed(small_store, packed):
     keys = [new_key() for _ in range(3)]
     kept = [put(small_store, packed, key, 0) for key in keys]
     sizes = [one.sound_bytes() for one in kept]
@@ -136,7 +134,7 @@ def test_what_counts_against_the_room_can_always_be_had_back(small_store, packed
     assert len(small_store.get(ann, mine.folder.name).votes) == 1, "what was voted on stays"
 
 
-def test_a_voice_that_was_voted_on_goes_last_and_its_votes_stay(small_store, packed, tmp_path):
+def test_votes_survive_the_removal_of_a_large_voice_prompt(small_store, packed, tmp_path):
     """A single vote does not keep a large voice prompt for good, where sound is not enough."""
     voice = ("voice.wav", random_bytes(int(0.4 * small_store.limit)))
     large = with_plan(packed, tmp_path / "large.zip", {"voice_file": "voice.wav"}, voice)
@@ -214,7 +212,7 @@ def test_a_folder_the_owner_names_is_heard_in_its_place(small_store, packed, syn
         ComparisonStore(tmp_path / "kept", synthesis, shared=tmp_path)
 
 
-def test_the_environment_names_room_and_folder(tmp_path):
+def test_settings_come_from_the_environment(tmp_path):
     found = Settings.from_env({"DIA_KEPT_GB": "7", "DIA_COMPARE": str(tmp_path)})
     assert found.kept_bytes == 7 * 10**9 and found.shared_comparison == tmp_path
     assert Settings.from_env({}).shared_comparison is None

@@ -25,7 +25,7 @@ from tests.helpers.synthesis_requests import letters, make_request, runtime, say
 pytestmark = pytest.mark.usefixtures("talkative")
 
 
-def test_stop_ends_the_take_within_a_step_and_keeps_it(synthesis):
+def test_stop_keeps_the_audio_generated_so_far(synthesis):
     whole = say(synthesis, make_request(synthesis))[-1].result
     cancel, steps = threading.Event(), []
     for event in synthesis.stream(make_request(synthesis), cancel):
@@ -71,7 +71,7 @@ def test_closing_the_events_frees_the_place(folder, tmp_path):
     assert isinstance(say(synthesis, make_request(synthesis))[-1], Finished)
 
 
-def test_the_second_is_told_its_place_and_the_third_is_refused(folder, tmp_path):
+def test_a_take_beyond_the_queue_limit_is_refused(folder, tmp_path):
     synthesis = Synthesis(Settings(runtime(folder), 1, tmp_path))
     first = synthesis.stream(make_request(synthesis), threading.Event())
     next(event for event in first if isinstance(event, Progress))
@@ -99,7 +99,7 @@ def test_stop_while_waiting_gives_the_place_back(folder, tmp_path):
     first.close()
 
 
-def test_threads_never_interleave_and_each_gets_its_own_take(synthesis):
+def test_takes_from_several_threads_never_interleave(synthesis):
     alone = {
         seed: say(synthesis, make_request(synthesis, seed=seed))[-1].result for seed in (1, 2, 3)
     }

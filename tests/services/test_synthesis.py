@@ -26,7 +26,7 @@ from tests.helpers.synthesis_requests import letters, make_request, refusal, run
 pytestmark = pytest.mark.usefixtures("talkative")
 
 
-def test_the_first_take_loads_and_the_next_does_not(folder, tmp_path):
+def test_only_the_first_take_loads_the_model(folder, tmp_path):
     synthesis = Synthesis(Settings(runtime(folder), 2, tmp_path))
     assert re.fullmatch("l+s[pa]+F", letters(say(synthesis, make_request(synthesis))))
     assert re.fullmatch("s[pa]+F", letters(say(synthesis, make_request(synthesis))))
@@ -52,7 +52,7 @@ def test_a_take_without_audio_holds_the_same_codes(synthesis, monkeypatch):
         fresh.take(make_request(synthesis), events[-1].result)
 
 
-def test_a_broken_run_is_told_and_the_app_works_on(synthesis, monkeypatch):
+def test_the_next_take_works_after_a_failed_run(synthesis, monkeypatch):
     def broken(*_):
         raise RunError("The decoder broke. Fetch it again.")
 
@@ -113,7 +113,7 @@ def test_a_model_that_does_not_load_leaves_the_app_working(synthesis, folder, tm
     assert "damaged" in refusal(synthesis, make_request(synthesis, runtime=runtime(broken)))
 
 
-def test_a_warmed_up_app_speaks_at_once_and_the_same(synthesis, folder, tmp_path):
+def test_the_first_take_after_warm_up_needs_no_loading(synthesis, folder, tmp_path):
     warm = Synthesis(Settings(runtime(folder), 2, tmp_path))
     warm.warm_up()
     warm._warming.join(timeout=60)
@@ -180,7 +180,7 @@ def test_a_file_says_what_is_needed_to_make_the_take_again(synthesis, tmp_path, 
     np.testing.assert_allclose(samples, np.clip(take.samples, -1, 1), atol=1 / 32000)
 
 
-def test_speed_changes_the_length_and_not_the_codes(synthesis):
+def test_speed_changes_only_the_length_of_the_audio(synthesis):
     plain, fast = make_request(synthesis), make_request(synthesis, speed=2.0)
     first, second = (say(synthesis, request)[-1].result for request in (plain, fast))
     np.testing.assert_array_equal(first.codes, second.codes)
@@ -195,6 +195,6 @@ def test_a_take_without_a_sound_is_an_error_with_a_remedy(synthesis):
         synthesis.take(make_request(synthesis), empty)
 
 
-def test_random_seeds_are_seeds_and_differ():
+def test_random_seeds_differ():
     seeds = {random_seed() for _ in range(50)}
     assert len(seeds) > 45 and min(seeds) >= 0 and max(seeds) < 2**32

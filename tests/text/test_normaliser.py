@@ -54,7 +54,7 @@ def test_typographic_characters_become_plain_ones(written, read):
     assert plain_characters(written) == read
 
 
-def test_once_is_enough_and_nothing_typographic_is_left():
+def test_plain_characters_leave_nothing_typographic():
     pieces = ["[S1]", "[S2]", *" \n.,)(\"'a3", *"—–―’“”…\u200b\u00a0"]
     draw = random.Random(7)
     for _ in range(5000):
@@ -63,7 +63,7 @@ def test_once_is_enough_and_nothing_typographic_is_left():
         assert plain_characters(once) == once and not set(once) & set("—–―’“”…\u200b\u00a0"), script
 
 
-def test_a_report_offers_the_repair_for_dia_and_it_settles_the_matter():
+def test_the_offered_repair_removes_typographic_characters():
     found = [one for one in check_script(f"[S1] Plain.\n{CURLY}").findings]
     (tip,) = [one for one in found if one.code == "typographic"]
     assert (
@@ -78,7 +78,7 @@ def nano():
     return Synthesis(Settings())
 
 
-def test_the_embedded_voice_always_reads_plain_characters_and_the_page_shows_them(nano):
+def test_the_embedded_voice_always_reads_plain_characters(nano):
     report = nano.check(CURLY, "nano", 400)
     assert report.reading.text == PLAIN and report.num_bytes == len(encode_script(PLAIN))
     assert "typographic" not in {one.code for one in report.findings}
@@ -129,7 +129,7 @@ def test_a_voice_prompts_words_are_read_plain_too(nano):
     assert _encode(request, info) == encode_script(PLAIN, "[S1] It's me.")
 
 
-def test_a_comparison_reads_plain_characters_and_its_form_shows_them(nano, tmp_path):
+def test_a_comparison_reads_plain_characters(nano, tmp_path):
     settings = [
         Setting(replace(nano.info("nano").config.defaults, max_tokens=60, top_k=k), RuntimeConfig())
         for k in (20, 30)

@@ -72,7 +72,7 @@ def test_a_transcript_the_model_cannot_read_is_refused():
     assert "unreadable_transcript" in codes("[S1] fine", transcript="[S1] \x00")
 
 
-def test_an_unrefused_script_is_encoded_and_loses_nothing():
+def test_an_accepted_script_survives_encoding():
     for script in random_scripts(300):
         try:
             raw = encode_script(script)
@@ -86,7 +86,7 @@ def test_an_unrefused_script_is_encoded_and_loses_nothing():
 # Turns and seconds
 
 
-def test_turns_carry_speaker_text_and_line():
+def test_each_turn_has_its_line_number():
     assert parse_turns("\nfirst\n[S1] one [S2]\ntwo\n[S1]") == (
         Turn(0, "first", 2),
         Turn(1, "one", 3),
@@ -94,12 +94,12 @@ def test_turns_carry_speaker_text_and_line():
     )
 
 
-def test_report_counts_speakers_and_turns():
+def test_the_report_counts_every_turn():
     report = check_script(GOOD)
     assert (report.num_speakers, len(report.turns)) == (2, 3)
 
 
-def test_seconds_grow_with_words_and_ignore_tags_and_spaces():
+def test_expected_seconds_depend_on_the_spoken_text():
     assert expected_seconds("[S1] " + "a" * 150) == pytest.approx(10.0)
     assert expected_seconds("[S1]    a\n\n\n") == expected_seconds("[S1] a")
     assert expected_seconds("[S1] aa [S2] bb") > expected_seconds("[S1] aabb")
@@ -133,7 +133,7 @@ def test_a_good_script_has_no_finding():
         ("[S1] Hi\x00.", "unreadable", "[S1] Hi."),
     ],
 )
-def test_finding_and_its_repair(script, code, repaired):
+def test_a_finding_offers_the_expected_repair(script, code, repaired):
     assert finding(script, code).repaired == repaired
 
 
@@ -145,7 +145,7 @@ def test_no_repair_where_none_is_safe(script, code):
     assert finding(script, code).repaired is None
 
 
-def test_known_sounds_and_plain_words_are_left_alone():
+def test_ordinary_scripts_are_not_reported():
     for sound in NONVERBALS:
         assert "unknown_sound" not in codes(f"[S1] Well ({sound}) well.")
     assert "not_english" in codes("[S1] Это я.")
@@ -195,7 +195,7 @@ def test_sounds_without_a_near_one_are_one_finding():
     assert "“(smiles)”, “(sobbing)”, “(whispers)”, “(cries)”" in unknown.message
 
 
-def test_fix_all_leaves_nothing_to_fix_and_takes_no_words_away():
+def test_fix_all_leaves_nothing_to_fix():
     script = "John: I’m 20 (laugh).\nMary: It’s $5, *really*! 😀"
     fixed = fix_all(script, check_script)
     assert fixed == "[S1] I'm twenty (laughs).\n[S2] It's five dollars, really! [S1]"
@@ -204,7 +204,7 @@ def test_fix_all_leaves_nothing_to_fix_and_takes_no_words_away():
         assert check_script(fix_all(script, check_script)).fixes == (), script
 
 
-def test_a_cut_fits_the_bytes_and_the_seconds():
+def test_a_cut_script_fits_both_limits():
     script = "[S1] " + "This is one of many sentences. " * 40
     over = finding(script, "too_many_bytes", byte_limit=1000, max_seconds=20.0)
     after = check_script(over.repaired, byte_limit=1000, max_seconds=20.0)
@@ -225,7 +225,7 @@ def test_length_findings_follow_the_expected_seconds():
     assert "over_max_tokens" not in codes(long, max_seconds=40.0)
 
 
-def test_findings_name_their_line_and_errors_come_first():
+def test_errors_come_before_other_findings():
     script = "[S1] Hi.\n[S2] Ho.\n[S2] Hu 😀.\x00"
     report = check_script(script)
     assert finding(script, "same_speaker").line == 3
@@ -236,7 +236,7 @@ def test_findings_name_their_line_and_errors_come_first():
 # The byte limit
 
 
-def test_over_the_limit_says_where_and_cuts_at_a_sentence():
+def test_a_script_over_the_limit_is_cut_at_a_sentence():
     script = "[S1] One sentence. Two sentences. [S2] The third is too long to fit."
     over = finding(script, "too_many_bytes", byte_limit=40)
     kept = encode_script(script)[:40].decode()
@@ -264,7 +264,7 @@ def test_a_cut_never_splits_a_character():
 
 
 @pytest.mark.slow
-def test_a_repair_removes_its_finding_and_brings_no_error():
+def test_a_repair_removes_its_finding_without_adding_errors():
     repairs = set()
     for script in random_scripts(150):
         options = {"byte_limit": 60, "max_seconds": 9.0}

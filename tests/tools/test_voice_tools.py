@@ -50,7 +50,7 @@ def test_what_is_exported_says_what_was_trained(tmp_path):
     torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-2)
 
 
-def test_targets_are_delayed_end_once_and_are_padded():
+def test_training_targets_follow_the_delay_pattern():
     codes = np.arange(3 * nano.CHANNELS).reshape(3, nano.CHANNELS)
     target = delayed(codes)
     for c, delay in enumerate(nano.DELAYS):
@@ -105,7 +105,7 @@ def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
         ("Ha ha.", "pau hh aa hh aa pau", [0, 1, 1, 1, 1, 0]),
     ],
 )
-def test_pitch_falls_at_the_end_and_rises_in_a_question(text, phones, expected):
+def test_pitch_follows_the_type_of_the_sentence(text, phones, expected):
     assert prosody.steps(phones.split(), text) == expected
 
 

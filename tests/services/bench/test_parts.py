@@ -41,7 +41,7 @@ def test_less_memory_is_read_where_less_is_free():
     assert sizes == [2**29, 2**29, 2**29, 2**27, 2**26]
 
 
-def test_a_step_reads_its_weights_its_codes_and_what_is_cached(folder):
+def test_step_bytes_count_everything_that_a_step_reads(folder):
     model = load(folder)
     d, positions, text, rows = SMALL.decoder, 20, 7, 3
     kept = (
@@ -82,14 +82,14 @@ def test_a_run_measures_a_whole_take(folder, random):
     assert json.loads(json.dumps(run)) == run
 
 
-def test_the_codec_is_measured_whole_and_streamed(folder):
+def test_the_codec_job_measures_both_ways_of_decoding(folder):
     found = codec.run_job(job_of(JobKind.CODEC, folder), lambda *_, **results: None)
     assert found.realtime_whole > 0 and found.realtime_streamed > 0
     assert "small" in found.source and found.complete
 
 
 @pytest.mark.slow
-def test_the_same_precision_differs_by_nothing_and_a_changed_one_by_something(folder):
+def test_only_a_changed_precision_changes_the_distribution(folder):
     job = replace(job_of(JobKind.QUALITY, folder), precisions=("float32", "bfloat16"))
     found = quality.run_job(job, lambda *_, **results: None)
     torch.set_num_threads(1)
@@ -99,7 +99,7 @@ def test_the_same_precision_differs_by_nothing_and_a_changed_one_by_something(fo
     assert "word_error" not in found.to_json()["precisions"]["float32"], "not the embedded voice"
 
 
-def test_word_error_counts_what_is_wrong_missing_and_too_much():
+def test_word_error_counts_every_kind_of_error():
     assert words.word_error(["[S1] One two, three."], ["one two three"]) == 0
     assert words.word_error(["[S1] One two three four."], ["one too three"]) == 0.5
     assert words.word_error(["[S2] One."], ["well one then"]) == 2

@@ -53,7 +53,7 @@ def test_too_little_memory_is_said_before_anything_runs(monkeypatch):
         next(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), fake_child()))
 
 
-def test_what_does_not_fit_is_reported_and_the_rest_is_measured(monkeypatch):
+def test_a_precision_that_does_not_fit_does_not_stop_the_others(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 6 * 10**9)
     answers = fake_child(hardware=HARDWARE, codec=CODEC, run=RAW)
     _, report = drain(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), answers))

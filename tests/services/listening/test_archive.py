@@ -108,7 +108,7 @@ def test_a_zip_that_lies_about_its_size_is_stopped(packed, tmp_path, monkeypatch
             archive._copy(file, members[name], tmp_path / "x.wav", 100)
 
 
-def test_only_what_the_plan_names_is_unpacked_and_counted(packed, tmp_path):
+def test_import_ignores_files_that_the_plan_does_not_name(packed, tmp_path):
     stray = [(f"voice.{suffix}", random_bytes(50_000)) for suffix in ("wav", "mp3", "npy")]
     stray += [(f"clips/{'3' * 24}.wav", random_bytes(50_000))]
     full = with_plan(packed, tmp_path / "full.zip", {"voice_file": "voice.wav"}, *stray)
@@ -211,7 +211,7 @@ def test_a_blind_comparison_is_not_handed_out(comparisons, packed):
     assert comparisons.get(key, again).plan.revealed
 
 
-def test_a_comparison_has_one_zip_and_takes_it_along(comparisons, packed, synthesis):
+def test_deleting_a_comparison_deletes_its_zip(comparisons, packed, synthesis):
     key = new_key()
     name = comparisons.load(key, packed)
     comparisons.get(key, name).reveal()
@@ -246,7 +246,7 @@ def test_a_plan_from_elsewhere_loads_no_strange_model(comparisons, original, tmp
         next(comparisons.run(key, name, threading.Event()))
 
 
-def test_deleted_is_gone_and_the_number_is_bounded(comparisons, packed, monkeypatch):
+def test_deleting_a_comparison_makes_room_for_another(comparisons, packed, monkeypatch):
     key = new_key()
     monkeypatch.setattr(store, "MAX_COMPARISONS", 2)
     first, _ = comparisons.load(key, packed), comparisons.load(key, packed)

@@ -88,7 +88,7 @@ def test_noise_in_the_silence_does_not_tell_x_from_the_others(base, synthesis, t
         assert silent, "the faster side is padded with silence"
 
 
-def test_sighted_takes_no_votes_and_hides_nothing(two_settings, synthesis, tmp_path):
+def test_a_sighted_comparison_takes_no_votes(two_settings, synthesis, tmp_path):
     plan = make_plan("sighted", two_settings, SCRIPTS[:1], (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     make(comparison, synthesis)

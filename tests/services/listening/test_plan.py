@@ -29,7 +29,7 @@ def test_a_round_pairs_everyone_with_everyone(base):
     assert set(Counter(trial.settings for trial in plan.trials).values()) == {2}
 
 
-def test_the_sides_are_drawn_at_random_and_balanced(two_settings):
+def test_each_side_comes_first_in_half_of_the_trials(two_settings):
     """Free draws put one side first in 8 of 10 trials of every tenth test."""
     orders = set()
     for _ in range(30):
@@ -53,7 +53,7 @@ def test_each_two_settings_of_a_round_are_balanced(base):
     assert flips == {(0, 1): 2, (0, 2): 2, (1, 2): 2}
 
 
-def test_identical_sides_are_refused_and_abx_or_a_seed_offered(base):
+def test_a_preference_test_refuses_identical_sides(base):
     with pytest.raises(InputError, match="identical.*seed_shift.*ABX"):
         make_plan("preference", [base, base], SCRIPTS, (1,))
     make_plan("abx", [base, base], SCRIPTS, (1,))
@@ -138,7 +138,7 @@ def test_scripts_are_split_at_dashes():
     assert split_scripts("[S1] Well - yes -- no.") == ("[S1] Well - yes -- no.",)
 
 
-def test_seeds_are_distinct_and_repeatable():
+def test_drawn_seeds_are_distinct():
     assert draw_seeds(3, 7) == (7, 8, 9)
     assert len(set(draw_seeds(100))) == 100
 

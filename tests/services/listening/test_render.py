@@ -19,7 +19,7 @@ from dia_demo.services.take import VoicePrompt
 from tests.helpers.comparisons import SCRIPTS, clips_of, make
 
 
-def test_progress_grows_and_ends(finished):
+def test_progress_reports_every_finished_pair(finished):
     *progress, ended = finished.events
     assert all(isinstance(event, RenderProgress) for event in progress)
     assert isinstance(ended, RenderEnded) and not ended.stopped and not ended.failures
@@ -85,7 +85,7 @@ def test_the_same_plan_gives_the_same_clips(finished, synthesis, tmp_path):
             assert np.array_equal(one[0], other[0])
 
 
-def test_stop_keeps_finished_pairs_and_a_restart_goes_on(two_settings, synthesis, tmp_path):
+def test_a_restart_after_stop_makes_only_the_missing_pairs(two_settings, synthesis, tmp_path):
     plan = make_plan("preference", two_settings, SCRIPTS, range(ROWS_AT_ONCE))
     comparison, cancel = Comparison.create(tmp_path / "dir", plan, synthesis), threading.Event()
     for event in comparison.run(synthesis, cancel):
@@ -101,9 +101,7 @@ def test_stop_keeps_finished_pairs_and_a_restart_goes_on(two_settings, synthesis
     assert list((tmp_path / "dir" / "takes").iterdir()) == []
 
 
-def test_a_failed_take_is_marked_counted_and_retried(
-    two_settings, synthesis, tmp_path, monkeypatch
-):
+def test_a_failed_take_counts_as_a_failed_pair(two_settings, synthesis, tmp_path, monkeypatch):
     plan = make_plan("preference", two_settings, SCRIPTS, (1,))
     comparison = Comparison.create(tmp_path / "dir", plan, synthesis)
     together = synthesis.stream_together

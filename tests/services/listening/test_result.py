@@ -29,7 +29,7 @@ def test_ties_are_reported_apart(voting):
     assert (overall.decided, overall.ties, overall.rate) == (0, 4, None)
 
 
-def test_results_come_per_script_and_per_seed(voting):
+def test_results_are_split_by_script_as_well_as_by_seed(voting):
     for trial in voting.plan.trials:
         voting.vote(trial.id, "A", HEARD)
     result = voting.result()

@@ -73,7 +73,7 @@ def test_a_round_without_a_better_setting_is_seldom_settled(scripts, seeds):
     assert alarms / tests <= 0.05
 
 
-def test_a_real_preference_is_found_over_scripts_and_named_for_them():
+def test_a_preference_across_scripts_is_reported_for_those_scripts():
     plan = plan_of(10, 2)
     votes = votes_for(plan, lambda trial: 1 if trial.script < 9 else 0)
     found = evaluate(plan, votes)
@@ -93,7 +93,7 @@ def test_one_script_many_times_counts_once():
     assert CLAIM in evaluate(plan, votes_for(plan, lambda trial: 0)).sentence
 
 
-def test_few_scripts_are_noted_and_more_of_them_advised_before_more_seeds():
+def test_too_few_scripts_give_advice_to_add_scripts():
     plan = plan_of(5, 4)
     found = evaluate(plan, votes_for(plan, lambda trial: 0))
     assert CLAIM not in found.sentence and "too few" in found.sentence

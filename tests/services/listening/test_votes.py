@@ -23,7 +23,7 @@ from tests.helpers.comparisons import HEARD
         ("A", HEARD, 4, "strength"),
     ],
 )
-def test_bad_votes_are_refused_and_not_written(voting, answer, heard, strength, message):
+def test_an_invalid_vote_is_refused(voting, answer, heard, strength, message):
     with pytest.raises(InputError, match=message):
         voting.vote(voting.plan.trials[0].id, answer, heard, strength)
     assert not (voting.folder / "votes.csv").exists() and not voting.votes
