@@ -178,16 +178,16 @@ def _read_mono(file) -> np.ndarray:
 
 def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
     """Notes on a prompt's sound, or an InputError for one that holds no voice."""
-    found = health(mono, rate)
-    if not found.finite:
+    measures = health(mono, rate)
+    if not measures.finite:
         raise InputError(f"The voice prompt {name} holds values that are not numbers.")
-    if found.rms_db < SILENCE_DB:
+    if measures.rms_db < SILENCE_DB:
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
     notes = []
-    if found.seconds < _SHORT_PROMPT_SECONDS:
-        notes.append(f"It is only {found.seconds:.1f} s long: 5-10 s work best.")
-    if found.clipped_fraction > 0.001:
-        share = 100 * found.clipped_fraction
+    if measures.seconds < _SHORT_PROMPT_SECONDS:
+        notes.append(f"It is only {measures.seconds:.1f} s long: 5-10 s work best.")
+    if measures.clipped_fraction > 0.001:
+        share = 100 * measures.clipped_fraction
         notes.append(f"It is clipped ({share:.1f}% at full scale): a cleaner one works better.")
     return notes
 
@@ -223,13 +223,13 @@ class Health:
         if self.rms_db < SILENCE_DB:
             return ("It is silent.",)
         share = f"{100 * self.clipped_fraction:.1f}%"
-        found = {
+        problems = {
             f"It is clipped: {share} of it lies at full scale.": self.clipped_fraction > 0.001,
             f"It is offset from zero by {self.dc:+.2f}.": abs(self.dc) > LARGEST_OFFSET,
             "More than half of it is silence.": self.silent_fraction > 0.5,
             "It is a steady tone or buzz rather than speech.": self.crest_db < 6,
         }
-        return tuple(problem for problem, there in found.items() if there)
+        return tuple(problem for problem, present in problems.items() if present)
 
 
 def health(samples: np.ndarray, sample_rate: int) -> Health:

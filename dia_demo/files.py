@@ -34,10 +34,10 @@ Stamp = tuple[int, int, int]
 def file_stamp(path: Path) -> Stamp | None:
     """Changes when a file is written or replaced; None where there is none. Opens nothing."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 @contextmanager

@@ -49,10 +49,10 @@ def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
     over = 20 * np.log10(max(1.0, *peaks))
     gains = [gain - over for gain in gains]
     clips = [_turned_down(wave, gain) for wave, gain in zip(waves, gains, strict=True)]
-    found = [_loudness_or_error(clip / 32767, sample_rate) for clip in clips]
-    if max(found) - min(found) > TOLERANCE_LU:
+    levels = [_loudness_or_error(clip / 32767, sample_rate) for clip in clips]
+    if max(levels) - min(levels) > TOLERANCE_LU:
         raise RunError(
-            f"The clips could not be brought to one loudness ({max(found) - min(found):.2f} LU "
+            f"The clips could not be brought to one loudness ({max(levels) - min(levels):.2f} LU "
             "apart): one of them is close to silence."
         )
     # Last: silence behind a clip hides its length, but would change its measured loudness.
@@ -62,7 +62,7 @@ def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
 
 
 def _gains(loudness: list[float]) -> list[float]:
-    return [min(loudness) - one for one in loudness]
+    return [min(loudness) - level for level in loudness]
 
 
 def _turned_down(wave: np.ndarray, gain_db: float) -> np.ndarray:

@@ -101,7 +101,7 @@ def power(scripts: int, seeds: int, rate: float, level: float = SIGNIFICANT) -> 
     won = binomial_at_least(seeds // 2 + 1, seeds, rate)
     lost = binomial_at_least(seeds // 2 + 1, seeds, 1 - rate)
     decided = _pmf(scripts, min(1.0, won + lost))
-    found = 0.0
+    probability = 0.0
     for count, chance in enumerate(decided):
         needed = fewest_significant(count, level)
         if needed is not None:
@@ -109,8 +109,8 @@ def power(scripts: int, seeds: int, rate: float, level: float = SIGNIFICANT) -> 
             at_either_end = binomial_at_least(needed, count, share) + binomial_at_least(
                 needed, count, 1 - share
             )
-            found += chance * at_either_end
-    return float(found)
+            probability += chance * at_either_end
+    return float(probability)
 
 
 @dataclass(frozen=True)

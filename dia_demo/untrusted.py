@@ -72,13 +72,13 @@ def _read_regular(path: Path) -> bytes:
     # Without O_NONBLOCK, opening a named pipe waits for somebody to write into it.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise InputError(f"{path} is not a regular file: give the name of one.")
         limit = MAX_MEGABYTES * 10**6
-        if found.st_size > limit:
+        if status.st_size > limit:
             raise InputError(
-                f"{path} has {found.st_size / 1e6:,.0f} MB, and at most {MAX_MEGABYTES} MB are "
+                f"{path} has {status.st_size / 1e6:,.0f} MB, and at most {MAX_MEGABYTES} MB are "
                 "read: it cannot be what it should be."
             )
         return file.read(limit)

@@ -71,11 +71,11 @@ def _any(words: dict[str, str]) -> str:
 
 
 def _spoken_address(address: str, reader: Reader) -> str:
-    said = re.sub(r"[.]", " dot ", address)
-    said = said.replace("@", " at ").replace("-", " dash ").replace("_", " underscore ")
-    said = said.replace("/", " slash ").replace("+", " plus ")
+    text = re.sub(r"[.]", " dot ", address)
+    text = text.replace("@", " at ").replace("-", " dash ").replace("_", " underscore ")
+    text = text.replace("/", " slash ").replace("+", " plus ")
     return re.sub(
-        r"\b(io|ai|uk|tv|us|eu)\b", lambda m: reader.letters(m[0]), " ".join(said.split())
+        r"\b(io|ai|uk|tv|us|eu)\b", lambda m: reader.letters(m[0]), " ".join(text.split())
     )
 
 

@@ -90,19 +90,19 @@ def _money(match: re.Match, _: Reader) -> str:
 
 
 def _amount(symbol: str, amount: str, scale: str | None, adjective: bool = False) -> str:
-    one, several, cent, cents = _CURRENCIES[symbol]
+    singular, plural, cent, cents = _CURRENCIES[symbol]
     if adjective:
-        several = one
+        plural = singular
     if scale:
-        return f"{cardinal(amount)} {_SCALES.get(scale, scale.lower())} {several}"
+        return f"{cardinal(amount)} {_SCALES.get(scale, scale.lower())} {plural}"
     whole, _, part = amount.replace(",", "").partition(".")
     if not part or len(part) > 2:
-        return f"{cardinal(amount)} {one if amount == '1' else several}"
+        return f"{cardinal(amount)} {singular if amount == '1' else plural}"
     hundredths = int(part.ljust(2, "0"))
     units = int(whole or 0)
     words = []
     if units or not hundredths:
-        words.append(f"{cardinal(str(units))} {one if units == 1 else several}")
+        words.append(f"{cardinal(str(units))} {singular if units == 1 else plural}")
     if hundredths:
         words.append(f"{cardinal(str(hundredths))} {cent if hundredths == 1 else cents}")
     return " and ".join(words)
@@ -122,9 +122,9 @@ def _percent(match: re.Match, _: Reader) -> str:
 
 
 def _unit(match: re.Match, _: Reader) -> str:
-    one, several = _UNITS[match[3]]
+    singular, plural = _UNITS[match[3]]
     low = f"{cardinal(match[1])} to " if match[1] else ""
-    return f"{low}{cardinal(match[2])} {one if match[2] == '1' and not low else several}"
+    return f"{low}{cardinal(match[2])} {singular if match[2] == '1' and not low else plural}"
 
 
 def _height(match: re.Match, _: Reader) -> str:

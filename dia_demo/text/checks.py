@@ -87,8 +87,8 @@ def remarks_on(draft: Draft) -> list[Remark]:
         # Who speaks when is only known once every tag is one.
         checks += [_check_order, _check_last_tag]
     checks += [_check_sounds, _check_seconds]
-    found = [remark for check in checks for remark in check(draft)]
-    return sorted(found, key=lambda remark: list(Level).index(remark.level))
+    remarks = [remark for check in checks for remark in check(draft)]
+    return sorted(remarks, key=lambda remark: list(Level).index(remark.level))
 
 
 def _check_characters(draft: Draft) -> Iterator[Remark]:
@@ -298,7 +298,7 @@ def _replacement(
     token, line = match[0], line_at(script, match.start())
     if meant is None:
         return Remark(code, level, message, line)
-    repair = partial(pattern.sub, lambda one: meant if one[0] == token else one[0], script)
+    repair = partial(pattern.sub, lambda m: meant if m[0] == token else m[0], script)
     return Remark(code, level, message, line, repair, f"Write {meant}")
 
 

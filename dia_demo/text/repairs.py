@@ -60,8 +60,8 @@ def without_tags(script: str, tags: list[re.Match]) -> str:
 
 def shortened(script: str, cut: int) -> str:
     """`script` up to the last end of a turn or sentence at or before `cut`, else of a word."""
-    said = _FIRST_WORD.match(script)
-    begun = said.end() if said else len(script) + 1
+    first_word = _FIRST_WORD.match(script)
+    begun = first_word.end() if first_word else len(script) + 1
     stops = [match.end() for match in _STOP.finditer(script) if begun <= match.end() <= cut]
     words = [match.start() for match in re.finditer(r"\s", script[: cut + 1])]
     end = (stops or words or [cut])[-1]

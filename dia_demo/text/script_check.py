@@ -130,7 +130,9 @@ def _with_safe_repairs(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]
         repaired = remark.repair() if remark.repair else None
         if repaired is not None:
             after = remarks_on(replace(draft, script=repaired))
-            stays = (remark.code, remark.message) in {(one.code, one.message) for one in after}
+            stays = (remark.code, remark.message) in {
+                (new_remark.code, new_remark.message) for new_remark in after
+            }
             if stays or not _error_codes(after) <= errors:
                 repaired = None
         label = None if repaired is None else remark.label

@@ -53,7 +53,7 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
         f"about {seconds:.0f} s" if seconds >= 1 else "less than 1 s",
         f"{report.num_bytes:,} of {byte_limit:,} bytes",
     ]
-    findings = "".join(_finding(index, one) for index, one in enumerate(report.findings))
+    findings = "".join(_finding(index, finding) for index, finding in enumerate(report.findings))
     fixes = len(report.fixes)
     fix_all = _repair_button(FIX_ALL, 0, f"Fix all ({fixes})") if fixes > 1 else ""
     changed = "" if report.reading is None else read_as(report.reading)

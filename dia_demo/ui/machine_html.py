@@ -78,20 +78,20 @@ def _row(run: FinishedRun | FailedRun, scale: float, limited: bool, loaded: bool
     together = "" if run.rows == 1 else f", {run.rows} takes at once"
     name = escape(f"{run.precision}{together}")
     if isinstance(run, FailedRun):
-        told = f'<p class="machine-failed">Not measured: {escape(run.error)}</p>'
-        return f'<li><div class="run-name">{name}</div>{told}</li>'
+        failure = f'<p class="machine-failed">Not measured: {escape(run.error)}</p>'
+        return f'<li><div class="run-name">{name}</div>{failure}</li>'
     reached, limit = run.realtime_tokens, run.realtime_limit
-    told = f"{factor(reached)} realtime"
+    speed = f"{factor(reached)} realtime"
     possible = ""
     if limited and limit:
-        told += f", {run.achieved:.0%} of the limit of {factor(limit)}"
+        speed += f", {run.achieved:.0%} of the limit of {factor(limit)}"
         possible = f'<span class="possible" style="width: {_percent(limit, scale)}"></span>'
     return (
         f'<li><div class="run-name">{name}</div>'
-        f'<div class="run-bar" role="img" aria-label="{name}: {escape(told)}">{possible}'
+        f'<div class="run-bar" role="img" aria-label="{name}: {escape(speed)}">{possible}'
         f'<span class="reached" style="width: {_percent(reached, scale)}"></span>'
         f'<span class="realtime" style="left: {_percent(1.0, scale)}"></span></div>'
-        f'<div class="run-told">{escape(told)}</div>'
+        f'<div class="run-told">{escape(speed)}</div>'
         f'<div class="run-more">{escape(_more(run, loaded))}</div></li>'
     )
 

@@ -24,7 +24,7 @@ def start_class(module: Path, name: str) -> str:
 def _url_of(module: Path) -> str:
     source = module.read_text(encoding="utf-8")
     # A data URL has no folder that a relative import could start from.
-    source = _IMPORT.sub(lambda found: f'"{_url_of(module.with_name(found[1]))}"', source)
+    source = _IMPORT.sub(lambda match: f'"{_url_of(module.with_name(match[1]))}"', source)
     # The name that the browser's developer tools show.
     source += f"//# sourceURL={module.parent.name}/{module.name}\n"
     return "data:text/javascript;base64," + base64.b64encode(source.encode()).decode("ascii")

@@ -61,8 +61,8 @@ def status_of(event: Event, previous: Status) -> Status:
 
 def _status_of(event: Event, previous: Status) -> Status:
     match event:
-        case Waiting(place=place, seconds=seconds):
-            return _waiting(place, seconds)
+        case Waiting(place=position, seconds=seconds):
+            return _waiting(position, seconds)
         case Loading(what=what, fraction=fraction):
             detail = f"{what}, {100 * fraction:.0f}%"
             return Status("loading", "Getting ready", detail, fraction, what)
@@ -99,10 +99,10 @@ def explain(error: Exception) -> str:
     return UNEXPECTED
 
 
-def _waiting(place: int, seconds: float | None) -> Status:
+def _waiting(position: int, seconds: float | None) -> Status:
     about = "" if seconds is None else f", about {duration(seconds)}"
-    detail = f"Place {place} in the queue{about}. The machine works on one run at a time."
-    return Status("waiting", "Waiting", detail, None, f"Waiting, place {place}")
+    detail = f"Place {position} in the queue{about}. The machine works on one run at a time."
+    return Status("waiting", "Waiting", detail, None, f"Waiting, place {position}")
 
 
 def _running(progress: Progress) -> Status:
@@ -134,9 +134,9 @@ def _stopped(result: Result | None, reached: float | None) -> Status:
     if result is None or result.samples is None or not len(result.samples):
         detail = "There was no audio yet. An earlier take stays on the page."
         return Status("stopped", "Stopped", detail, 0.0, "Stopped, no audio")
-    kept = f"{result.figures.audio_seconds:.1f} s of audio kept"
+    amount = f"{result.figures.audio_seconds:.1f} s of audio kept"
     # The bar stays where the run was stopped; only a whole take fills it.
-    return Status("stopped", "Stopped", f"{kept}.", reached or 0.0, f"Stopped, {kept}")
+    return Status("stopped", "Stopped", f"{amount}.", reached or 0.0, f"Stopped, {amount}")
 
 
 FIGURE_NAMES = (

@@ -188,8 +188,8 @@ class XpuHandlers:
         checking = Task(check_device(self.synthesis, runtime, cancel))
         for event in checking:
             match event:
-                case Waiting(place=place):
-                    yield {panel.report: _sentence(f"Waiting, place {place} in the queue.")}
+                case Waiting(place=position):
+                    yield {panel.report: _sentence(f"Waiting, place {position} in the queue.")}
                 case Loading(what=what, fraction=fraction):
                     yield {panel.report: _sentence(f"{what}, {fraction:.0%}")}
                 case Checking(doing=doing, fraction=fraction, report=report):

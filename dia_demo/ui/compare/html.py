@@ -72,35 +72,35 @@ def result(comparison: Comparison) -> str:
     """The result of a comparison after the reveal."""
     if comparison.plan.kind == ComparisonKind.SIGHTED:
         return _sides(comparison) + _reveal(comparison, with_votes=False)
-    found = comparison.result()
-    notes = "".join(f"<li>{escape(note)}</li>" for note in found.notes)
+    outcome = comparison.result()
+    notes = "".join(f"<li>{escape(note)}</li>" for note in outcome.notes)
     return (
-        f'<p class="verdict">{escape(found.sentence)}</p><ul class="notes">{notes}</ul>'
-        f"{_sides(comparison)}{_chart(found)}{_counts(found)}"
-        f'<p class="small">{found.voted} of {found.pairs} pairs judged, '
-        f"{found.listening_seconds:.0f} s of listening{_clearness(found)}. "
-        f"{_how_computed(found)}</p>"
+        f'<p class="verdict">{escape(outcome.sentence)}</p><ul class="notes">{notes}</ul>'
+        f"{_sides(comparison)}{_chart(outcome)}{_counts(outcome)}"
+        f'<p class="small">{outcome.voted} of {outcome.pairs} pairs judged, '
+        f"{outcome.listening_seconds:.0f} s of listening{_clearness(outcome)}. "
+        f"{_how_computed(outcome)}</p>"
         f"{_reveal(comparison, with_votes=True)}"
     )
 
 
-def _how_computed(found: ComparisonResult) -> str:
-    if found.kind == ComparisonKind.ABX:
+def _how_computed(outcome: ComparisonResult) -> str:
+    if outcome.kind == ComparisonKind.ABX:
         return (
             "p is the probability of at least this many right answers by guessing (binomial); "
             "the interval is exact (Clopper-Pearson)."
         )
-    interval = "Bradley-Terry" if found.ranking else "Clopper-Pearson"
+    interval = "Bradley-Terry" if outcome.ranking else "Clopper-Pearson"
     return (
         "p is from a sign test over scripts, each of which counts once. The 95% intervals "
         f"({interval}) apply to these scripts only."
     )
 
 
-def _clearness(found: ComparisonResult) -> str:
-    if found.mean_strength is None:
+def _clearness(outcome: ComparisonResult) -> str:
+    if outcome.mean_strength is None:
         return ""
-    return f", mean strength {found.mean_strength:.1f} of 3"
+    return f", mean strength {outcome.mean_strength:.1f} of 3"
 
 
 def _sides(comparison: Comparison) -> str:
@@ -118,14 +118,14 @@ def _sides(comparison: Comparison) -> str:
     return _table("Settings", f"<th></th>{head}", rows)
 
 
-def _counts(found: ComparisonResult) -> str:
-    words = ("Right", "Wrong") if found.kind == ComparisonKind.ABX else ("First", "Second")
-    if found.overall and found.kind != ComparisonKind.ABX:
+def _counts(outcome: ComparisonResult) -> str:
+    words = ("Right", "Wrong") if outcome.kind == ComparisonKind.ABX else ("First", "Second")
+    if outcome.overall and outcome.kind != ComparisonKind.ABX:
         words = ("A", "B")
-    counts = [found.overall] if found.overall else []
+    counts = [outcome.overall] if outcome.overall else []
     # A single script or seed would repeat the overall row.
-    parts = [part for part in (found.by_script, found.by_seed) if len(part) > 1]
-    counts = [*counts, *found.by_pair, *(count for part in parts for count in part)]
+    parts = [part for part in (outcome.by_script, outcome.by_seed) if len(part) > 1]
+    counts = [*counts, *outcome.by_pair, *(count for part in parts for count in part)]
     rows = "".join(map(_count_row, counts))
     head = "".join(f'<th scope="col">{word}</th>' for word in ("", *words, "No difference", "Rate"))
     return _table("Votes", head, rows)
@@ -152,24 +152,26 @@ def _table(caption: str, head: str, rows: str) -> str:
 # Chart
 
 
-def _chart(found: ComparisonResult) -> str:
-    if found.ranking:
-        return _strength_chart(found.ranking)
-    by_script = found.by_script if len(found.by_script) > 1 else ()
-    rows = [] if found.overall is None else [found.overall, *by_script]
+def _chart(outcome: ComparisonResult) -> str:
+    if outcome.ranking:
+        return _strength_chart(outcome.ranking)
+    by_script = outcome.by_script if len(outcome.by_script) > 1 else ()
+    rows = [] if outcome.overall is None else [outcome.overall, *by_script]
     rows = [row for row in rows if row.rate is not None]
     if not rows:
         return ""
     lines = [(row.label, row.rate, *row.interval) for row in rows]
-    side = "right" if found.kind == ComparisonKind.ABX else "votes for A"
+    side = "right" if outcome.kind == ComparisonKind.ABX else "votes for A"
     ticks = [(0.0, "0%"), (0.5, "chance"), (1.0, "100%")]
     return _interval_chart(f"Share {side}, with its 95% interval", lines, ticks, 0.0, 1.0)
 
 
 def _strength_chart(ranking: Sequence[Strength]) -> str:
-    low = min(one.low for one in ranking)
-    high = max(one.high for one in ranking)
-    lines = [(f"Settings {one.setting}", one.strength, one.low, one.high) for one in ranking]
+    low = min(entry.low for entry in ranking)
+    high = max(entry.high for entry in ranking)
+    lines = [
+        (f"Settings {entry.setting}", entry.strength, entry.low, entry.high) for entry in ranking
+    ]
     title = "Strength (log odds, Bradley-Terry), with its 95% interval"
     return _interval_chart(title, lines, [(0.0, "average")], min(low, -0.1), max(high, 0.1))
 
@@ -207,7 +209,7 @@ def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
 def _reveal(comparison: Comparison, with_votes: bool) -> str:
     several = len(comparison.plan.scripts) > 1
     pairs = comparison.revealed()
-    cards = "".join(_pair(comparison, one, with_votes, several) for one in pairs)
+    cards = "".join(_pair(comparison, pair, with_votes, several) for pair in pairs)
     missing = len(comparison.plan.trials) - len(pairs)
     note = f"{plural(missing, 'pair')} without audio."
     if not comparison.running:
@@ -217,32 +219,32 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
     )
 
 
-def _pair(comparison: Comparison, one: Revealed, with_votes: bool, several: bool) -> str:
-    trial = one.trial
-    place = f"seed {trial.seed}" + (f", script {trial.script + 1}" if several else "")
+def _pair(comparison: Comparison, pair: Revealed, with_votes: bool, several: bool) -> str:
+    trial = pair.trial
+    label = f"seed {trial.seed}" + (f", script {trial.script + 1}" if several else "")
     vote = ""
     if with_votes:
-        vote = f'<p class="small">{escape(_vote_words(one))}</p>'
+        vote = f'<p class="small">{escape(_vote_words(pair))}</p>'
     sides = "".join(
-        _side(trial.id, letter, one.heard[at], one.facts[at], one.gains_db[at : at + 1])
+        _side(trial.id, letter, pair.heard[at], pair.facts[at], pair.gains_db[at : at + 1])
         for at, letter in enumerate("AB")
     )
     if comparison.aligned(trial):
         vote += '<p class="small">Both sides have exactly the same codes.</p>'
     pictures = f'<div class="pictures" data-pictures="{trial.id}"></div>' if not with_votes else ""
     return (
-        f'<section class="pair" aria-label="Pair {one.order}"><h4>Pair {one.order} '
-        f'<span>{escape(place)}</span></h4>{vote}<div class="pair-sides">{sides}</div>'
+        f'<section class="pair" aria-label="Pair {pair.order}"><h4>Pair {pair.order} '
+        f'<span>{escape(label)}</span></h4>{vote}<div class="pair-sides">{sides}</div>'
         f"{pictures}</section>"
     )
 
 
-def _vote_words(one: Revealed) -> str:
-    if one.vote is None:
+def _vote_words(pair: Revealed) -> str:
+    if pair.vote is None:
         return "Not judged."
-    vote = one.vote
-    if one.x is not None:
-        text = f"Your answer: X is {vote.vote}. X was {one.x}."
+    vote = pair.vote
+    if pair.x is not None:
+        text = f"Your answer: X is {vote.vote}. X was {pair.x}."
     elif vote.vote == "none":
         text = "You heard no difference."
     else:

@@ -66,8 +66,8 @@ def build_layout(
 ) -> CompareParts:
     """The tab's components in the order of use: set up, listen, result, stored comparisons."""
 
-    def ask(wanted: dict) -> dict:
-        return room_api.ask(wanted)
+    def ask(request: dict) -> dict:
+        return room_api.ask(request)
 
     with gr.Column(elem_id="compare"):
         with gr.Column(elem_classes="card"):
@@ -168,7 +168,7 @@ def _field(name: str, side: str, value: Any, models: list[ModelInfo]) -> Field:
 
 
 def _stored_part() -> dict[str, Any]:
-    kept = gr.Dropdown(
+    comparisons = gr.Dropdown(
         [],
         label="Your comparisons on this machine",
         filterable=False,
@@ -191,6 +191,6 @@ def _stored_part() -> dict[str, Any]:
         js_on_load=None,
     )
     return {
-        "kept": kept, "show": show, "again": again, "delete": delete, "upload": upload,
+        "kept": comparisons, "show": show, "again": again, "delete": delete, "upload": upload,
         "zip": zipped, "zip_file": gr.JSON(visible=False),
     }  # fmt: skip

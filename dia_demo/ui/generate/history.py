@@ -71,7 +71,7 @@ def answer(history: History, served: Path, request: dict) -> dict:
         identity: Any = request.get("id")
         match request.get("do"):
             case "list":
-                return {"takes": [_row(kept) for kept in history.list(key)]}
+                return {"takes": [_row(take) for take in history.list(key)]}
             case "hear":
                 return {"file": str(history.served(key, identity, served))}
             case "delete":
@@ -82,19 +82,19 @@ def answer(history: History, served: Path, request: dict) -> dict:
         return {"error": explain(error)}
 
 
-def _row(kept: Kept) -> dict:
-    settings, figures = kept.settings, kept.figures
-    script = " ".join(kept.script.split())
+def _row(take: Kept) -> dict:
+    settings, figures = take.settings, take.figures
+    script = " ".join(take.script.split())
     seconds = figures.get("audio_seconds")
     shown = [
         f"{seconds:.1f} s" if isinstance(seconds, int | float) else "",
         *(f"{_SHORT[name]} {settings[name]}" for name in _SHORT if name in settings),
         str(figures.get("precision", "")),
         Path(str(figures.get("model", ""))).name,
-        kept.created.strftime("%Y-%m-%d %H:%M UTC"),
+        take.created.strftime("%Y-%m-%d %H:%M UTC"),
     ]
     return {
-        "id": kept.id,
+        "id": take.id,
         "script": script if len(script) < 120 else f"{script[:117]}…",
         "figures": " · ".join(text for text in shown if text),
     }
@@ -140,8 +140,8 @@ class HistoryHandlers:
 
     def use(self, key: str, event: gr.EventData):
         """Restore the settings of an earlier take in the form."""
-        kept = self.history.get(key, event_value(event, "id"))
-        return self._restored(kept.values(), kept.voice_transcript)
+        take = self.history.get(key, event_value(event, "id"))
+        return self._restored(take.values(), take.voice_transcript)
 
     def drop(self, path: str | None):
         """Restore the settings that a take's file contains."""
@@ -154,10 +154,10 @@ class HistoryHandlers:
 
     def compare_with(self, key: str, event: gr.EventData):
         """Copy the settings of an earlier take to both sides of the Compare tab, and show it."""
-        kept = self.history.get(key, event_value(event, "id"))
-        values = kept.values()
+        take = self.history.get(key, event_value(event, "id"))
+        values = take.values()
         self._check_model(values)
-        notes = () if kept.voice_transcript is None else (_voice_note(kept.voice_transcript),)
+        notes = () if take.voice_transcript is None else (_voice_note(take.voice_transcript),)
         status = Status(
             "idle", "Ready", "Both sides have the settings of the take.", 0.0, notes=notes
         )
