@@ -94,9 +94,9 @@ def plan_of(options: argparse.Namespace, settings: Settings) -> BenchPlan:
     )
 
 
-def _words(given: Sequence[str] | None) -> list[str]:
+def _words(arguments: Sequence[str] | None) -> list[str]:
     """What was given with spaces or commas between."""
-    return [word for one in given or () for word in one.replace(",", " ").split()]
+    return [word for argument in arguments or () for word in argument.replace(",", " ").split()]
 
 
 def _whole(word: str) -> int:
@@ -225,24 +225,24 @@ def table(runs: Sequence[FinishedRun]) -> Iterator[str]:
 
 
 def _ratios(ratios: dict[str, dict[str, float]]) -> Iterator[str]:
-    for precision, found in ratios.items():
-        told = ", ".join(f"{rows} together {ratio:.2f}" for rows, ratio in found.items())
-        yield f"A step of several over a step of one, {precision}: {told}."
+    for precision, by_rows in ratios.items():
+        listing = ", ".join(f"{rows} together {ratio:.2f}" for rows, ratio in by_rows.items())
+        yield f"A step of several over a step of one, {precision}: {listing}."
 
 
 def _quality(quality: QualityResult | None) -> Iterator[str]:
     if quality is None:
         return
     yield f"Beside float32, on {quality.steps} steps of {quality.takes} takes of its own:"
-    for precision, found in quality.precisions.items():
-        if found.error is not None:
-            yield f"  {precision:<9} failed: {found.error}"
+    for precision, result in quality.precisions.items():
+        if result.error is not None:
+            yield f"  {precision:<9} failed: {result.error}"
             continue
-        wrong = "" if found.word_error is None else f", words wrong {found.word_error:.1%}"
-        kl = ", ".join(f"{nats:.1e}" for nats in found.kl)
+        wrong = "" if result.word_error is None else f", words wrong {result.word_error:.1%}"
+        kl = ", ".join(f"{nats:.1e}" for nats in result.kl)
         yield (
-            f"  {precision:<9} KL {found.kl_mean:.1e} nats ({kl}), "
-            f"same likeliest code {found.top1_mean:.1%}{wrong}"
+            f"  {precision:<9} KL {result.kl_mean:.1e} nats ({kl}), "
+            f"same likeliest code {result.top1_mean:.1%}{wrong}"
         )
     if quality.word_error_note:
         yield f"  Words were not counted: {quality.word_error_note}."

@@ -55,9 +55,9 @@ def register(commands) -> None:
         "b": "settings B; a round has --c to --f as well",
     }
     for letter in _LETTERS:
-        said = helps.get(letter, argparse.SUPPRESS)
+        text = helps.get(letter, argparse.SUPPRESS)
         parser.add_argument(
-            f"--{letter}", nargs="+", action="extend", metavar="NAME=VALUE", help=said
+            f"--{letter}", nargs="+", action="extend", metavar="NAME=VALUE", help=text
         )
     parser.add_argument(
         "--script",
@@ -142,12 +142,12 @@ def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
 def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
     if not (options.a and options.b):
         raise InputError("Give both sides, such as --a temperature=1.2 --b temperature=1.8.")
-    given = [one for one in asked if one]
-    if asked[: len(given)] != given:
+    sides = [words for words in asked if words]
+    if asked[: len(sides)] != sides:
         raise InputError("Name the settings in order, without a gap: --a, --b, --c and so on.")
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)
-    settings = [_setting(words, runtime) for words in given]
+    settings = [_setting(words, runtime) for words in sides]
     least = len(scripts) * math.ceil(PAIRS / len(scripts))
     pairs = least if options.pairs is None else options.pairs
     if pairs < 1 or pairs % len(scripts):
@@ -162,7 +162,7 @@ def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
 def _setting(words: Sequence[str], runtime) -> Setting:
     """One side from NAME=VALUE words; the rest comes from its model's own defaults."""
     changes = {}
-    for word in (part for given in words for part in given.split(",")):
+    for word in (part for argument in words for part in argument.split(",")):
         name, sign, value = word.partition("=")
         if not sign:
             raise InputError(f"{word!r} is no setting: write NAME=VALUE, as in temperature=1.2.")
@@ -175,15 +175,15 @@ def _setting(words: Sequence[str], runtime) -> Setting:
 def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
     if not paths:
         raise InputError("Give --script FILE: what both sides should say.")
-    found: list[str] = []
+    scripts: list[str] = []
     for path in paths:
         try:
-            found += split_scripts(path.read_text(encoding="utf-8"))
+            scripts += split_scripts(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The script {path} cannot be read as text: {error}.") from error
-    if not found:
+    if not scripts:
         raise InputError("The script is empty: write what should be said, beginning with [S1].")
-    return tuple(found)
+    return tuple(scripts)
 
 
 def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namespace) -> int:
@@ -269,16 +269,16 @@ def _score(options: argparse.Namespace) -> int:
         listeners = comparison.listeners()
     if options.reveal:
         comparison.reveal()
-    results = [(one, one.result()) for one in (comparison, *listeners)]
+    results = [(source, source.result()) for source in (comparison, *listeners)]
     if options.json:
         own, *others = (asdict(result) for _, result in results)
         more = {"differences": differences(comparison.plan.settings), "listeners": others}
         print(json.dumps(own | more))
         return 0
-    for number, (one, result) in enumerate(results):
+    for number, (source, result) in enumerate(results):
         if number:
             print(f"\nListener {number} of {len(listeners)}:")
-        print("\n".join(_open_lines(result) if result.open else _lines(one, result)))
+        print("\n".join(_open_lines(result) if result.open else _lines(source, result)))
     return 0
 
 
@@ -299,7 +299,7 @@ def _lines(comparison: Comparison, result: ComparisonResult) -> list[str]:
         p = "" if count.p is None else f", p = {count.p:.3f}"
         lines.append(f"{count.label}: {count.first} to {count.second}, {count.ties} ties{rate}{p}")
     lines += [
-        f"{one.setting}: strength {one.strength:+.2f} ({one.low:+.2f} to {one.high:+.2f})"
-        for one in result.ranking
+        f"{entry.setting}: strength {entry.strength:+.2f} ({entry.low:+.2f} to {entry.high:+.2f})"
+        for entry in result.ranking
     ]
     return lines + list(result.notes)

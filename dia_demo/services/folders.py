@@ -33,21 +33,21 @@ def held(settings: Settings) -> Iterator[Settings]:
     app uses the kept folder or the shared comparison, and where nothing can be written.
     """
     with ExitStack() as stack:
-        kept = [(settings.kept_folder, "DIA_KEPT")]
+        folders = [(settings.kept_folder, "DIA_KEPT")]
         if settings.shared_comparison is not None:
-            kept.append((settings.shared_comparison, "DIA_COMPARE"))
-        locked = [stack.enter_context(_locked(*one)) for one in kept]
+            folders.append((settings.shared_comparison, "DIA_COMPARE"))
+        locked = [stack.enter_context(_locked(path, variable)) for path, variable in folders]
         if locked[0]:
             remove_unfinished(settings.kept_folder)
         folder = stack.enter_context(_own_folder(settings.takes_folder))
         yield replace(settings, takes_folder=folder)
 
 
-def remove_unfinished(kept: Path) -> None:
+def remove_unfinished(kept_folder: Path) -> None:
     """Remove zips half unpacked, files half written, and comparisons that never got their plan."""
-    for path in (*kept.glob(f"*/comparisons/{IMPORTING}*"), *kept.rglob(f"*{PART}")):
+    for path in (*kept_folder.glob(f"*/comparisons/{IMPORTING}*"), *kept_folder.rglob(f"*{PART}")):
         _remove(path)
-    for folder in kept.glob("*/comparisons/*"):
+    for folder in kept_folder.glob("*/comparisons/*"):
         if not (folder / PLAN).exists() and not (folder / VOTES).exists():
             _remove(folder)
 

@@ -120,8 +120,8 @@ class History:
                 with write_atomic(path) as part:
                     shutil.copyfile(wav, part)
             except OSError as error:
-                said = f"The take could not be kept: {error.strerror or error}. Free some space."
-                raise RunError(said) from error
+                message = f"The take could not be kept: {error.strerror or error}. Free some space."
+                raise RunError(message) from error
             self._drop_oldest(path)
         return path.stem
 
@@ -156,15 +156,15 @@ class History:
 
     def list(self, key: str) -> list[Kept]:
         """The person's takes, the latest first."""
-        found = (self._read(path) for path in self._paths(key))
-        return [kept for kept in found if kept is not None]
+        takes = (self._read(path) for path in self._paths(key))
+        return [take for take in takes if take is not None]
 
     def get(self, key: str, identity: str) -> Kept:
         """One of them. InputError where there is none of that id."""
-        kept = self._read(self._path(key, identity))
-        if kept is None:
+        take = self._read(self._path(key, identity))
+        if take is None:
             raise InputError("This take is not kept any more.")
-        return kept
+        return take
 
     def served(self, key: str, identity: str, folder: Path) -> Path:
         """One of them as a file in `folder`, under a name that cannot be guessed."""
@@ -203,11 +203,11 @@ class History:
         return _takes_in(self._home(key))
 
     def _read(self, path: Path) -> Kept | None:
-        found = read_take(path)
-        if found is None:
+        contents = read_take(path)
+        if contents is None:
             return None
         created = datetime.fromtimestamp(_stamp(path) / 1e6, UTC)
-        return Kept(path.stem, path, created, **found)
+        return Kept(path.stem, path, created, **contents)
 
 
 def _takes_in(home: Path) -> list[Path]:

@@ -109,8 +109,8 @@ class Queue:
 
         def turn(ticket: Ticket) -> tuple:
             visitor, arrival = ticket.visitor, ticket.arrival
-            served = [self._served.get(one, 0) for one in (visitor.address, visitor)]
-            return ticket is not self._running, *(max(arrival, one) for one in served), arrival
+            served = [self._served.get(holder, 0) for holder in (visitor.address, visitor)]
+            return ticket is not self._running, *(max(arrival, when) for when in served), arrival
 
         return sorted(self._tickets, key=turn)
 
@@ -121,7 +121,7 @@ class Queue:
 
     def _admit(self, visitor: Visitor) -> None:
         if visitor.session:
-            own = sum(one.visitor == visitor for one in self._tickets)
+            own = sum(ticket.visitor == visitor for ticket in self._tickets)
             if own >= PLACES:
                 raise InputError(
                     f"You have {own} takes running or waiting, the maximum for one page or "
@@ -135,13 +135,13 @@ class Queue:
     def _make_room(self, visitor: Visitor) -> bool:
         """Whoever holds most gives a place to a newcomer who holds less, by at least two: first
         among the addresses, then among all visitors."""
-        waiting = [one for one in self._line() if one is not self._running]
-        for group in (lambda one: one.address, lambda one: one):
-            held = Counter(group(one.visitor) for one in self._tickets)
+        waiting = [ticket for ticket in self._line() if ticket is not self._running]
+        for group in (lambda holder: holder.address, lambda holder: holder):
+            held = Counter(group(ticket.visitor) for ticket in self._tickets)
             most = max(held.values())
             if most < held[group(visitor)] + 2:
                 continue
-            last = [one for one in waiting if held[group(one.visitor)] == most]
+            last = [ticket for ticket in waiting if held[group(ticket.visitor)] == most]
             if last:
                 self._leave(last[-1])
                 return True
@@ -156,7 +156,7 @@ class Queue:
             self._serve(ticket)
         visitors = {waiting.visitor for waiting in self._tickets}
         here = visitors | {visitor.address for visitor in visitors}
-        self._served = {one: when for one, when in self._served.items() if one in here}
+        self._served = {holder: when for holder, when in self._served.items() if holder in here}
         ticket.called.set()
         if self._tickets:
             # The next one alone: to wake all of a long line costs more than a short take.

@@ -47,7 +47,7 @@ def enforce_quota(
     if excess <= 0:
         return []
     chosen = []
-    for step in sorted(_steps(home, open_folder, remove), key=lambda one: one.rank):
+    for step in sorted(_steps(home, open_folder, remove), key=lambda candidate: candidate.rank):
         if excess <= 0:
             break
         chosen.append(step)

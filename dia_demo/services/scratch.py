@@ -52,9 +52,9 @@ class Scratch:
 
     def _trim(self, needed: int) -> int:
         """The bytes in use once `needed` more have room, as far as that can be had."""
-        found, now = sorted(_files(self.folder)), time()
-        used = sum(size for _, size, _ in found)
-        for written, size, path in found:
+        files, now = sorted(_files(self.folder)), time()
+        used = sum(size for _, size, _ in files)
+        for written, size, path in files:
             age = now - written
             if age <= IN_USE_SECONDS or (age <= DAY_SECONDS and used + needed <= self.limit):
                 break

@@ -67,7 +67,7 @@ class Settings:
             raise InputError(f"DIA_PRECISION must be one of {allowed}, not {precision!r}.")
         model = env.get("DIA_MODEL") or RuntimeConfig.model
         runtime = RuntimeConfig(model=model, precision=precision, threads=threads)
-        takes, kept, shared = (env.get(f"DIA_{one}") for one in ("TAKES", "KEPT", "COMPARE"))
+        takes, kept, shared = (env.get(f"DIA_{name}") for name in ("TAKES", "KEPT", "COMPARE"))
         return cls(
             runtime=runtime,
             queue_size=_whole(env, "DIA_QUEUE", QUEUE_SIZE, 0),
@@ -89,14 +89,14 @@ def _switch(env: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
-    found = tuple((env.get(name) or "").split())
-    for one in found:
-        if not re.fullmatch(r"https?://[^/]+", one):
+    origins = tuple((env.get(name) or "").split())
+    for origin in origins:
+        if not re.fullmatch(r"https?://[^/]+", origin):
             raise InputError(
                 f"{name} lists websites with spaces between them, such as https://example.org, "
-                f"without anything after the name: not {one!r}."
+                f"without anything after the name: not {origin!r}."
             )
-    return found
+    return origins
 
 
 def _whole(env: Mapping[str, str], name: str, default: int, low: int) -> int:

@@ -271,10 +271,10 @@ def _encode(request: Request, info: ModelInfo) -> bytes:
     text = encode_script(info.reading(request.script).text, info.reading(transcript).text)
     limit = info.config.encoder.max_positions
     if len(text) > limit:
-        kept = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()
+        ending = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()
         raise InputError(
             f"The script has {len(text):,} bytes and the model reads {limit:,}: it would be cut "
-            f"after “…{kept}”. Shorten it, or split it into several takes."
+            f"after “…{ending}”. Shorten it, or split it into several takes."
         )
     return text
 

@@ -118,8 +118,8 @@ def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
     up, and keys and values as far as they are filled.
     """
     decoder, halves = model.config.decoder, 2 * rows
-    kept = model.decoder.embeddings.weight.dtype.itemsize
-    looked_up = halves * decoder.num_channels * decoder.hidden_size * kept
+    itemsize = model.decoder.embeddings.weight.dtype.itemsize
+    looked_up = halves * decoder.num_channels * decoder.hidden_size * itemsize
     own = 2 * decoder.num_layers * decoder.num_kv_heads * decoder.head_dim * position
     text = 2 * decoder.num_layers * decoder.cross_num_kv_heads * decoder.cross_head_dim * text_bytes
     filled = halves * own + rows * text  # The unconditional half attends to one position.
@@ -128,14 +128,16 @@ def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
 
 def weight_bytes(model: Dia) -> int:
     """Bytes of the weights, scales included, that every decoder step reads."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for name, module in model.decoder.named_modules():
         # Looked up by the row, and made once per take: neither is read whole by a step.
         if name.endswith(("embeddings", "cross_attention.k_proj", "cross_attention.v_proj")):
             continue
         held = [*module.parameters(False), *module.buffers(False), *vars(module).values()]
-        found |= {id(one): one.nbytes for one in held if isinstance(one, Tensor | np.ndarray)}
-    return sum(found.values())
+        sizes |= {
+            id(value): value.nbytes for value in held if isinstance(value, Tensor | np.ndarray)
+        }
+    return sum(sizes.values())
 
 
 def cache_itemsize(model: Dia) -> int:

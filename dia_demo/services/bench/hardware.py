@@ -164,10 +164,10 @@ def _numba_sum() -> Callable[[np.ndarray], float] | None:
         return None
 
     def total(values):
-        found = np.float32(0)
+        subtotal = np.float32(0)
         for i in range(values.size):
-            found += values[i]
-        return found
+            subtotal += values[i]
+        return subtotal
 
     return _compiled(compiled, total)
 

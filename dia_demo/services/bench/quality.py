@@ -126,8 +126,8 @@ class _Comparison:
 class _Recording(Row):
     """A row that keeps what it read at every step."""
 
-    def __init__(self, *given) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
         self.read: list[np.ndarray] = []
 
     def accept(self, codes: np.ndarray) -> None:
@@ -179,8 +179,8 @@ def compare(
     for e, f, take in zip(expected, actual, takes, strict=True):
         lag = take.row.config.max_delay
         # Before the delays are over, and after the end, channels say what is not theirs to choose.
-        kept = slice(lag, max(lag + 1, len(e) - lag))
-        e, f = (logits[kept, ..., : codes + 1].double() for logits in (e, f))
+        steps = slice(lag, max(lag + 1, len(e) - lag))
+        e, f = (logits[steps, ..., : codes + 1].double() for logits in (e, f))
         p, q = e[:, 0].log_softmax(-1), f[:, 0].log_softmax(-1)
         kl.append((p.exp() * (p - q)).sum(-1))
         scale = take.row.params.cfg_scale

@@ -175,10 +175,10 @@ def meaning(report: BenchReport) -> str:
         for run in runs
         if run.precision != first.precision
     ]
-    told = f"; {', '.join(others)}" if others else ""
-    said = (
+    rest = f"; {', '.join(others)}" if others else ""
+    sentence = (
         f"On this machine a {EXAMPLE_SECONDS:.0f}-second take of {report.plan.name} takes about "
-        f"{duration(first.take_seconds, tenths=True)} with {first.precision}{chosen}{told}."
+        f"{duration(first.take_seconds, tenths=True)} with {first.precision}{chosen}{rest}."
     )
     pace = " Generation is faster than playback." if first.realtime_whole >= 1 else ""
-    return f"{said} The first audio is ready after {first.first_audio_seconds:.1f} s.{pace}"
+    return f"{sentence} The first audio is ready after {first.first_audio_seconds:.1f} s.{pace}"

@@ -170,11 +170,15 @@ class QualityResult:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> QualityResult:
-        found = {name: PrecisionQuality(**one) for name, one in raw["precisions"].items()}
-        return cls(**{**raw, "precisions": found})
+        precisions = {
+            name: PrecisionQuality(**values) for name, values in raw["precisions"].items()
+        }
+        return cls(**{**raw, "precisions": precisions})
 
     def to_json(self) -> dict[str, Any]:
-        precisions = {name: self._precision_json(one) for name, one in self.precisions.items()}
+        precisions = {
+            name: self._precision_json(quality) for name, quality in self.precisions.items()
+        }
         return {**vars(self), "precisions": precisions}
 
     def _precision_json(self, quality: PrecisionQuality) -> dict[str, Any]:

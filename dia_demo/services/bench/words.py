@@ -65,13 +65,15 @@ class Recogniser:
         self._decoder.start_utt()
         self._decoder.process_raw(np.concatenate([silence, wave, silence]).tobytes(), full_utt=True)
         self._decoder.end_utt()
-        found = self._decoder.hyp()
-        return re.sub(r"\(\d+\)", "", found.hypstr) if found else ""
+        hypothesis = self._decoder.hyp()
+        return re.sub(r"\(\d+\)", "", hypothesis.hypstr) if hypothesis else ""
 
 
 def word_error(texts: Sequence[str], heard: Sequence[str]) -> float:
     """Words wrong, missing or too many over the words of all texts, 0 at best."""
-    pairs = [(words(text), words(said)) for text, said in zip(texts, heard, strict=True)]
+    pairs = [
+        (words(text), words(transcript)) for text, transcript in zip(texts, heard, strict=True)
+    ]
     return sum(distance(a, b) for a, b in pairs) / sum(len(a) for a, _ in pairs)
 
 

@@ -141,8 +141,8 @@ def _how(code: int, errors) -> str:
             return "its process was killed, most likely because the memory ran out"
         return f"its process was ended by {name}"
     errors.seek(0)
-    said = errors.read().decode(errors="replace").strip().splitlines()
-    return f"its process ended with code {code}: {said[-1] if said else 'nothing was said'}"
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    return f"its process ended with code {code}: {lines[-1] if lines else 'nothing was said'}"
 
 
 # In the child

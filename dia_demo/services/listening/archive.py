@@ -147,19 +147,19 @@ def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             f"{MAX_TOTAL_BYTES / 1e6:.0f} MB, and {MAX_FILE_BYTES / 1e6:.0f} MB in one file."
         )
     top = _common_top([member.filename for member in members])
-    found: dict[str, zipfile.ZipInfo] = {}
+    by_name: dict[str, zipfile.ZipInfo] = {}
     for member in members:
         name = member.filename[len(top) :]
         is_link = stat.S_ISLNK(member.external_attr >> 16)
-        if not _ALLOWED.fullmatch(name) or is_link or member.flag_bits & 1 or name in found:
+        if not _ALLOWED.fullmatch(name) or is_link or member.flag_bits & 1 or name in by_name:
             raise InputError(
                 f"The zip holds {member.filename[:80]!r}, which is no part of a comparison: "
                 "nothing was unpacked."
             )
-        found[name] = member
-    if plan_file.NAME not in found:
+        by_name[name] = member
+    if plan_file.NAME not in by_name:
         raise InputError(f"The zip holds no {plan_file.NAME}: it is not a comparison.")
-    return found
+    return by_name
 
 
 def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -167,15 +167,15 @@ def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     members = _checked_members(archive)
     with archive.open(members[plan_file.NAME]) as file:
         needed = _named_by(plan_file.plan_from_bytes(file.read(plan_file.MAX_BYTES + 1)))
-    found = {name: member for name, member in members.items() if name in needed}
-    size = sum(member.file_size for member in found.values())
+    by_name = {name: member for name, member in members.items() if name in needed}
+    size = sum(member.file_size for member in by_name.values())
     assert archive.filename is not None, "opened by its path"
     if size > MAX_RATIO * Path(archive.filename).stat().st_size:
         raise InputError(
             f"The zip would unpack to more than {MAX_RATIO} times its size, which no comparison "
             "does: choose one saved here."
         )
-    return found
+    return by_name
 
 
 def _named_by(plan: ComparisonPlan) -> set[str]:

@@ -34,30 +34,30 @@ def what_it_can_show(kind: str, scripts: int, seeds: int) -> str:
     if kind == ComparisonKind.ABX:
         return _what_abx_can_show(scripts * seeds)
     pairs = scripts * seeds
-    said = "1 pair" if pairs == 1 else f"{pairs} pairs"
+    size = "1 pair" if pairs == 1 else f"{pairs} pairs"
     of_scripts = "1 script" if scripts == 1 else f"{scripts} scripts"
     needed = stats.fewest_significant(scripts)
     if needed is None:
         return (
-            f"{said} of {of_scripts} can show nothing, however you vote: preferences differ "
+            f"{size} of {of_scripts} can show nothing, however you vote: preferences differ "
             "between scripts, so all seeds of one script count once. Use "
             f"{FEWEST_SCRIPTS} scripts or more."
         )
     p = stats.binomial_two_sided(needed, scripts)
-    found = stats.power(scripts, seeds, 0.75)
+    power = stats.power(scripts, seeds, 0.75)
     wins = f"all {of_scripts}" if needed == scripts else f"{needed} of {of_scripts}"
     more = " More scripts show more than more seeds." if seeds > 1 else ""
     return (
-        f"With {said} of {of_scripts}, a side must win {wins} for a significant result "
-        f"(p = {p:.3f}). If it is the better one three times in four, {found:.0%} of such tests "
+        f"With {size} of {of_scripts}, a side must win {wins} for a significant result "
+        f"(p = {p:.3f}). If it is the better one three times in four, {power:.0%} of such tests "
         f"find that.{more}"
     )
 
 
 def _what_abx_can_show(pairs: int) -> str:
-    said = "1 pair" if pairs == 1 else f"{pairs} pairs"
+    size = "1 pair" if pairs == 1 else f"{pairs} pairs"
     needed = stats.fewest_above_chance(pairs)
     if needed is None:
-        return f"{said} can show nothing: guessing all of them right is too likely. Use 5 or more."
+        return f"{size} can show nothing: guessing all of them right is too likely. Use 5 or more."
     p = stats.binomial_at_least(needed, pairs)
-    return f"With {said}, {needed} right answers are better than guessing (p = {p:.3f})."
+    return f"With {size}, {needed} right answers are better than guessing (p = {p:.3f})."

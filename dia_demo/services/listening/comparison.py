@@ -213,10 +213,10 @@ class Comparison:
 
     def trial(self, identity: str) -> Trial:
         """One trial by its id; InputError for a stranger's."""
-        found = [trial for trial in self.plan.trials if trial.id == identity]
-        if not found:
+        trials = [trial for trial in self.plan.trials if trial.id == identity]
+        if not trials:
             raise InputError("This comparison has no such pair.")
-        return found[0]
+        return trials[0]
 
     def clip(self, identity: str, letter: str) -> bytes:
         """Clip A, B or X of a trial: a 16-bit WAV that says nothing of itself."""
@@ -232,10 +232,10 @@ class Comparison:
 
     def _clip_path(self, identity: str, letter: str) -> Path:
         trial = self.trial(identity)
-        place = _CLIP_LETTERS.find(letter)
-        if len(letter) != 1 or not 0 <= place < len(trial.clips) or not trial.made:
+        index = _CLIP_LETTERS.find(letter)
+        if len(letter) != 1 or not 0 <= index < len(trial.clips) or not trial.made:
             raise InputError(f"This pair has no clip {letter!r} to be heard.")
-        return self.folder / CLIPS / trial.clips[place]
+        return self.folder / CLIPS / trial.clips[index]
 
     def aligned(self, trial: Trial) -> bool:
         """Whether both sides say the same codes at the same speed, and so keep step in time."""

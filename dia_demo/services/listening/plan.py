@@ -22,12 +22,16 @@ from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 NAMES = "ABCDEF"
 MAX_TRIALS = 200
 
-_PARAMS = tuple(one.name for one in fields(GenerationParams) if one.name != "seed")
+_PARAMS = tuple(param.name for param in fields(GenerationParams) if param.name != "seed")
 _RUNTIME = ("model", "precision", "device")
 _BESIDE = {"speed": float, "seed_shift": int}
 # Everything two sides may differ in, and how its value is read from text.
 SETTING_FIELDS: dict[str, type] = {
-    **{one.name: type(one.default) for one in fields(GenerationParams) if one.name in _PARAMS},
+    **{
+        param.name: type(param.default)
+        for param in fields(GenerationParams)
+        if param.name in _PARAMS
+    },
     **_BESIDE,
     **dict.fromkeys(_RUNTIME, str),
 }
@@ -61,8 +65,8 @@ class Setting:
 
     def values(self) -> dict[str, object]:
         """Every field of `SETTING_FIELDS` with its value."""
-        found = asdict(self.params) | asdict(self.runtime) | asdict(self)
-        return {name: found[name] for name in SETTING_FIELDS}
+        values = asdict(self.params) | asdict(self.runtime) | asdict(self)
+        return {name: values[name] for name in SETTING_FIELDS}
 
     def changed(self, changes: Mapping[str, Any]) -> Setting:
         """With some fields replaced. Raises InputError for an unknown field or unreadable value."""
@@ -159,9 +163,9 @@ class ComparisonPlan:
 
     def slots_of(self, trial: Trial) -> tuple[TakeSlot, TakeSlot]:
         """The takes of a trial, in the order of its settings."""
-        wanted = [(setting, trial.script, trial.seed) for setting in trial.settings]
+        keys = [(setting, trial.script, trial.seed) for setting in trial.settings]
         by_place = {(slot.setting, slot.script, slot.seed): slot for slot in self.slots}
-        return by_place[wanted[0]], by_place[wanted[1]]
+        return by_place[keys[0]], by_place[keys[1]]
 
     def failed(self) -> tuple[TakeSlot, ...]:
         return tuple(slot for slot in self.slots if slot.state == TakeState.FAILED)
@@ -177,7 +181,7 @@ class ComparisonPlan:
         return replace(self, slots=tuple(by_id.get(slot.id, slot) for slot in self.slots))
 
     def with_trial(self, trial: Trial, secret: Secret) -> ComparisonPlan:
-        trials = tuple(trial if one.id == trial.id else one for one in self.trials)
+        trials = tuple(trial if old.id == trial.id else old for old in self.trials)
         return replace(self, trials=trials, secrets=self.secrets | {trial.id: secret})
 
     def unmade(self) -> ComparisonPlan:
@@ -278,11 +282,11 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
 
 
 def _refuse_equal(settings: Sequence[Setting]) -> None:
-    for one, other in combinations(range(len(settings)), 2):
-        if settings[one] == settings[other]:
+    for first, second in combinations(range(len(settings)), 2):
+        if settings[first] == settings[second]:
             raise InputError(
-                f"Settings {NAMES[one]} and {NAMES[other]} are identical, so every pair would be "
-                "the same audio twice: change one field, give one side another seed "
+                f"Settings {NAMES[first]} and {NAMES[second]} are identical, so every pair would "
+                "be the same audio twice: change one field, give one side another seed "
                 "(seed_shift 1), or choose ABX to see what guessing looks like."
             )
 
@@ -305,5 +309,5 @@ def split_scripts(text: str) -> tuple[str, ...]:
 def differences(settings: Sequence[Setting]) -> dict[str, tuple[object, ...]]:
     """The fields in which settings differ, each with the value of every setting."""
     table = [setting.values() for setting in settings]
-    found = {name: tuple(row[name] for row in table) for name in SETTING_FIELDS}
-    return {name: values for name, values in found.items() if len(set(values)) > 1}
+    by_field = {name: tuple(row[name] for row in table) for name in SETTING_FIELDS}
+    return {name: values for name, values in by_field.items() if len(set(values)) > 1}

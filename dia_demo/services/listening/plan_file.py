@@ -128,18 +128,18 @@ def _setting_dict(setting: Setting) -> dict:
 def _parse(raw: dict) -> ComparisonPlan:
     identity = _matching(raw["id"], _ID)
     hidden = _unseal(identity, raw["sealed"])
-    trials = tuple(_trial(one) for one in raw["trials"])
+    trials = tuple(_trial(trial) for trial in raw["trials"])
     return ComparisonPlan(
         id=identity,
         created=str(raw["created"])[:40],
         kind=ComparisonKind(raw["kind"]),
-        settings=tuple(_setting(one) for one in raw["settings"]),
-        scripts=tuple(_text(one) for one in raw["scripts"]),
-        seeds=tuple(_whole(one) for one in raw["seeds"]),
-        slots=tuple(_slot(one) for one in raw["takes"]),
+        settings=tuple(_setting(setting) for setting in raw["settings"]),
+        scripts=tuple(_text(script) for script in raw["scripts"]),
+        seeds=tuple(_whole(seed) for seed in raw["seeds"]),
+        slots=tuple(_slot(slot) for slot in raw["takes"]),
         trials=trials,
         secrets={trial.id: _secret(hidden["secrets"][trial.id]) for trial in trials},
-        facts={_matching(name, _ID): _facts(one) for name, one in hidden["facts"].items()},
+        facts={_matching(name, _ID): _facts(facts) for name, facts in hidden["facts"].items()},
         voice_file=None if raw["voice_file"] is None else _matching(raw["voice_file"], _VOICE),
         voice_transcript=_text(raw["voice_transcript"]),
         revealed=raw["revealed"] is True,
@@ -153,8 +153,8 @@ def _setting(raw: dict) -> Setting:
     runtime = RuntimeConfig(**{name: raw["runtime"][name] for name in _RUNTIME})
     if not isinstance(runtime.model, str) or not runtime.model:
         raise ValueError("model")
-    for one in fields(GenerationParams):
-        _number(getattr(params, one.name))
+    for field in fields(GenerationParams):
+        _number(getattr(params, field.name))
     return Setting(params, runtime, _number(raw["speed"]), _whole(raw["seed_shift"]))
 
 
@@ -170,10 +170,10 @@ def _slot(raw: dict) -> TakeSlot:
 
 
 def _trial(raw: dict) -> Trial:
-    first, second = (_whole(one) for one in raw["settings"])
-    clips = tuple(_matching(one, _CLIP) for one in raw["clips"])
-    place = _whole(raw["script"]), _whole(raw["seed"])
-    return Trial(_matching(raw["id"], _ID), *place, (first, second), clips, raw["made"] is True)
+    first, second = (_whole(index) for index in raw["settings"])
+    clips = tuple(_matching(clip, _CLIP) for clip in raw["clips"])
+    position = _whole(raw["script"]), _whole(raw["seed"])
+    return Trial(_matching(raw["id"], _ID), *position, (first, second), clips, raw["made"] is True)
 
 
 def _secret(raw: dict) -> Secret:
@@ -255,4 +255,4 @@ def _text_of_seal(sealed: object) -> str:
 def _veil(identity: str, data: bytes) -> bytes:
     """The bytes under a mask that the plan's own id determines; twice gives them back."""
     mask = hashlib.shake_256(identity.encode("ascii")).digest(len(data))
-    return bytes(one ^ other for one, other in zip(data, mask, strict=True))
+    return bytes(byte ^ mask_byte for byte, mask_byte in zip(data, mask, strict=True))

@@ -123,11 +123,11 @@ class Renderer:
         def runtime(slot: TakeSlot) -> int:
             return runtimes.index(runtimes[slot.setting])
 
-        def place(slot: TakeSlot):
+        def order(slot: TakeSlot):
             return runtime(slot), slot.script, self.plan.seeds.index(slot.seed)
 
         batches = []
-        for _, group in groupby(sorted(pending, key=place), key=runtime):
+        for _, group in groupby(sorted(pending, key=order), key=runtime):
             slots = list(group)
             batches += [
                 slots[at : at + ROWS_TOGETHER] for at in range(0, len(slots), ROWS_TOGETHER)
@@ -201,7 +201,7 @@ class Renderer:
             lost = [slot for slot in slots if not self._take_path(slot).is_file()]
             if lost:
                 self._save(
-                    self.plan.with_slots([replace(one, state=TakeState.WAITING) for one in lost])
+                    self.plan.with_slots([replace(slot, state=TakeState.WAITING) for slot in lost])
                 )
                 continue
             self._finish(trial, slots)

@@ -92,33 +92,33 @@ def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> Compariso
 
 def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
     """The result of the votes given so far."""
-    given = list(votes.values())
+    all_votes = list(votes.values())
     failed = _failed(plan)
-    strengths = [int(vote.strength) for vote in given if vote.strength]
+    strengths = [int(vote.strength) for vote in all_votes if vote.strength]
     common: dict[str, Any] = dict(
         kind=plan.kind,
         pairs=len(plan.trials),
-        voted=len(given),
+        voted=len(all_votes),
         failed=failed,
-        listening_seconds=round(sum(map(_listened, given)), 1),
+        listening_seconds=round(sum(map(_listened, all_votes)), 1),
         mean_strength=sum(strengths) / len(strengths) if strengths else None,
-        notes=_notes(plan, len(given), failed),
+        notes=_notes(plan, len(all_votes), failed),
     )
     if len(plan.settings) > 2:
-        return _round(plan, given, common)
-    overall = _count(plan, "all pairs", given)
+        return _round(plan, all_votes, common)
+    overall = _count(plan, "all pairs", all_votes)
     if plan.kind == ComparisonKind.ABX:
         p = stats.binomial_at_least(overall.first, overall.decided)
-        sentence = _abx_sentence(plan, given, overall, p)
+        sentence = _abx_sentence(plan, all_votes, overall, p)
     else:
-        scripts = _by_script(given, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
+        scripts = _by_script(all_votes, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
         *_, p = stats.sign_test(scripts)
         sentence = _sentence(plan, overall, scripts)
     return ComparisonResult(
         sentence=sentence,
         overall=replace(overall, p=p),
-        by_script=_split(plan, given, "script", lambda vote: vote.script),
-        by_seed=_split(plan, given, "seed", lambda vote: vote.seed),
+        by_script=_split(plan, all_votes, "script", lambda vote: vote.script),
+        by_seed=_split(plan, all_votes, "seed", lambda vote: vote.seed),
         **common,
     )
 
@@ -145,19 +145,19 @@ def _listened(vote: Vote) -> float:
 
 
 def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
-    found = []
+    notes = []
     if voted < len(plan.trials) - failed:
-        found.append(
+        notes.append(
             f"Only {voted} of {len(plan.trials)} pairs are judged. The number was fixed beforehand "
             "for a reason: stopping when it looks good makes chance look like a result."
         )
-    found += _missing(failed)
+    notes += _missing(failed)
     if plan.kind == ComparisonKind.PREFERENCE and len(set(plan.scripts)) < FEWEST_SCRIPTS:
-        found.append(
+        notes.append(
             f"It was heard {_on_these(plan)} alone, and taste differs from script to script: take "
             f"at least {FEWEST_SCRIPTS} scripts before more seeds."
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def _missing(failed: int) -> tuple[str, ...]:
@@ -246,13 +246,13 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
     size = len(plan.settings)
     wins = np.zeros((size, size))
     for vote in votes:
-        one, other = NAMES.index(vote.heard_a), NAMES.index(vote.heard_b)
+        a, b = NAMES.index(vote.heard_a), NAMES.index(vote.heard_b)
         if vote.winner:
             best = NAMES.index(vote.winner)
-            wins[best, other if best == one else one] += 1
+            wins[best, b if best == a else a] += 1
         else:
-            wins[one, other] += 0.5
-            wins[other, one] += 0.5
+            wins[a, b] += 0.5
+            wins[b, a] += 0.5
     pairs = [
         _count(
             plan,
@@ -291,10 +291,12 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
 def _round_sentence(
     plan: ComparisonPlan, votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry
 ) -> str:
-    best = [one.setting for one in ranking if ranking[0].strength - one.strength < _EQUAL_STRENGTH]
+    best = [
+        entry.setting for entry in ranking if ranking[0].strength - entry.strength < _EQUAL_STRENGTH
+    ]
     if len(best) > 1:
         return f"Settings {', '.join(best[:-1])} and {best[-1]} share the first place."
-    first, second = (one.setting for one in ranking[:2])
+    first, second = (entry.setting for entry in ranking[:2])
     text = f"Settings {first} come first, then {second}."
     if not fit.differ(NAMES.index(first), NAMES.index(second)):
         return f"{text} The difference of their strengths is within what chance explains."

@@ -174,16 +174,16 @@ class ComparisonStore:
     def list(self, key: str) -> list[tuple[str, Comparison]]:
         """The person's comparisons, the latest first; one that cannot be read is left out."""
         home = self._comparisons_of(key)
-        found = []
+        comparisons = []
         for folder in home.iterdir() if home.is_dir() else ():
             try:
-                found.append((folder.name, self.get(key, folder.name)))
+                comparisons.append((folder.name, self.get(key, folder.name)))
             except DiaDemoError:
                 continue
-        found.sort(key=lambda one: one[1].plan.created, reverse=True)
+        comparisons.sort(key=lambda entry: entry[1].plan.created, reverse=True)
         if self.shared is None:
-            return found
-        return [(self.shared.plan.id, self._shared_with(key, self.shared)), *found]
+            return comparisons
+        return [(self.shared.plan.id, self._shared_with(key, self.shared)), *comparisons]
 
     def delete(self, key: str, identity: str) -> None:
         """Remove one of the person's comparisons for good."""
@@ -227,9 +227,9 @@ class ComparisonStore:
         return archive.export_zip(comparison.folder, path, comparison.listener)
 
     def _zip_folder(self, comparison: Comparison) -> Path:
-        place = comparison.listener or comparison.folder
+        folder = comparison.listener or comparison.folder
         with self._lock:
-            name = self._zips.setdefault(place, f"zip-{secrets.token_hex(20)}")
+            name = self._zips.setdefault(folder, f"zip-{secrets.token_hex(20)}")
         return self.synthesis.settings.served_folder / name
 
     def _comparisons_of(self, key: str) -> Path:
@@ -239,12 +239,12 @@ class ComparisonStore:
         home = self._comparisons_of(key)
         try:
             home.mkdir(parents=True, exist_ok=True)
-            kept = sum(1 for _ in home.iterdir())
+            count = sum(1 for _ in home.iterdir())
         except OSError as error:
             raise RunError(
                 f"Comparisons cannot be kept: {error.strerror}. Name another folder in DIA_KEPT."
             ) from error
-        if kept >= MAX_COMPARISONS:
-            raise InputError(f"You have {kept} comparisons, the maximum. Delete one first.")
+        if count >= MAX_COMPARISONS:
+            raise InputError(f"You have {count} comparisons, the maximum. Delete one first.")
         identity = secrets.token_hex(12)
         return identity, home / identity

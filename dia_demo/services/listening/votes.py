@@ -55,7 +55,7 @@ class Vote:
     time: str
 
 
-COLUMNS = tuple(one.name for one in fields(Vote))
+COLUMNS = tuple(column.name for column in fields(Vote))
 
 
 def make_vote(
