@@ -10,6 +10,7 @@ import sys
 import threading
 import urllib.request
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -67,7 +68,13 @@ def test_ctrl_c_in_the_warm_up_or_in_a_take_ends_in_order(tmp_path, seconds):
     log = tmp_path / "app.log"
     with open(log, "w") as output:
         app = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=browser.ROOT, env=env, stdout=output, stderr=output
+            [sys.executable, "app.py"],
+            cwd=browser.ROOT,
+            env=env,
+            stdout=output,
+            stderr=output,
+            # A shell's background job ignores Ctrl-C, and so would everything it starts.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         try:
             browser.wait_until_up(f"http://127.0.0.1:{port}", app, log)

@@ -2,6 +2,9 @@
 // a function that is called with the position and the seconds that were played, when it stops.
 
 const RAMP = 0.005; // seconds of fade at each start and stop: a cut within a wave clicks
+// Seconds from a press to the fade. The sound runs on in another thread: on a busy machine a fade
+// that is to begin now would be over before it is known there.
+const LEAD = 0.02;
 
 export class Player {
   #context = null; // AudioContext, made with the first clip
@@ -21,7 +24,8 @@ export class Player {
   // Seconds from the start of the clip that is playing.
   get position() {
     const { clip, began, offset } = this.#playback;
-    return Math.min(offset + this.#context.currentTime - began, clip.buffer.duration);
+    const played = Math.max(0, this.#context.currentTime - began);
+    return Math.min(offset + played, clip.buffer.duration);
   }
 
   // The same as a part of the clip's length; 0 if nothing is playing.
@@ -49,7 +53,7 @@ export class Player {
     if (request !== this.#requests) return;
     const source = this.#context.createBufferSource();
     const { gain } = this.#connect(source);
-    const began = this.#context.currentTime;
+    const began = this.#context.currentTime + LEAD;
     const playback = { clip, source, gain, began, offset };
     gain.setValueAtTime(0, began);
     gain.linearRampToValueAtTime(1, began + RAMP);
@@ -60,7 +64,7 @@ export class Player {
         this.changed();
       }
     });
-    source.start(0, offset);
+    source.start(began, offset);
     this.#playback = playback;
     this.changed();
   }
@@ -71,11 +75,11 @@ export class Player {
     if (!this.#playback) return;
     const { clip, source, gain, began, offset } = this.#playback;
     this.#playback = null;
-    const now = this.#context.currentTime;
-    gain.cancelScheduledValues(now);
-    gain.setValueAtTime(Math.min(1, (now - began) / RAMP), now);
-    gain.linearRampToValueAtTime(0, now + RAMP);
-    source.stop(now + RAMP);
+    // Not within the fade at its start.
+    const end = Math.max(this.#context.currentTime + LEAD, began + RAMP);
+    gain.setValueAtTime(1, end);
+    gain.linearRampToValueAtTime(0, end + RAMP);
+    source.stop(end + RAMP);
     clip.stopped(position, Math.max(0, position - offset));
   }
 
