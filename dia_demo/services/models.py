@@ -16,7 +16,7 @@ from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.checks import NATURAL_SECONDS
 from dia_demo.text.normaliser import Reading, normalise, unchanged
-from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, SECONDS_PER_CHARACTER
+from dia_demo.text.script import SECONDS_PER_CHARACTER
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
 # Generation defaults of that checkpoint on the hub, shown until its own file is here.
@@ -32,6 +32,8 @@ DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
 _DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
 # Measured on its held-out sentences: its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
+# Markup and spaces may be removed: a script of this many characters may still fit.
+_MOST_CHARACTERS_PER_BYTE = 4
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class ModelInfo:
 
     def reading(self, script: str) -> Reading:
         """The script as the model reads it, and what differs from how it was written."""
-        if not self.normalises or len(script) > MAX_SCRIPT_CHARACTERS:
+        longest = _MOST_CHARACTERS_PER_BYTE * self.config.encoder.max_positions
+        if not self.normalises or len(script) > longest:  # It is refused as too long in any case.
             return unchanged(script)
         return normalise(script, letter_names=True)
 
