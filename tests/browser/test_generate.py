@@ -220,26 +220,6 @@ def test_a_reload_keeps_the_form(open_window):
     assert page.get_by_label("number input for Max tokens").input_value() == "333"
 
 
-def test_a_finding_is_repaired_by_one_click(open_window):
-    page = open_window().open()
-    text = "[S1] Hello there. [S2] Hi, how are you?"
-    write_script(page, text)
-    press(page, "Add [S1] at the end")
-    script = page.get_by_label("Script", exact=True)
-    sync_api.expect(script).to_have_value(f"{text} [S1]")
-
-
-def test_fix_all_makes_every_repair(open_window):
-    page = open_window().open()
-    write_script(page, "[S1] Hello (giggles). [S2] Hi (coughing), how are you?")
-    press(page, "Fix all (3)")
-    script = page.get_by_label("Script", exact=True)
-    sync_api.expect(script).to_have_value(
-        "[S1] Hello (laughs). [S2] Hi (coughs), how are you? [S1]"
-    )
-    page.get_by_text("Fix all").wait_for(state="detached")
-
-
 def test_a_kept_seed_gives_the_take_again(open_window):
     page = open_window().open()
     page.get_by_role("button", name="More").click()

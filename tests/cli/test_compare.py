@@ -98,7 +98,7 @@ def test_an_open_test_tells_counts_until_it_is_ended(compare, script, tmp_path):
     code, out, _ = compare("--score", folder, "--reveal")
     assert code == 0 and "of 2 decided pairs" in out and "temperature: A 0.7, B 1.9" in out
     ended = Comparison.open(folder)
-    with pytest.raises(InputError, match="no vote counts any more"):
+    with pytest.raises(InputError, match="votes are no longer accepted"):
         ended.vote(ended.plan.trials[2].id, "A", {"A": 9, "B": 9})
     assert json.loads(compare("--score", folder, "--json")[1])["overall"]["first"] in (0, 1, 2)
 

@@ -110,7 +110,7 @@ def test_ending_early_closes_the_vote(unvoted, copied_id):
     assert state["open"] and "Not judged" in state["result"]
     trial = unvoted.store.get(unvoted.key, copied_id).plan.trials[0].id
     vote = {"do": "vote", "trial": trial, "vote": "A", "heard": HEARD}
-    assert "no vote counts" in unvoted.lab.ask(vote | ask)["error"]
+    assert "votes are no longer accepted" in unvoted.lab.ask(vote | ask)["error"]
 
 
 def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):

@@ -271,7 +271,7 @@ class Comparison:
         needed = self.needed_seconds(trial) if trial.made else 0.0
         with self._lock:
             if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
-                raise InputError("The sides are known here, so no vote counts any more.")
+                raise InputError("The sides are already revealed, so votes are no longer accepted.")
             if not trial.made:
                 raise InputError("This pair is not made yet.")
             if identity in self._votes:

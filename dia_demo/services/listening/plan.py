@@ -263,7 +263,7 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
     if not scripts or not all(script.strip() for script in scripts):
         raise InputError("A script is empty: write what both sides should say.")
     if len(set(scripts)) != len(scripts):
-        raise InputError("A script is there twice, which shows no more than once: take more seeds.")
+        raise InputError("The same script is listed twice, which adds nothing: use more seeds.")
     if max(map(len, scripts)) > MAX_SCRIPT_CHARACTERS:
         raise InputError(f"A script may have {MAX_SCRIPT_CHARACTERS:,} characters at most.")
     if not seeds or len(set(seeds)) != len(seeds):

@@ -66,7 +66,7 @@ def test_a_preference_test_refuses_identical_sides(base):
         (dict(kind="other"), "one of preference, abx, sighted"),
         (dict(scripts=()), "script is empty"),
         (dict(scripts=("  ",)), "script is empty"),
-        (dict(scripts=SCRIPTS[:1] * 2), "script is there twice"),
+        (dict(scripts=SCRIPTS[:1] * 2), "same script is listed twice"),
         (dict(seeds=()), "seed"),
         (dict(seeds=(1, 1)), "none twice"),
         (dict(seeds=(-1,)), "seed must be"),

@@ -35,7 +35,7 @@ def test_nobody_votes_twice_or_after_the_reveal(voting):
     with pytest.raises(InputError, match="already"):
         voting.vote(first.id, "B", HEARD)
     voting.reveal()
-    with pytest.raises(InputError, match="no vote counts"):
+    with pytest.raises(InputError, match="votes are no longer accepted"):
         voting.vote(second.id, "A", HEARD)
     assert Comparison.open(voting.folder).plan.revealed and len(voting.revealed()) == 4
 
