@@ -95,7 +95,7 @@ def test_a_sighted_comparison_takes_no_votes(two_settings, synthesis, tmp_path):
     (one,) = comparison.revealed()
     assert one.heard == ("A", "B") and comparison.next_trial() is None
     assert one.facts[0]["loudness_lufs"] < 0 and one.facts[0]["words_per_minute"] > 0
-    with pytest.raises(InputError, match="known"):
+    with pytest.raises(InputError, match="no longer accepted"):
         comparison.vote(one.trial.id, "A", HEARD)
 
 
