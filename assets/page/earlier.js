@@ -12,9 +12,10 @@ async function ask(question) {
 
 function stop() {
   if (!playing) return;
-  playing.audio.pause();
-  playing.button.textContent = "Play";
+  const { audio, button } = playing;
   playing = null;
+  audio.pause();
+  button.textContent = "Play";
 }
 
 async function play(id, button) {
@@ -26,7 +27,11 @@ async function play(id, button) {
   const path = answer.file.split("/").map(encodeURIComponent).join("/");
   const audio = new Audio(new URL(`gradio_api/file=${path}`, document.baseURI));
   playing = { audio, button };
-  audio.addEventListener("ended", stop);
+  // At its end, and when another sound on the page starts. Its own event may come after the next
+  // take has started.
+  audio.addEventListener("pause", () => {
+    if (playing && playing.audio === audio) stop();
+  });
   button.textContent = "Stop";
   await audio.play();
 }

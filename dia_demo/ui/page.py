@@ -34,6 +34,7 @@ from dia_demo.ui.serving import server_options, threads
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
 
+HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js"]
 STYLES = [PAGE_FILES / f"{name}.css" for name in ("style", "status", "earlier", "machine")]
 # Only has to be the same after a restart; the page contains it, so it protects nothing.
 STORAGE_SECRET = "dia-on-your-cpu"
@@ -108,7 +109,7 @@ def launch_options(settings: Settings) -> dict:
     return {
         "theme": make_theme(),
         "css_paths": [*STYLES, *compare_layout.STYLES, problems.STYLE],
-        "head": f"<script>{problems.SCRIPT.read_text(encoding='utf-8')}</script>",
+        "head": "".join(f"<script>{path.read_text('utf-8')}</script>" for path in HEAD_SCRIPTS),
         "js": (PAGE_FILES / "page.js").read_text(encoding="utf-8"),
         "footer_links": [],
         "run_history": False,

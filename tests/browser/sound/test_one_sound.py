@@ -1,0 +1,34 @@
+"""Only one thing plays at a time on the whole page, in a real chromium."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.browser import press, wait_state, write_script
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+# Seconds of speech, so that it still plays when something else is started.
+LONG = " ".join(
+    f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(6)
+)
+
+
+def test_an_earlier_take_and_the_player_take_turns(open_window):
+    page = open_window().open()
+    write_script(page, LONG, max_tokens=900)
+    press(page, "Generate")
+    wait_state(page, "done", "cut")
+    player = page.locator("#take")
+    page.get_by_role("button", name="Earlier takes").click()
+    earlier = page.locator(".earlier li button").first
+
+    player.get_by_label("Play", exact=True).click()
+    player.get_by_label("Pause", exact=True).wait_for()
+    earlier.click()
+    player.get_by_label("Play", exact=True).wait_for()
+    sync_api.expect(earlier).to_have_text("Stop")
+
+    player.get_by_label("Play", exact=True).click()
+    player.get_by_label("Pause", exact=True).wait_for()
+    sync_api.expect(earlier).to_have_text("Play")
