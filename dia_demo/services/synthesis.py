@@ -39,6 +39,7 @@ from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import Request, Take, VoicePrompt
+from dia_demo.system import exclude_from_collection
 from dia_demo.text.script import encode_script, expected_seconds
 from dia_demo.text.script_check import ScriptReport, check_script
 
@@ -92,6 +93,8 @@ class Synthesis:
             self._loaded.warm_up()
         except DiaDemoError as error:
             log.warning("The start model could not be loaded yet: %s", error)
+        finally:
+            exclude_from_collection()
 
     def models(self) -> list[ModelInfo]:
         """The models to choose from, the embedded voice first."""

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dia_demo.errors import InputError
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
-from dia_demo.system import release_free_memory
+from dia_demo.system import exclude_from_collection, release_free_memory
 from dia_demo.ui.gate import Gate, watch_connections
 
 # Open pages. A program's call also has a session, which is dropped first.
@@ -73,6 +73,7 @@ def _lifespan(scratch: Scratch) -> Callable:
     @asynccontextmanager
     async def lifespan(app) -> AsyncIterator[None]:
         app.state_holder = SessionStore(app.get_blocks())
+        exclude_from_collection()
         tasks = [
             asyncio.create_task(_tidy_repeatedly(scratch)),
             asyncio.create_task(watch_connections(app.get_blocks())),

@@ -123,6 +123,18 @@ def test_the_first_take_after_warm_up_needs_no_loading(synthesis, folder, tmp_pa
     np.testing.assert_array_equal(events[-1].result.codes, expected)
 
 
+def test_the_garbage_collector_skips_what_the_warm_up_loaded(folder, tmp_path):
+    """Its full collections would stop every thread for a third of a second."""
+    gc.unfreeze()
+    warm = Synthesis(Settings(runtime(folder), 2, tmp_path))
+    warm.warm_up()
+    warm._warming.join(timeout=60)
+    try:
+        assert gc.get_freeze_count() > 10 * len(gc.get_objects())
+    finally:
+        gc.unfreeze()
+
+
 def test_a_warm_up_that_fails_is_no_end(folder, tmp_path):
     """The page must open and say why when somebody presses Generate."""
     start = tmp_path / "broken"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from types import SimpleNamespace
 
 import gradio as gr
@@ -129,3 +130,17 @@ def test_the_server_tidies_up_while_it_runs(page, tmp_path, monkeypatch):
 
     run_async(run())
     assert tidied[:3] == [tmp_path, "memory", tmp_path]
+
+
+def test_the_garbage_collector_skips_what_was_loaded_before_the_start(page, tmp_path):
+    gc.unfreeze()
+    options = server_options(Settings(takes_folder=tmp_path))
+
+    async def frozen_objects() -> int:
+        async with options["app_kwargs"]["lifespan"](SimpleNamespace(get_blocks=lambda: page)):
+            return gc.get_freeze_count()
+
+    try:
+        assert run_async(frozen_objects()) > 10 * len(gc.get_objects())
+    finally:
+        gc.unfreeze()
