@@ -41,7 +41,7 @@ def to_int16(samples: np.ndarray) -> np.ndarray:
     """int16 [n] for players and files; beyond full scale is clipped, non-finite is a RunError."""
     samples = np.asarray(samples, dtype=np.float32)
     if not np.isfinite(samples).all():
-        raise RunError("The audio holds values that are not numbers, so it was not handed over.")
+        raise RunError("The audio contains NaN or infinite values, so it was not saved.")
     return np.rint(np.clip(samples, -1.0, 1.0) * 32767).astype(np.int16)
 
 
@@ -180,7 +180,7 @@ def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
     """Notes on a prompt's sound, or an InputError for one that holds no voice."""
     measures = health(mono, rate)
     if not measures.finite:
-        raise InputError(f"The voice prompt {name} holds values that are not numbers.")
+        raise InputError(f"The voice prompt {name} contains NaN or infinite values.")
     if measures.rms_db < SILENCE_DB:
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
     notes = []
@@ -217,7 +217,7 @@ class Health:
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the sound, in plain words; empty where nothing is."""
         if not self.finite:
-            return ("It holds values that are not numbers: something failed while it was made.",)
+            return ("It contains NaN or infinite values: something failed while it was made.",)
         if self.seconds == 0:
             return ("It holds no audio at all.",)
         if self.rms_db < SILENCE_DB:

@@ -110,7 +110,7 @@ def _section(raw: dict, name: str, cls: type[T], keys: dict[str, str], source: s
     }
     for key, (value, supported) in kinds.items():
         if value != supported:
-            raise InputError(f"{where}: {key} {value!r} is not Dia's {supported!r}.")
+            raise InputError(f"{where}: {key} must be {supported!r}, as in Dia, not {value!r}.")
     numbers = {
         "norm_eps": (section.get("norm_eps"), raw.get("norm_eps"), cls.norm_eps),
         "rope_theta": (rope.get("rope_theta"), section.get("rope_theta"), cls.rope_theta),

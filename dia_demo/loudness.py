@@ -52,7 +52,7 @@ def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
     levels = [_loudness_or_error(clip / 32767, sample_rate) for clip in clips]
     if max(levels) - min(levels) > TOLERANCE_LU:
         raise RunError(
-            f"The clips could not be brought to one loudness ({max(levels) - min(levels):.2f} LU "
+            f"The clips could not be matched in loudness ({max(levels) - min(levels):.2f} LU "
             "apart): one of them is close to silence."
         )
     # Last: silence behind a clip hides its length, but would change its measured loudness.

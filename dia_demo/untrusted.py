@@ -25,13 +25,13 @@ def read_json(path: Path) -> dict:
     try:
         raw = json.loads(_read_regular(path).decode("utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path} is missing: a Dia checkpoint folder holds it.") from None
+        raise InputError(f"{path} is missing: a Dia checkpoint folder must contain it.") from None
     except RecursionError:
         raise InputError(f"{path} cannot be read as JSON: it is nested too deeply.") from None
     except (OSError, ValueError) as error:  # Not UTF-8, not JSON, or a number of 5,000 digits.
         raise InputError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(raw, dict):
-        raise InputError(f"{path} must hold a JSON object, not a {type(raw).__name__}.")
+        raise InputError(f"{path} must contain a JSON object, not a {type(raw).__name__}.")
     return raw
 
 
@@ -43,7 +43,9 @@ def read_codes(path: Path) -> np.ndarray:
     try:
         data = _read_regular(path)
         if data.startswith(b"PK"):
-            raise InputError(f"{path} holds several arrays: give one .npy of [frames, channels].")
+            raise InputError(
+                f"{path} contains several arrays: give one .npy of [frames, channels]."
+            )
         _check_header(data)
         return np.load(io.BytesIO(data), allow_pickle=False)
     except InputError:
@@ -63,9 +65,9 @@ def _check_header(data: bytes) -> None:
         raise ValueError("its version is not known")
     shape, _, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError("it holds objects")
+        raise ValueError("it contains Python objects")
     if math.prod(shape) * dtype.itemsize != len(data) - file.tell():
-        raise ValueError("its header and its length do not agree")
+        raise ValueError("its length does not match its header")
 
 
 def _read_regular(path: Path) -> bytes:
@@ -74,11 +76,11 @@ def _read_regular(path: Path) -> bytes:
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path} is not a regular file: give the name of one.")
+            raise InputError(f"{path} is not a regular file.")
         limit = MAX_MEGABYTES * 10**6
         if status.st_size > limit:
             raise InputError(
-                f"{path} has {status.st_size / 1e6:,.0f} MB, and at most {MAX_MEGABYTES} MB are "
-                "read: it cannot be what it should be."
+                f"{path} is {status.st_size / 1e6:,.0f} MB, too large for its purpose: at most "
+                f"{MAX_MEGABYTES} MB are read."
             )
         return file.read(limit)

@@ -184,7 +184,7 @@ def broken_files():
         "hiss": (1e-4 * np.random.default_rng(0).standard_normal(RATE * 4).astype("f"), "silent"),
         "offset": (silence + 0.2, "silent"),
         "empty": (silence[:0], "empty"),
-        "nan": (nan, "not numbers"),
+        "nan": (nan, "NaN or infinite"),
         "long": (sine(21.0), "21.0 s long, and at most 20.0 s.*5-10 s"),
     }
 
@@ -266,7 +266,7 @@ def test_health_names_each_problem():
     nan = good.copy()
     nan[0] = np.inf
     broken = {
-        "not numbers": nan,
+        "NaN or infinite": nan,
         "no audio": good[:0],
         "silent": good * 1e-5,
         "clipped": np.clip(good * 20, -1, 1),

@@ -68,7 +68,7 @@ def check_waveform(
         return
     high = high_band_share(samples)
     checks = {
-        "it contains values that are not numbers": not health.finite,
+        "it contains NaN or infinite values": not health.finite,
         "it is silent": health.rms_db < audio.SILENCE_DB,
         f"it is clipped ({health.clipped_fraction:.1%})": health.clipped_fraction > bounds.clipped,
         f"it is offset from zero by {health.dc:+.2f}": abs(health.dc) > bounds.dc,

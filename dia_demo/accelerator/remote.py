@@ -143,7 +143,7 @@ class RemoteModel:
             raise RunError(f"{action}: NaN or infinity among the logits")
         if reply.drift > self._limits.drift:
             raise RunError(
-                f"{action}: the same step, repeated, gives other numbers (off by "
+                f"{action}: the same step, run again, gave different numbers (off by "
                 f"{reply.drift:.1e}, allowed {self._limits.drift:.0e}): the device drifts"
             )
         growth = reply.used - self._used
@@ -182,7 +182,7 @@ def _load(pipe: Connection, spec: RunSpec) -> DeviceModel:
     backend = spec.open()
     card = backend.card()
     if card != spec.card:
-        raise RunError(f"another card answers: {card.name}, not {spec.card.name}")
+        raise RunError(f"a different card responded: {card.name}, not {spec.card.name}")
     loading = Task(checkpoint.load(spec.folder, spec.precision, str(backend.device)))
     for fraction in loading:
         pipe.send(fraction)

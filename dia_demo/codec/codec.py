@@ -109,7 +109,7 @@ class Codec:
         if num_frames == 0:
             return np.zeros((0, self.num_codebooks), np.int16)
         if not np.isfinite(samples_N).all():
-            raise RunError("The audio to encode contains values that are not numbers.")
+            raise RunError("The audio to encode contains NaN or infinite values.")
         padded = np.zeros((1, 1, num_frames * self.hop_length), np.float32)
         padded[0, 0, : len(samples_N)] = samples_N
         if self._encoder is None:
@@ -144,7 +144,7 @@ class Codec:
         if len(outside):
             frame, codebook = outside[0]
             raise InputError(
-                f"Codes must lie in 0..{self.codebook_size - 1}; frame {frame}, codebook "
+                f"Codes must be from 0 to {self.codebook_size - 1}; frame {frame}, codebook "
                 f"{codebook} contains {codes_TC[frame, codebook]}."
             )
         return codes_TC.astype(np.int64)
@@ -160,7 +160,7 @@ class Codec:
             samples_N = self._decoder(torch.from_numpy(codes_TC), state, last).numpy()
         if not np.isfinite(samples_N).all():
             raise RunError(
-                "The codec produced values that are not numbers, so the audio was discarded: its "
+                "The codec produced NaN or infinite values, so the audio was discarded: its "
                 f"weights ({self.source}) may be damaged."
             )
         return self._highpass(samples_N, state) if self._highpass else samples_N

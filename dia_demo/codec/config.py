@@ -51,7 +51,7 @@ def codec_format(folder: Path) -> CodecFormat:
     raw = read_json(file)
     missing = [key for key in ("sample_rate", "encoder_rates") if key not in raw]
     if missing:
-        raise InputError(f"{file} must give {' and '.join(missing)}.")
+        raise InputError(f"{file} must contain {' and '.join(missing)}.")
     check_codec_sizes(raw, str(file))
     sizes = {key: raw[key] for key in ("n_codebooks", "codebook_size") if key in raw}
     return CodecFormat(raw["sample_rate"], math.prod(raw["encoder_rates"]), **sizes)

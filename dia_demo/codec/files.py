@@ -50,7 +50,8 @@ def import_dac() -> types.ModuleType:
             return importlib.import_module("dac")
     except ImportError as error:
         raise RunError(
-            f"The codec's package does not load ({error}): run pip install -r requirements.txt."
+            f"The codec's package could not be imported ({error}): run pip install -r "
+            "requirements.txt."
         ) from error
 
 

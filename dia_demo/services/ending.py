@@ -35,7 +35,7 @@ class Ending:
             while True:
                 with self._computing:
                     if self.has_come:
-                        raise RunError("The program is ending, so this take was given up.")
+                        raise RunError("The program is shutting down, so this take was cancelled.")
                     event = next(work, None)
                 if event is None:
                     return

@@ -61,11 +61,11 @@ def _locked(folder: Path, variable: str) -> Iterator[bool]:
         lock.acquire(timeout=0)
     except Timeout:
         raise InputError(
-            f"{folder} is in use by another app that is running: stop that one first, or name "
-            f"another folder in {variable}."
+            f"{folder} is in use by another running app. Stop that app first, or set {variable} to "
+            "another folder."
         ) from None
     except OSError as error:
-        log.warning("%s cannot be written (%s): nothing is kept there.", folder, error.strerror)
+        log.warning("%s is not writable (%s), so nothing is kept there.", folder, error.strerror)
         yield False
         return
     try:
@@ -87,8 +87,8 @@ def _own_folder(home: Path) -> Iterator[Path]:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(
-            f"The folder of takes, {home}, cannot be written: {reason}. Name another folder in "
-            "DIA_TAKES."
+            f"The folder for takes, {home}, is not writable: {reason}. Set DIA_TAKES to another "
+            "folder."
         ) from error
     try:
         yield folder

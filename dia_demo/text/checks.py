@@ -94,10 +94,10 @@ def remarks_on(draft: Draft) -> list[Remark]:
 def _check_characters(draft: Draft) -> Iterator[Remark]:
     script = draft.script
     if UNREADABLE.search(draft.transcript):
-        message = "The voice prompt's transcript holds characters that are not text: retype it."
+        message = "The voice prompt's transcript contains characters that are not text: retype it."
         yield Remark("unreadable_transcript", Level.ERROR, message)
     if bad := UNREADABLE.search(script):
-        message = "The script holds characters that are not text (NUL or half of a pair)."
+        message = "The script contains characters that are not text (NUL or half of a pair)."
         line, repair = line_at(script, bad.start()), partial(UNREADABLE.sub, "", script)
         yield Remark("unreadable", Level.ERROR, message, line, repair, "Remove them")
     if plain_characters(script) != script:

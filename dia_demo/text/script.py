@@ -70,7 +70,7 @@ def encode_script(script: str, transcript: str = "") -> bytes:
     bad = UNREADABLE.search(text)
     if bad:
         raise InputError(
-            f"The script holds U+{ord(bad[0]):04X} at character {bad.start() + 1}, which is not "
+            f"The script contains U+{ord(bad[0]):04X} at character {bad.start() + 1}, which is not "
             "text the model can read: remove it."
         )
     return to_bytes(text)

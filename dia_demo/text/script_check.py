@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ScriptReport:
-    """What a script holds. num_bytes counts what the model reads, transcript included.
+    """What a script contains. num_bytes counts what the model reads, transcript included.
 
     reading: the script as the model reads it, where it was normalised and that changed it.
     """

@@ -56,7 +56,11 @@ CAUGHT = {
     "codec convolution fails": (7, "note", "dilated by 9 does not run: could not create"),
     "out of memory": (1, "fail", "ran out of memory"),
     "wrong device index": (1, "fail", "lands on the wrong device xpu:1"),
-    "another card answers": (1, "fail", "another card answers: Integrated, not Stand-in"),
+    "a different card responds": (
+        1,
+        "fail",
+        "a different card responded: Integrated, not Stand-in",
+    ),
     "growth of memory": (9, "fail", "memory in use after 24 steps is off"),
     "drift that starts after 1,000 steps": (9, "fail", "the device drifts"),
     "wrong in the whole model only": (8, "fail", "step 5"),

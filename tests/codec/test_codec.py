@@ -196,7 +196,7 @@ def test_rates_are_those_of_the_config(codec):
         (np.zeros((3, 5), int), r"\[frames, 4\], not \[3, 5\]"),
         (np.zeros(4, int), r"\[frames, 4\]"),
         (np.zeros((3, 4)), "whole numbers"),
-        (np.array([[0, 0, 0, 0], [0, 0, 64, 0]]), "0..63; frame 1, codebook 2 contains 64"),
+        (np.array([[0, 0, 0, 0], [0, 0, 64, 0]]), "from 0 to 63; frame 1, codebook 2 contains 64"),
         (np.array([[0, -1, 0, 0]]), "contains -1"),
     ],
 )

@@ -223,7 +223,7 @@ FAULTS = {
     "hang": Fault(on_linear(late_hang)),
     "slow device": Fault(on_linear(slow)),
     "wrong device index": Fault(location="xpu:1"),
-    "another card answers": Fault(card=Card("cpu", "Integrated", "1.0", True)),
+    "a different card responds": Fault(card=Card("cpu", "Integrated", "1.0", True)),
     "growth of memory": Fault(leak=MIB),
     "drift that starts after 1,000 steps": Fault(on_linear(drift)),
     "wrong in the whole model only": Fault(late_rotation),

@@ -82,14 +82,14 @@ def test_what_a_killed_app_left_goes_at_the_next_start(tmp_path, other_app):
 
 
 def test_a_second_app_on_the_same_kept_folder_says_so(tmp_path, other_app):
-    with pytest.raises(InputError, match="in use by another app.*DIA_KEPT"):
+    with pytest.raises(InputError, match="in use by another running app.*DIA_KEPT"):
         with held(settings_in(tmp_path, takes_folder=tmp_path / "more")):
             pass
     (tmp_path / "shared").mkdir()
     changes = {"kept_folder": tmp_path / "mine", "shared_comparison": tmp_path / "shared"}
     with held(settings_in(tmp_path, **changes)):
         changes["kept_folder"] = tmp_path / "yours"
-        with pytest.raises(InputError, match="in use by another app.*DIA_COMPARE"):
+        with pytest.raises(InputError, match="in use by another running app.*DIA_COMPARE"):
             with held(settings_in(tmp_path, **changes)):
                 pass
 

@@ -27,7 +27,7 @@ def device(context: CheckContext, recorder: StageRecorder) -> None:
     recorder.facts.append(f"{card.name}, driver {card.driver}, {integrated[card.integrated]}")
     if context.expected_card is not None and card != context.expected_card:
         expected = context.expected_card.name
-        recorder.add_problem(f"another card answers: {card.name}, not {expected}")
+        recorder.add_problem(f"a different card responded: {card.name}, not {expected}")
     recorder.begin("a first computation")
     with backend.active():
         result = backend.put(torch.arange(8.0)) * 2 + 1

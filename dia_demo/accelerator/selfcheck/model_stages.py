@@ -95,7 +95,7 @@ def soak(context: CheckContext, recorder: StageRecorder) -> None:
         drift = model.drift()
         if drift > MAX_DRIFT:
             recorder.add_problem(
-                f"the same step gives other numbers after {done} steps: off by {drift:.1e} "
+                f"the same step gives different numbers after {done} steps: off by {drift:.1e} "
                 f"(allowed {MAX_DRIFT:.0e}), the device drifts"
             )
             break

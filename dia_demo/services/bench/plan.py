@@ -92,7 +92,7 @@ class BenchPlan:
                 allowed = ", ".join(PRECISIONS)
                 raise InputError(f"precision must be one of {allowed}, not {precision!r}.")
         if not self.precisions or not self.rows:
-            raise InputError("Name at least one precision and one number of rows.")
+            raise InputError("Give at least one precision and one number of rows.")
         for rows in self.rows:
             ROWS.check("rows", rows)
         self._check_model()
@@ -109,11 +109,12 @@ class BenchPlan:
                 sizes = ", ".join(RANDOM_SIZES)
                 raise InputError(f"random-weights must be one of {sizes}, not {self.random!r}.")
             if self.quality:
-                raise InputError("Random weights have no quality to compare: name a --model.")
+                raise InputError("The quality of random weights cannot be compared: give --model.")
         elif self.folder is None:
             raise InputError(
-                f"{self.model} is not on this machine, and the benchmark fetches nothing: "
-                "--random-weights dia-1.6b gives the same speed, or make one take with it first."
+                f"{self.model} is not on this machine, and the benchmark downloads nothing. Use "
+                "--random-weights dia-1.6b, which has the same speed, or generate a take with the "
+                "model first."
             )
 
     @property

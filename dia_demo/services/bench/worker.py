@@ -100,7 +100,9 @@ def _listen(
         except queue.Empty:
             silent += POLL_SECONDS
             if silent >= silence_limit:
-                raise RunError(f"it said nothing for {silence_limit:.0f} s and was ended") from None
+                raise RunError(
+                    f"it printed nothing for {silence_limit:.0f} s and was stopped"
+                ) from None
             seconds = int(monotonic() - since)
             if seconds > step.seconds:
                 step = step._replace(results={}, seconds=seconds)

@@ -36,8 +36,8 @@ def drain(generator) -> tuple[list, BenchReport]:
         ({"steps": 600}, "steps must be a whole number from 1 to"),
         ({"text_bytes": 2000}, "text-bytes"),
         ({"random": "huge"}, "dia-1.6b"),
-        ({"quality": True}, "Random weights have no quality"),
-        ({"random": None, "model": "nobody/nothing"}, "fetches nothing"),
+        ({"quality": True}, "quality of random weights"),
+        ({"random": None, "model": "nobody/nothing"}, "downloads nothing"),
         ({"threads": 1000}, "threads must be from 1 to"),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_part_that_fails_leaves_the_others():
 
 
 def test_a_part_that_fails_keeps_the_figures_it_had():
-    gone = RunError("it said nothing for 300 s and was ended")
+    gone = RunError("it printed nothing for 300 s and was stopped")
     partial = {"read_gb_s": 50.0, "read_by": "numba", "gflops": {"float32": 100.0}}
     answers = fake_child(hardware=[partial, gone], codec=CODEC, run=[{"load_seconds": 4.0}, gone])
     events, report = drain(runner.measure(TINY, threading.Event(), answers))
@@ -131,7 +131,7 @@ def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
     with pytest.raises(BenchStopped):
         drain(run_child(Job(JobKind.RUN), cancel))
     assert time.monotonic() - began < 60
-    with pytest.raises(RunError, match="said nothing"):
+    with pytest.raises(RunError, match="printed nothing"):
         drain(run_child(Job(JobKind.RUN), threading.Event(), silence_limit=0.3))
 
 
