@@ -51,6 +51,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     with gr.Blocks(title="Dia on your CPU", analytics_enabled=False) as page:
         gr.HTML(html.header(_machine_facts()), js_on_load=None)
         saved = gr.BrowserState(None, storage_key="dia-form-1", secret=STORAGE_SECRET)
+        saved_plan = gr.BrowserState(None, storage_key="dia-compare-1", secret=STORAGE_SECRET)
         # The key that opens a person's takes and comparisons; the server creates it.
         person = gr.BrowserState(None, storage_key="dia-person-1", secret=STORAGE_SECRET)
         with gr.Tabs(elem_id="tabs") as tabs:
@@ -79,7 +80,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
             bench = MachineHandlers(synthesis, machine)
             machine_tab.connect(page, machine, parts.fields["model"], bench)
         api.add_endpoint(parts, handlers)
-        compare_events.connect(page, compare, parts, compare_handlers, person)
+        compare_events.connect(page, compare, parts, compare_handlers, tabs, person, saved_plan)
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
         # Last, because it covers only the events registered before it.
         problems.explain_errors(page)

@@ -24,6 +24,7 @@ from tests.helpers.lab_page import (
     open_zip,
     ready,
     swapped,
+    vote,
     zipped,
 )
 
@@ -240,8 +241,8 @@ def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
             for page in (ann, bob):
                 heard(page, letter)
         # Both votes are under way before either answer is awaited.
-        ann.keyboard.press("1")
-        bob.keyboard.press("2")
+        vote(ann, "A")
+        vote(bob, "B")
     for page, said in ((ann, "You preferred A"), (bob, "You preferred B")):
         page.locator('.lab-room[data-state="open"]').wait_for()
         text = page.locator(".lab-result").inner_text()

@@ -17,7 +17,7 @@ from dia_demo.files import ROOT
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
 from tests.helpers.browser import DESKTOP, PHONE, press, wait_state, write_script
-from tests.helpers.lab_page import WAIT, compare_tab, hear, open_zip, ready, zipped
+from tests.helpers.lab_page import WAIT, compare_tab, hear, open_zip, ready, vote, zipped
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -29,7 +29,7 @@ def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_pat
     for number in (1, 2):
         page.get_by_text(f"Pair {number} of 2").wait_for()
         ready(page)
-        page.keyboard.press("1")
+        vote(page, "A")
         assert page.locator(".lab-vote").first.is_disabled(), "no vote before both were heard"
         hear(page, "A")
         assert page.locator(".lab-vote").first.is_disabled()
@@ -40,7 +40,7 @@ def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_pat
             note.press_sequentially("ab 1 20")
             assert note.input_value() == "ab 1 20" and page.get_by_text("Pair 1 of 2").is_visible()
             note.blur()
-        page.keyboard.press("1" if number == 1 else "0")
+        vote(page, "A" if number == 1 else "none")
     page.locator('.lab-room[data-state="open"]').wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     result = page.locator(".lab-result").inner_text()

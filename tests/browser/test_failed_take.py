@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.browser import PHONE, Watch, press, running_app
 from tests.helpers.checkpoints import write_small
-from tests.helpers.lab_page import SCRIPT, compare_tab, fill, hear, ready
+from tests.helpers.lab_page import SCRIPT, compare_tab, fill, hear, ready, vote
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -68,4 +68,4 @@ def judge(page, number: int) -> None:
     page.locator(".lab-room").focus()
     for letter in "AB":
         hear(page, letter)
-    page.keyboard.press("1")
+    vote(page, "A")

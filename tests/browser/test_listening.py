@@ -22,6 +22,7 @@ from tests.helpers.lab_page import (
     make_pairs,
     open_zip,
     ready,
+    vote,
     zipped,
 )
 
@@ -71,7 +72,7 @@ def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, pa
         )
         hear(page, "B")
         assert page.locator(".lab-note").input_value() == "still here"
-        page.keyboard.press("1")
+        vote(page, "A")
         page.get_by_text(f"Pair {number + 1} of {PAIRS}").wait_for()
     ready(page)
     assert len(set(fetched)) == 3, "each pair was fetched once, and no other came between"

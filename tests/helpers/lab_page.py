@@ -20,6 +20,7 @@ from tests.helpers.checkpoints import write_small
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 WAIT = 60_000  # a shared machine may be slow
+VOTE_KEYS = {"A": "Shift+1", "none": "Shift+0", "B": "Shift+2"}
 # Two sides that differ in what one hears.
 COLD, HOT = {"temperature": 0.7131}, {"temperature": 1.9177}
 
@@ -98,6 +99,11 @@ def heard(page, letter: str) -> None:
         ".textContent === 'heard'",
         arg=letter,
     )
+
+
+def vote(page, answer: str) -> None:
+    """Vote for clip 1 (A), clip 2 (B) or neither (none), with the keyboard."""
+    page.keyboard.press(VOTE_KEYS[answer])
 
 
 def fill(page, label: str, value: object) -> None:

@@ -47,6 +47,15 @@ def test_an_old_comparison_goes_on_where_it_was(comparison_of):
     assert (overall.first, overall.second, overall.ties) == (0, 3, 1)
 
 
+def test_a_vote_after_two_seconds_of_listening_still_counts(comparison_of):
+    """Two seconds of each clip once were enough."""
+    folder = comparison_of("preference").folder
+    votes = folder / "votes.csv"
+    votes.write_text(votes.read_text().replace(",9.0,9.0,9.0,", ",2.0,2.0,0.0,"))
+    old = Comparison.open(folder)
+    assert [vote.seconds_a for vote in old.votes.values()] == [2.0] * 3
+
+
 def test_the_sides_of_an_old_comparison_are_read(comparison_of):
     old = comparison_of("preference")
     old.reveal()

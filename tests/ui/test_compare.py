@@ -20,6 +20,9 @@ from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.comparisons import HEARD
 from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
+# What a page sends of a pair that was listened to.
+LISTENED = {"heard": HEARD, "covered": HEARD}
+
 
 @pytest.fixture(scope="module")
 def unvoted(synthesis, side_values, tmp_path_factory):
@@ -66,15 +69,17 @@ def test_only_the_present_pair_is_heard_while_blind(unvoted):
     ask = {"key": unvoted.key, "id": unvoted.id}
     first, second = (trial.id for trial in plan.trials)
     assert "wav" in unvoted.lab.ask({"do": "clip", "trial": first, "letter": "A"} | ask)
+    vote = {"do": "vote", "trial": first, "vote": "A"}
     for wrong in (
         {"do": "clip", "trial": second, "letter": "A"},
         {"do": "clip", "trial": first, "letter": "X"},
         {"do": "clip", "trial": first, "letter": ""},
         {"do": "clip", "trial": "../plan.json", "letter": "A"},
         {"do": "pictures", "trial": first},
-        {"do": "vote", "trial": first, "vote": "A", "heard": {"A": 9}},
-        {"do": "vote", "trial": first, "vote": "A", "heard": {"A": float("nan"), "B": 9}},
-        {"do": "vote", "trial": first, "vote": "A", "heard": "long"},
+        vote | {"heard": HEARD},
+        vote | {"heard": HEARD, "covered": {"A": 9}},
+        vote | {"heard": HEARD, "covered": {"A": float("nan"), "B": 9}},
+        vote | {"heard": HEARD, "covered": "long"},
         {"do": "everything"},
     ):
         assert list(unvoted.lab.ask(wrong | ask)) == ["error"], wrong
@@ -93,7 +98,7 @@ def test_votes_lead_to_the_result(unvoted, copied_id):
     state = unvoted.lab.ask({"do": "look"} | ask)
     for number in (1, 2):
         assert state["trial"]["number"] == number
-        vote = {"do": "vote", "trial": state["trial"]["id"], "vote": "A", "heard": HEARD}
+        vote = {"do": "vote", "trial": state["trial"]["id"], "vote": "A"} | LISTENED
         state = unvoted.lab.ask(vote | {"strength": 2, "note": "<i>rough</i>"} | ask)
     assert state["open"] and state["trial"] is None
     assert "too few" in state["result"] and "Pair 2" in state["result"]
@@ -109,7 +114,7 @@ def test_ending_early_closes_the_vote(unvoted, copied_id):
     state = unvoted.lab.ask({"do": "reveal"} | ask)
     assert state["open"] and "Not judged" in state["result"]
     trial = unvoted.store.get(unvoted.key, copied_id).plan.trials[0].id
-    vote = {"do": "vote", "trial": trial, "vote": "A", "heard": HEARD}
+    vote = {"do": "vote", "trial": trial, "vote": "A"} | LISTENED
     assert "votes are no longer accepted" in unvoted.lab.ask(vote | ask)["error"]
 
 

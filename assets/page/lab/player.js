@@ -1,19 +1,30 @@
-// Plays one clip at a time through Web Audio. A clip is {buffer, stopped}: the decoded samples, and
-// a function that is called with the position and the seconds that were played, when it stops.
+// Plays one clip at a time through Web Audio. A clip is {buffer, stopped, ended}: the decoded samples,
+// a function that is called with the start and the end of what was played, in seconds, when it stops,
+// and one that is called when it has come to its end, if there is one.
 
 const RAMP = 0.005; // seconds of fade at each start and stop: a cut within a wave clicks
 // Seconds from a press to the fade. The sound runs on in another thread: on a busy machine a fade
 // that is to begin now would be over before it is known there.
 const LEAD = 0.02;
+// The page's event that a player dispatches before it starts, with itself as the detail: all others
+// stop, since only one thing plays at a time.
+const PLAYS = "dia-play";
+const EXCERPT_FADE = 0.05; // seconds
 
 export class Player {
   #context = null; // AudioContext, made with the first clip
   #playback = null; // {clip, source, gain, began, offset}
   #requests = 0;
 
-  // `changed` is called when a clip has started and when it has come to its end.
+  // `changed` is called when a clip has started, when it has come to its end, and when another
+  // player of the page has stopped it.
   constructor(changed) {
     this.changed = changed;
+    document.addEventListener(PLAYS, ({ detail }) => {
+      if (detail === this) return;
+      this.stop();
+      this.changed();
+    });
   }
 
   // The clip that is playing, or null.
@@ -28,14 +39,14 @@ export class Player {
     return Math.min(offset + played, clip.buffer.duration);
   }
 
-  // The same as a part of the clip's length; 0 if nothing is playing.
+  // The same as a part of the clip's length.
   get fraction() {
-    return this.clip ? this.position / this.clip.buffer.duration : 0;
+    return this.position / this.clip.buffer.duration;
   }
 
-  // Seconds of this clip since it was started; 0 if it is not playing.
-  played(clip) {
-    return clip && this.clip === clip ? this.position - this.#playback.offset : 0;
+  // Where the clip that is playing was started, in seconds.
+  get offset() {
+    return this.#playback.offset;
   }
 
   // An AudioBuffer from a WAV file in base64.
@@ -45,8 +56,27 @@ export class Player {
     return this.#context.decodeAudioData(bytes.buffer);
   }
 
+  // The first `seconds` of each buffer, one after the other, faded out where they are cut.
+  excerpt(buffers, seconds) {
+    const { sampleRate } = buffers[0];
+    const parts = buffers.map((buffer) => buffer.getChannelData(0).slice(0, seconds * sampleRate));
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const excerpt = this.#context.createBuffer(1, length, sampleRate);
+    const fade = Math.round(EXCERPT_FADE * sampleRate);
+    let start = 0;
+    for (const part of parts) {
+      for (let left = 0; left < Math.min(fade, part.length); left += 1) {
+        part[part.length - 1 - left] *= left / fade;
+      }
+      excerpt.copyToChannel(part, 0, start);
+      start += part.length;
+    }
+    return excerpt;
+  }
+
   async play(clip, offset = 0) {
     this.stop();
+    document.dispatchEvent(new CustomEvent(PLAYS, { detail: this }));
     const request = this.#requests;
     if (this.#context.state !== "running") await this.#context.resume();
     // Another clip may have been started, or this one stopped, while the context resumed.
@@ -61,6 +91,7 @@ export class Player {
     source.addEventListener("ended", () => {
       if (this.#playback === playback) {
         this.stop(clip.buffer.duration);
+        if (clip.ended) clip.ended();
         this.changed();
       }
     });
@@ -80,7 +111,7 @@ export class Player {
     gain.setValueAtTime(1, end);
     gain.linearRampToValueAtTime(0, end + RAMP);
     source.stop(end + RAMP);
-    clip.stopped(position, Math.max(0, position - offset));
+    clip.stopped(offset, Math.max(offset, position));
   }
 
   #connect(source) {

@@ -55,7 +55,7 @@ export class Result {
     const buffer = await this.#bufferOf(button);
     if (!buffer || !button.isConnected) return;
     const part = Number(sliderOf(button).value);
-    const clip = { button, buffer, stopped: (position) => this.#stopped(button, position / buffer.duration) };
+    const clip = { button, buffer, stopped: (_, position) => this.#stopped(button, position / buffer.duration) };
     this.player.play(clip, part < AT_END ? part * buffer.duration : 0);
     button.textContent = "Stop";
   }

@@ -2,29 +2,41 @@
 // gradio starts it with: element, props.value ({key, id, tick}), server.ask(question), watch,
 // trigger. Which side is which is not known here until the server sends the result.
 
-import { Pair, make } from "./pair.js";
+import { make } from "./dom.js";
+import { forget, recall, remember, rememberFront } from "./memory.js";
+import { Pair } from "./pair.js";
 import { Player } from "./player.js";
 import { Result } from "./result.js";
 
 const DRAW_MS = 100;
+const LOOK_MS = 2000; // between two looks while the first pair is being made
 
 export class Room {
   #root;
+  #heading = make("h2");
+  #message = make("p", "lab-said");
+  #content = make("div", "lab-content");
   #server;
   #trigger;
   #view = null; // the Pair or the Result on show
   #state = null; // the server's last answer to "look"
   #waiting = null; // a newer answer, taken when the clip of the result that is playing has stopped
   #busy = false;
+  #timer;
 
   constructor({ element, props, server, trigger, watch }) {
     this.#root = element.querySelector(".lab-room");
     this.#server = server;
     this.#trigger = trigger;
     this.comparison = null; // {key, id} of the comparison on show
-    this.keepPlace = false; // switching continues from the same position
+    // Of the listener, for all pairs: how clips are played.
+    this.choices = { repeat: false, keepPosition: false };
     this.player = new Player(() => this.#drawPlayer());
+    // One element for all messages, so that a screen reader announces each.
+    this.#message.setAttribute("role", "status");
+    this.#root.replaceChildren(this.#heading, this.#message, this.#content);
     document.addEventListener("keydown", (event) => this.#press(event));
+    window.addEventListener("pagehide", () => this.#leave());
     setInterval(() => { if (this.player.clip) this.#drawPlayer(); }, DRAW_MS);
     watch("value", () => this.#open(props.value || {}));
     this.#draw();
@@ -47,7 +59,7 @@ export class Room {
   }
 
   append(...nodes) {
-    this.#root.append(...nodes);
+    this.#content.append(...nodes);
   }
 
   focus(options) {
@@ -56,6 +68,20 @@ export class Room {
 
   mark(name, value) {
     this.#root.dataset[name] = String(value);
+  }
+
+  remember() {
+    remember(this.comparison.id, this.pair && this.pair.record);
+  }
+
+  // The page is closed or reloaded.
+  #leave() {
+    this.player.stop();
+    rememberFront(this.#isShown());
+  }
+
+  #isShown() {
+    return this.#root.isConnected && this.#root.offsetParent !== null;
   }
 
   // The server
@@ -78,6 +104,7 @@ export class Room {
       this.#state = null;
       this.#view = null;
       this.comparison = { key, id };
+      if (comparison && comparison.id && !id) forget();
     }
     await this.#look();
     if (isOther && id) this.#root.scrollIntoView({ block: "nearest" });
@@ -90,7 +117,8 @@ export class Room {
       return;
     }
     // The pair on show is named, so that it stays until it is voted on.
-    const answer = await this.ask({ do: "look", trial: this.pair && this.pair.trial.id });
+    const trial = this.pair ? this.pair.trial.id : this.#recalled.trial;
+    const answer = await this.ask({ do: "look", trial });
     if (answer && this.comparison === comparison) this.#take(answer);
   }
 
@@ -111,10 +139,26 @@ export class Room {
     }
     this.player.stop();
     this.#view = null;
-    if (answer.trial) this.#view = new Pair(this, answer.trial, answer.kind);
-    else if (answer.open) this.#view = new Result(this);
+    const { trial, kind, open } = answer;
+    const { trial: before, ...record } = this.#recalled;
+    if (trial) this.#view = new Pair(this, trial, kind, before === trial.id ? record : {});
+    else if (open) this.#view = new Result(this);
     this.#draw();
+    this.remember();
     if (this.pair) this.pair.fetchClips();
+    else if (answer.making && !answer.open) this.#lookLater();
+  }
+
+  // What was done with a pair of this comparison before a reload: its `record`, or an empty one.
+  get #recalled() {
+    const { id, pair } = recall() || {};
+    return (id === this.comparison.id && pair) || {};
+  }
+
+  // A run that goes on after a reload of the page tells it of no new pair.
+  #lookLater() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#look(), LOOK_MS);
   }
 
   takeWaiting() {
@@ -125,7 +169,7 @@ export class Room {
     const { pair, comparison } = this;
     if (this.#busy || !pair) return;
     if (!pair.mayVote) {
-      this.#say(`Listen to each clip for ${pair.trial.needed.toFixed(1)} s first.`);
+      this.#say(pair.hint);
       return;
     }
     this.#busy = true;
@@ -139,8 +183,9 @@ export class Room {
       return;
     }
     this.#take(next);
-    this.#say(next.trial ? "Vote saved. The next pair:" : "Vote saved.");
-    this.focus();
+    this.#say(next.trial ? "Vote saved. This is the next pair." : "Vote saved.");
+    this.focus({ preventScroll: true });
+    if (this.#root.getBoundingClientRect().top < 0) this.#root.scrollIntoView();
     this.#trigger("click", { done: next.open });
   }
 
@@ -167,15 +212,13 @@ export class Room {
 
   #draw() {
     const state = this.#state;
-    this.#root.replaceChildren();
+    this.#content.replaceChildren();
     this.mark("state", this.#stateName());
-    this.append(make("h3", "", state && state.open ? "3 · Result" : "2 · Listen"));
-    if (this.pair) this.pair.draw();
+    this.#heading.textContent = state && state.open ? "3 · Result" : "2 · Listen";
+    this.#say("");
+    if (this.pair) this.pair.draw(!state.voted);
     else if (this.#view) this.#view.draw(state.result);
     else this.append(make("p", "lab-empty", this.#whyEmpty()));
-    const message = make("p", "lab-said");
-    message.setAttribute("role", "status");
-    this.append(message);
     this.#drawCounts();
   }
 
@@ -206,29 +249,34 @@ export class Room {
   }
 
   #say(text, isProblem = false) {
-    const line = this.find(".lab-said");
-    if (!line) return;
-    line.textContent = text;
-    line.classList.toggle("problem", isProblem);
+    this.#message.textContent = text;
+    this.#message.classList.toggle("problem", isProblem);
+    if (isProblem) this.#message.scrollIntoView({ block: "nearest" });
   }
 
   // Keys
 
   #press(event) {
-    if (!this.#root.isConnected || this.#root.offsetParent === null || !this.pair) return;
+    if (!this.#isShown() || !this.pair) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
-    if (isTyping(event.target) || (event.key === " " && ownsSpace(event.target))) return;
-    if (this.pair.press(event.key.toLowerCase())) event.preventDefault();
+    const { key, target } = event;
+    if (isTyping(target) || (key === " " && ownsSpace(target))) return;
+    if (key.startsWith("Arrow") && ownsArrows(target)) return;
+    if (this.pair.press(event)) event.preventDefault();
   }
 }
 
 function isTyping(target) {
   return target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName)
-    || (target.tagName === "INPUT" && !/^(radio|checkbox)$/.test(target.type));
+    || (target.tagName === "INPUT" && !/^(radio|checkbox|range)$/.test(target.type));
+}
+
+function ownsArrows(target) {
+  return target.tagName === "INPUT" || target.closest("[role=tablist]") !== null;
 }
 
 // On a button or an open choice, space is that control's own.
 function ownsSpace(target) {
   return /^(BUTTON|A|SUMMARY)$/.test(target.tagName)
-    || (target.tagName === "INPUT" && !(target.type === "radio" && target.checked));
+    || (target.type === "checkbox" || (target.type === "radio" && !target.checked));
 }

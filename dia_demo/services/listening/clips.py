@@ -38,6 +38,16 @@ def read_wave(path: Path) -> tuple[np.ndarray, int]:
         raise RunError(f"{path.name} cannot be read any more: delete it and go on.") from error
 
 
+def wave_seconds(path: Path) -> float:
+    """The length of a clip."""
+    import soundfile
+
+    try:
+        return soundfile.info(str(path)).duration
+    except (OSError, soundfile.LibsndfileError) as error:
+        raise RunError("This clip is gone from the disk: make the pair again.") from error
+
+
 def with_x(clips: Sequence[np.ndarray], x: int) -> list[np.ndarray]:
     """A, B and X, which is clip 0 (A) or 1 (B) once more, int16 [n] each.
 

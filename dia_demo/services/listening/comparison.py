@@ -18,7 +18,7 @@ import numpy as np
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import checked_folder
-from dia_demo.services.listening.clips import read_wave
+from dia_demo.services.listening.clips import read_wave, wave_seconds
 from dia_demo.services.listening.plan import (
     NAMES,
     ComparisonKind,
@@ -33,7 +33,8 @@ from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 
-MIN_HEARD_SECONDS = 2.0
+# A vote counts when so much of each clip was heard, or all of a shorter one but for the margin.
+HEARD_SECONDS, HEARD_MARGIN = 10.0, 0.1
 # Of a comparison with many listeners: their folders, and the file of one who ended the test.
 LISTENERS, REVEALED = "listeners", "revealed"
 MAX_LISTENERS = 1000
@@ -243,15 +244,9 @@ class Comparison:
         return self.plan.same_codes(trial) and len(speeds) == 1
 
     def needed_seconds(self, trial: Trial) -> float:
-        """How long each clip must have been heard before a vote counts."""
-        import soundfile
-
-        path = self.folder / CLIPS / trial.clips[0]
-        try:
-            length = soundfile.info(str(path)).duration
-        except (OSError, soundfile.LibsndfileError) as error:
-            raise RunError("This clip is gone from the disk: make the pair again.") from error
-        return min(MIN_HEARD_SECONDS, 0.9 * length)
+        """How much of each clip must have been heard before a vote counts."""
+        length = wave_seconds(self.folder / CLIPS / trial.clips[0])
+        return max(0.0, min(HEARD_SECONDS, length) - HEARD_MARGIN)
 
     def vote(
         self,
@@ -260,12 +255,15 @@ class Comparison:
         heard: dict[str, float],
         strength: int | None = None,
         note: str = "",
+        covered: dict[str, float] | None = None,
     ) -> Vote:
-        """Count one answer, once it is on the disk. heard: seconds listened to A and B (and X).
+        """Count one answer, once it is on the disk. heard: seconds listened to A and B (and X);
+        covered: the same without what was repeated, where that is known.
 
         Raises InputError for a second vote, for one given before both were heard or after the
         reveal, and for what is no answer.
         """
+        covered = heard if covered is None else covered
         trial = self.trial(identity)
         letters = _CLIP_LETTERS[: len(trial.clips)]
         needed = self.needed_seconds(trial) if trial.made else 0.0
@@ -276,8 +274,8 @@ class Comparison:
                 raise InputError("This pair is not made yet.")
             if identity in self._votes:
                 raise InputError("This pair has been voted on already.")
-            if not all(heard.get(letter, 0.0) >= needed - 0.05 for letter in letters):
-                raise InputError(f"Listen to each clip for {needed:.1f} s before you vote.")
+            if not all(covered.get(letter, 0.0) >= needed - 0.01 for letter in letters):
+                raise InputError("Listen to each clip to the end, or for 10 s, before you vote.")
             vote = make_vote(self.plan, trial, answer, strength, note, heard)
             self._make_listener()
             append_vote(self._votes_folder, vote)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
+from dia_demo.ui.compare import reload
 from dia_demo.ui.compare.form import SIDE_FIELDS, VOICE
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
@@ -26,11 +27,14 @@ def connect(
     parts: CompareParts,
     generate: GenerateParts,
     handlers: CompareHandlers,
+    tabs: gr.Tabs,
     person: gr.BrowserState,
+    saved: gr.BrowserState,
 ) -> None:
-    """Connect the tab's components; `person` holds the key of this browser."""
+    """Connect the tab's components. person: the key of this browser; saved: the form's values."""
     # The server checks the key when the page opens and gives a new browser one.
-    page.load(handlers.enter, person, [person, parts.kept], **IMMEDIATE)
+    entered = page.load(handlers.enter, person, [person, parts.kept], **IMMEDIATE)
+    reload.connect(page, entered, parts, tabs, handlers, person, saved)
     _connect_setup(page, parts, generate, handlers)
     _connect_making(page, parts, generate, handlers, person)
     _connect_kept(parts, handlers, person)

@@ -81,21 +81,14 @@ class RoomApi:
         return {"wav": base64.b64encode(wav).decode("ascii")}
 
     def _vote(self, comparison: Comparison, request: dict) -> dict:
-        heard = request.get("heard")
-        if not isinstance(heard, dict):
-            heard = {}
-        seconds = {
-            letter: min(float(heard[letter]), 3600.0)
-            for letter in "ABX"
-            if isinstance(heard.get(letter), int | float)
-        }
         strength = request.get("strength")
         comparison.vote(
             str(request.get("trial")),
             str(request.get("vote")),
-            seconds,
+            _seconds(request.get("heard")),
             strength if isinstance(strength, int) else None,
             str(request.get("note") or ""),
+            _seconds(request.get("covered")),
         )
         return self._look(comparison, request)
 
@@ -109,6 +102,17 @@ class RoomApi:
             raise InputError("Pictures are available after the reveal.")
         trial = comparison.trial(str(request.get("trial")))
         return {"html": "".join(_picture(*comparison.samples(trial.id, letter)) for letter in "AB")}
+
+
+def _seconds(sent: object) -> dict[str, float]:
+    """Seconds by clip, as a page sent them; whatever is no number is left out."""
+    if not isinstance(sent, dict):
+        return {}
+    return {
+        letter: min(float(sent[letter]), 3600.0)
+        for letter in "ABX"
+        if isinstance(sent.get(letter), int | float)
+    }
 
 
 def _picture(samples: np.ndarray, rate: int) -> str:

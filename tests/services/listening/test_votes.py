@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+import soundfile
 
 from dia_demo.errors import InputError
 from dia_demo.services.listening import votes as votes_module
-from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.comparison import HEARD_MARGIN, Comparison
 from tests.helpers.comparisons import HEARD
+
+
+@pytest.fixture
+def long_clips(voting):
+    """A comparison with clips of 14 s."""
+    for path in (voting.folder / "clips").iterdir():
+        soundfile.write(path, np.zeros(14 * 8000, np.int16), 8000)
+    return voting
 
 
 @pytest.mark.parametrize(
@@ -27,6 +37,30 @@ def test_an_invalid_vote_is_refused(voting, answer, heard, strength, message):
     with pytest.raises(InputError, match=message):
         voting.vote(voting.plan.trials[0].id, answer, heard, strength)
     assert not (voting.folder / "votes.csv").exists() and not voting.votes
+
+
+def test_ten_seconds_of_a_long_clip_are_enough(long_clips):
+    trial = long_clips.plan.trials[0]
+    with pytest.raises(InputError, match="Listen to each clip to the end, or for 10 s"):
+        long_clips.vote(trial.id, "A", {"A": 9.8, "B": 12.0})
+    assert long_clips.vote(trial.id, "A", {"A": 10.0, "B": 12.0}).seconds_a == 10.0
+
+
+def test_a_short_clip_must_be_heard_to_its_end(voting):
+    trial = voting.plan.trials[0]
+    length = voting.needed_seconds(trial) + HEARD_MARGIN
+    assert length < 2, "the clips of this test are short"
+    with pytest.raises(InputError, match="Listen to each clip to the end"):
+        voting.vote(trial.id, "A", {"A": 0.8 * length, "B": length})
+    assert voting.vote(trial.id, "A", {"A": length, "B": length})
+
+
+def test_seconds_that_were_repeated_do_not_open_the_vote(long_clips):
+    trial, heard = long_clips.plan.trials[0], {"A": 30.0, "B": 30.0}
+    with pytest.raises(InputError, match="Listen to each clip"):
+        long_clips.vote(trial.id, "A", heard, covered={"A": 3.0, "B": 12.0})
+    vote = long_clips.vote(trial.id, "A", heard, covered={"A": 11.0, "B": 12.0})
+    assert vote.seconds_a == 30.0, "the record has all the seconds"
 
 
 def test_nobody_votes_twice_or_after_the_reveal(voting):

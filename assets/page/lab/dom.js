@@ -1,0 +1,34 @@
+// Elements of the listening room. Scripts and names come as text and are set as text.
+
+export function make(tag, name = "", text = "") {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  if (text) node.textContent = text;
+  return node;
+}
+
+export function makeButton(name, text, press) {
+  const node = make("button", name, text);
+  node.type = "button";
+  node.addEventListener("click", press);
+  return node;
+}
+
+export function makeGroup(name, label, ...children) {
+  const node = make("div", name);
+  node.setAttribute("role", "group");
+  node.setAttribute("aria-label", label);
+  node.append(...children);
+  return node;
+}
+
+// A checkbox or radio button inside its label.
+export function makeChoice(type, name, text, checked, change) {
+  const label = make("label", name);
+  const input = make("input");
+  input.type = type;
+  input.checked = checked;
+  input.addEventListener("change", () => change(input.checked));
+  label.append(input, make("span", "", text));
+  return label;
+}

@@ -1,0 +1,45 @@
+// What the listener reads and presses. Clips are "1", "2" and "X" here; on the wire and in the
+// records they are A, B and X, and A and B name nothing else in the room.
+
+export const CLIP_NAMES = { A: "1", B: "2", X: "X" };
+
+// Votes in the order of their buttons: the answer on the wire, the text, the digit pressed with
+// Shift.
+export const VOTES = {
+  preference: [["A", "1 is better", "1"], ["none", "No difference", "0"], ["B", "2 is better", "2"]],
+  abx: [["A", "X is 1", "1"], ["B", "X is 2", "2"]],
+};
+const MARGIN = 0.5; // seconds that may be missing of a clip that counts as heard to its end
+const DIGIT = /^(?:Digit|Numpad)(\d)$/;
+
+// The clip that a key plays, or undefined. Digits go by the place of their key, since some
+// keyboards write them only with Shift.
+export function clipOfKey(event) {
+  const [, digit] = DIGIT.exec(event.code) || [];
+  return { 1: "A", 2: "B", a: "A", b: "B", x: "X" }[digit || event.key.toLowerCase()];
+}
+
+// The vote that a key means, or undefined.
+export function voteOfKey(event, kind) {
+  const [, digit] = DIGIT.exec(event.code) || [];
+  const vote = event.shiftKey && VOTES[kind].find(([, , key]) => key === digit);
+  return vote ? vote[0] : undefined;
+}
+
+export function keyHelp(kind) {
+  const [clips, every] = kind === "abx" ? ["1, 2, X", "all three"] : ["1, 2", "both"];
+  const digits = kind === "abx" ? "1 or 2" : "1, 0 or 2";
+  return `Keys: ${clips} play a clip · P plays ${every} · Space plays and pauses · ← → move by 2 s · `
+    + `R repeats · Shift with ${digits} votes`;
+}
+
+// What is still missing before a vote counts. `needed`: seconds of each clip; `missing`: letters.
+export function voteHint(letters, missing, needed, length) {
+  if (!missing.length) return "You can vote now.";
+  const names = missing.map((letter) => CLIP_NAMES[letter]).join(" and ");
+  let clips = `clip${missing.length > 1 ? "s" : ""} ${names}`;
+  if (missing.length === letters.length) clips = letters.length > 2 ? "all three clips" : "both clips";
+  const isLong = length - needed > MARGIN;
+  const listen = isLong ? `${needed.toFixed(0)} s of ${clips}` : `${clips} to the end`;
+  return `Listen to ${listen} before you vote.`;
+}

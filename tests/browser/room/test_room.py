@@ -1,0 +1,262 @@
+"""The listening room in a real chromium: its player, its volume check, and what a reload keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from dia_demo.files import PAGE_FILES, ROOT
+from tests.helpers.browser import DESKTOP, PHONE, Watch
+from tests.helpers.lab_page import (
+    compare_tab,
+    fill,
+    hear,
+    make_pairs,
+    open_zip,
+    ready,
+    vote,
+    zipped,
+)
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+NARROW = {"width": 320, "height": 700}
+CONTRAST = (ROOT / "tests" / "browser" / "contrast.js").read_text()
+# The clips in the order in which they began to play.
+NOTE_PLAYED = """() => {
+  window.played = [];
+  const note = () => {
+    const clip = document.querySelector('.lab-clip[aria-pressed="true"]');
+    const name = clip && clip.querySelector("strong").textContent;
+    if (name && name !== window.played.at(-1)) window.played.push(name);
+  };
+  new MutationObserver(note).observe(document.querySelector(".lab-player"), {
+    attributes: true, subtree: true,
+  });
+}"""
+PLAYING = '.lab-clip[aria-pressed="true"]'
+
+
+@pytest.fixture(scope="module")
+def long_pairs(tmp_path_factory):
+    """One pair of clips of 4.6 s: time enough to press something while one plays."""
+    return make_pairs(tmp_path_factory.mktemp("long"), seeds=(1, 2), max_tokens=300)
+
+
+@pytest.fixture
+def room(open_window, finished_pairs, tmp_path):
+    """The room with a pair of clips of 0.9 s, on a desktop."""
+    page = compare_tab(open_window(DESKTOP))
+    open_zip(page, zipped(finished_pairs, tmp_path))
+    return page
+
+
+@pytest.fixture
+def long_room(open_window, long_pairs, tmp_path):
+    """The room with a pair of clips of 4.6 s, on a desktop."""
+    page = compare_tab(open_window(DESKTOP))
+    open_zip(page, zipped(long_pairs, tmp_path))
+    return page
+
+
+def position(page) -> float:
+    return float(page.locator(".lab-position").input_value())
+
+
+def hint(page) -> str:
+    return page.locator(".lab-hint").inner_text()
+
+
+def test_one_key_plays_both_clips(room):
+    room.evaluate(NOTE_PLAYED)
+    assert hint(room) == "Listen to both clips to the end before you vote."
+    room.keyboard.press("p")
+    room.get_by_text("Listen to clip 2 to the end before you vote.").wait_for()
+    room.get_by_text("You can vote now.").wait_for()
+    room.locator(PLAYING).wait_for(state="detached")
+    assert room.evaluate("window.played") == ["1", "2"]
+
+
+def test_a_vote_has_the_name_of_its_text(room):
+    """Without the key that is shown on it."""
+    names = [
+        room.get_by_role("button", name=name, exact=True).count()
+        for name in ("1 is better", "No difference", "2 is better")
+    ]
+    assert names == [1, 1, 1]
+    assert room.locator(".lab-vote kbd").first.is_visible()
+
+
+def test_digits_play_clips_until_shift_is_held(room):
+    for key, clip in (("1", "1"), ("2", "2"), ("a", "1"), ("b", "2")):
+        room.keyboard.press(key)
+        room.locator(PLAYING, has_text=clip).wait_for()
+    hear(room, "A")
+    hear(room, "B")
+    room.keyboard.press("1")
+    room.locator(PLAYING, has_text="1").wait_for()
+    assert room.get_by_text("Pair 1 of 2").is_visible(), "a digit alone is no vote"
+    vote(room, "B")
+    room.get_by_text("Pair 2 of 2").wait_for()
+
+
+def test_repeat_plays_a_clip_until_it_is_paused(room):
+    room.get_by_label("Repeat").check()
+    room.keyboard.press("1")
+    heard_to = room.locator(".lab-clip[data-letter='A']")
+    heard_to.get_by_text("heard").wait_for()
+    room.locator(PLAYING).wait_for()
+    room.wait_for_function("Number(document.querySelector('.lab-position').value) < 0.4")
+    room.keyboard.press(" ")
+    room.locator(PLAYING).wait_for(state="detached")
+
+
+def test_the_bar_moves_within_the_clip(long_room):
+    bar = long_room.locator(".lab-position")
+    bar.fill("3")
+    assert long_room.locator(PLAYING).count() == 0, "a paused clip stays paused"
+    long_room.keyboard.press(" ")
+    long_room.locator(PLAYING, has_text="1").wait_for()
+    assert position(long_room) >= 3
+    bar.fill("0.5")
+    long_room.wait_for_function("Number(document.querySelector('.lab-position').value) < 2")
+    long_room.keyboard.press(" ")
+    before = position(long_room)
+    long_room.locator(".lab-room").focus()
+    long_room.keyboard.press("ArrowRight")
+    assert position(long_room) == pytest.approx(before + 2, abs=0.01)
+
+
+def test_space_resumes_a_paused_clip_after_a_click(long_room):
+    long_room.locator('.lab-clip[data-letter="A"]').click()
+    long_room.wait_for_function("Number(document.querySelector('.lab-position').value) > 0.5")
+    long_room.keyboard.press(" ")
+    long_room.locator(PLAYING).wait_for(state="detached")
+    paused = position(long_room)
+    long_room.keyboard.press(" ")
+    long_room.locator(PLAYING).wait_for()
+    assert position(long_room) >= paused > 0.5, "it did not start over"
+
+
+def test_what_was_skipped_is_not_heard(long_room):
+    """The last second of both clips, heard again and again, opens no vote."""
+    bar = long_room.locator(".lab-position")
+    for key in "1212":
+        long_room.keyboard.press(key)
+        bar.fill("4")
+        long_room.locator(PLAYING).wait_for(state="detached")
+    assert long_room.locator(".lab-vote").first.is_disabled()
+    assert hint(long_room) == "Listen to both clips to the end before you vote."
+
+
+def test_coverage_counts_every_second_once(chromium):
+    page = chromium.new_page()
+    source = (PAGE_FILES / "lab" / "coverage.js").read_text()
+    seconds = page.evaluate(
+        """async (source) => {
+          const url = "data:text/javascript," + encodeURIComponent(source);
+          const { Coverage } = await import(url);
+          const spans = [[0, 1], [2, 3], [0.5, 1.5], [1.2, 2.1], [0, 3], [5, 6], [4, 7], [3, 4]];
+          let coverage = new Coverage();
+          return spans.map((span) => (coverage = coverage.with(...span)).seconds);
+        }""",
+        source,
+    )
+    page.close()
+    assert seconds == pytest.approx([1, 2, 2.5, 3, 3, 4, 6, 7])
+
+
+def test_the_volume_check_is_not_listening(room):
+    sample = room.get_by_role("button", name="Play a short sample")
+    sample.click()
+    room.get_by_role("button", name="Stop the sample").wait_for()
+    sample.wait_for()
+    left = room.locator(".lab-heard").all_inner_texts()
+    assert left[0] == left[1] == "0.8 s to go"
+    for letter in "AB":
+        hear(room, letter)
+    vote(room, "A")
+    room.get_by_text("Pair 2 of 2").wait_for()
+    assert room.locator(".lab-volume").count() == 0, "once is enough"
+
+
+def test_the_room_stops_for_another_player(long_room):
+    long_room.evaluate(
+        """() => {
+          window.players = [];
+          document.addEventListener("dia-play", (event) => window.players.push(event.detail));
+        }"""
+    )
+    long_room.keyboard.press("1")
+    long_room.locator(PLAYING).wait_for()
+    assert long_room.evaluate("window.players.length") == 1, "the others were asked to stop"
+    long_room.evaluate("document.dispatchEvent(new CustomEvent('dia-play', { detail: {} }))")
+    long_room.locator(PLAYING).wait_for(state="detached")
+
+
+def test_a_reload_brings_the_pair_back(long_room):
+    page = long_room
+    page.get_by_role("button", name="1 · Set up").click()
+    page.get_by_label("What both sides say").fill("[S1] My own words. [S2] Yes.")
+    fill(page, "Temperature, B", 0.77)
+    page.locator(".lab-room").focus()
+    script = page.locator(".lab-script").inner_text()
+    hear(page, "A")
+    page.locator(".lab-note").fill("so far so good")
+    page.get_by_label("clearly").check()
+    page.locator(".lab-room").focus()
+    page.keyboard.press("2")
+    page.wait_for_function("Number(document.querySelector('.lab-position').value) > 1")
+    page.reload()
+    ready(page)
+    page.get_by_role("tab", name="Compare", selected=True).wait_for()
+    assert page.locator(".lab-script").inner_text() == script
+    assert page.locator(".lab-note").input_value() == "so far so good"
+    assert page.get_by_label("clearly").is_checked()
+    assert page.locator(".lab-clip[data-letter='A'] .lab-heard").inner_text() == "heard"
+    left = float(page.locator(".lab-clip[data-letter='B'] .lab-heard").inner_text().split()[0])
+    assert 0 < left < 3.6, "the second that was heard counts"
+    page.get_by_role("button", name="1 · Set up").click()
+    assert page.get_by_label("What both sides say").input_value().startswith("[S1] My own words")
+    assert page.get_by_label("Temperature, B", exact=True).input_value() == "0.77"
+
+
+def test_a_reload_without_a_comparison_opens_no_room(open_window):
+    page = compare_tab(open_window(DESKTOP))
+    page.reload()
+    page.get_by_role("tab", name="Generate", selected=True).wait_for()
+    page.get_by_role("tab", name="Compare").click()
+    page.locator('.lab-room[data-state="empty"]').wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_room_fits_a_narrow_screen(open_window, finished_pairs, tmp_path, scheme):
+    """320 px: nothing overflows, targets of 24 px or more, enough contrast."""
+    page = compare_tab(open_window(NARROW, scheme))
+    open_zip(page, zipped(finished_pairs, tmp_path))
+    hear(page, "A")
+    lab = page.locator("#lab").bounding_box()
+    assert lab["x"] >= 0 and lab["x"] + lab["width"] <= NARROW["width"]
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll(".lab-room *")]
+          .filter((node) => node.getBoundingClientRect().right > 320.5)
+          .map((node) => node.className)"""
+    )
+    assert wide == []
+    small = page.evaluate(
+        """() => [...document.querySelectorAll(".lab-room button, .lab-room label, .lab-position")]
+          .map((node) => [node.className, node.getBoundingClientRect()])
+          .filter(([, box]) => box.height < 24 || box.width < 24)
+          .map(([name]) => name)"""
+    )
+    assert small == []
+    assert page.evaluate(CONTRAST) == []
+
+
+def test_a_touch_screen_shows_no_keys(chromium, home, finished_pairs, tmp_path):
+    context = chromium.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    page = compare_tab(Watch(context, home))
+    open_zip(page, zipped(finished_pairs, tmp_path))
+    assert page.get_by_role("button", name="1 is better", exact=True).is_visible()
+    assert not page.locator(".lab-keys").is_visible()
+    assert page.locator(".lab-vote kbd:visible").count() == 0
+    context.close()
