@@ -151,9 +151,8 @@ def read_prompt(path: Path | str, sample_rate: int, max_seconds: float) -> Promp
         ) from error
     notes = _check_content(path.name, mono, rate)
     if channels > 1:
-        notes.append(f"Its {channels} channels were mixed into one.")
+        notes.append(f"The voice prompt's {channels} channels were mixed into one.")
     if rate != sample_rate:
-        notes.append(f"It was resampled from {rate:,} to {sample_rate:,} Hz.")
         mono = soxr.resample(mono, rate, sample_rate)
     peak = float(np.abs(mono).max(initial=0.0))
     return Prompt(mono / max(1.0, peak), tuple(notes))
@@ -185,10 +184,12 @@ def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
     notes = []
     if measures.seconds < _SHORT_PROMPT_SECONDS:
-        notes.append(f"It is only {measures.seconds:.1f} s long: 5-10 s work best.")
+        notes.append(f"The voice prompt is only {measures.seconds:.1f} s long: 5-10 s work best.")
     if measures.clipped_fraction > 0.001:
         share = 100 * measures.clipped_fraction
-        notes.append(f"It is clipped ({share:.1f}% at full scale): a cleaner one works better.")
+        notes.append(
+            f"The voice prompt is clipped ({share:.1f}% at full scale): a cleaner one works better."
+        )
     return notes
 
 

@@ -147,7 +147,7 @@ def test_resampling_preserves_the_sound(tmp_path, rate, name):
     assert abs(prompt.samples.size / RATE - 5.0) < 0.01
     assert abs(pitch(prompt.samples, RATE) - 440) < 0.5
     assert abs(np.abs(prompt.samples[RATE:-RATE]).max() - 0.3) < 0.01
-    assert any("resampled" in note for note in prompt.notes)
+    assert prompt.notes == (), "nobody can act on it"
 
 
 @pytest.mark.parametrize("name", ["a.ogg", "a.mp3", "a.aiff"])

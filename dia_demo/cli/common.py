@@ -56,6 +56,12 @@ def add_voice(parser: argparse.ArgumentParser) -> None:
     voice("--voice-codes", type=Path, metavar="FILE.npy", help="a voice prompt as codes")
 
 
+def add_normalise(parser: argparse.ArgumentParser) -> None:
+    """The option to write a script out in words."""
+    text = "write out numbers, abbreviations and signs as words (the nano voice always does)"
+    parser.add_argument("--normalise", action="store_true", help=text)
+
+
 def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
     """The voice prompt that was given, if any. Raises InputError for half of one."""
     if options.voice_prompt is not None and options.voice_codes is not None:

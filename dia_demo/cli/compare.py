@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dia_demo.cli.common import (
     StatusLine,
+    add_normalise,
     add_runtime,
     add_voice,
     runtime_of,
@@ -91,6 +92,7 @@ def register(commands) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
     add_runtime(parser)
     add_voice(parser)
+    add_normalise(parser)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -117,7 +119,7 @@ def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison
     if options.rebuild is not None:
         return Comparison.create(options.output, _rebuilt(options), synthesis, voice_of(options))
     if (options.output / plan_file.NAME).exists():
-        if any(asked) or options.script:
+        if any(asked) or options.script or options.normalise:
             raise InputError(
                 f"{options.output} already holds a comparison: give -o alone to resume it, or "
                 "another folder for a new one."
@@ -147,7 +149,7 @@ def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
         raise InputError("Name the settings in order, without a gap: --a, --b, --c and so on.")
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)
-    settings = [_setting(words, runtime) for words in sides]
+    settings = [replace(_setting(words, runtime), normalise=options.normalise) for words in sides]
     least = len(scripts) * math.ceil(PAIRS / len(scripts))
     pairs = least if options.pairs is None else options.pairs
     if pairs < 1 or pairs % len(scripts):

@@ -16,6 +16,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.cli.common import (
     StatusLine,
+    add_normalise,
     add_runtime,
     add_voice,
     runtime_of,
@@ -59,6 +60,7 @@ def register(commands) -> None:
         )
     add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
     add_voice(parser)
+    add_normalise(parser)
     add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
     add("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -117,6 +119,7 @@ def _request(options: argparse.Namespace, settings: Settings) -> Request:
         voice=voice_of(options),
         speed=options.speed,
         with_audio=options.output is not None,
+        normalise=options.normalise,
     )
 
 

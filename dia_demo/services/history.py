@@ -35,7 +35,7 @@ _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class Kept:
-    """One earlier take. settings, script and speed are what the file says of itself."""
+    """One earlier take. settings, script, speed and normalise are what its file contains."""
 
     id: str
     path: Path
@@ -45,6 +45,7 @@ class Kept:
     speed: float
     figures: dict
     voice_transcript: str | None = None
+    normalise: bool = False
 
     def values(self) -> dict:
         """What a form takes from it (see `form_values`)."""
@@ -236,8 +237,8 @@ def _link(path: Path, other: Path) -> None:
 
 
 def read_take(path: Path) -> dict | None:
-    """What a WAV or FLAC saved here says of itself: script, settings, speed, figures, and the
-    words of its voice prompt, if it had one; else None."""
+    """What a WAV or FLAC saved here says of itself: script, settings, speed, figures, whether it
+    was normalised, and the words of its voice prompt, if it had one; else None."""
     raw = audio.read_metadata(path)
     if raw is None or not isinstance(raw.get("script"), str):
         return None
@@ -258,14 +259,16 @@ def read_take(path: Path) -> dict | None:
         "speed": float(speed),
         "figures": figures,
         "voice_transcript": voice if isinstance(voice, str) else None,
+        "normalise": raw.get("normalise") is True,
     }
 
 
 def form_values(take: Mapping[str, Any]) -> dict:
     """What a form takes from a take that `read_take` read: script, speed, every sampling setting,
-    seed, model, and the precision it was made in, whichever one was asked for."""
+    seed, model, whether it is normalised, and the precision it was made in, whichever one was
+    asked for."""
     figures = take["figures"]
-    values = {"script": take["script"], "speed": take["speed"], **take["settings"]}
+    values = {name: take[name] for name in ("script", "speed", "normalise")} | take["settings"]
     values |= {name: figures[name] for name in ("model",) if name in figures}
     if figures.get("precision") in PRECISIONS:
         values["precision"] = figures["precision"]

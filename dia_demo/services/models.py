@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,6 +32,16 @@ DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
 _DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
 # Measured on its held-out sentences: its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
+# What is useful of each range: measured for the nano voice (its model card); for Dia the ends of
+# the sliders in Nari Labs' own demo.
+_HINTS = {
+    EMBEDDED: {
+        "temperature": "Above 0.5 this voice slurs.",
+    },
+    DIA_NAME: {
+        "temperature": "For Dia-1.6B 1.0 to 2.5.",
+    },
+}
 # Markup and spaces may be removed: a script of this many characters may still fit.
 _MOST_CHARACTERS_PER_BYTE = 4
 
@@ -42,6 +52,7 @@ class ModelInfo:
 
     normalises: scripts reach the model in plain words, which are all it was taught; without it
     they reach the model byte for byte. natural_seconds: the audio it was made for, if known.
+    hints: the useful values of sampling parameters, in words, where they are known.
     """
 
     name: str
@@ -53,13 +64,18 @@ class ModelInfo:
     seconds_per_character: float
     normalises: bool = False
     natural_seconds: tuple[float, float] | None = NATURAL_SECONDS
+    hints: Mapping[str, str] = field(default_factory=dict)
 
-    def reading(self, script: str) -> Reading:
-        """The script as the model reads it, and what differs from how it was written."""
+    def reading(self, script: str, in_words: bool = False) -> Reading:
+        """The script as the model reads it, and what differs from how it was written.
+
+        in_words: normalise it for a model that reads what is written, because a person asked.
+        """
         longest = _MOST_CHARACTERS_PER_BYTE * self.config.encoder.max_positions
-        if not self.normalises or len(script) > longest:  # It is refused as too long in any case.
+        # A script that is longer is refused in any case.
+        if not (self.normalises or in_words) or len(script) > longest:
             return unchanged(script)
-        return normalise(script, letter_names=True)
+        return normalise(script, letter_names=self.normalises)
 
     def seconds_of(self, max_tokens: int) -> float:
         """Seconds of audio that max_tokens can hold."""
@@ -147,4 +163,5 @@ def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
         pace,
         normalises=embedded,
         natural_seconds=None if embedded else NATURAL_SECONDS,
+        hints=_HINTS.get(name, {}),
     )

@@ -104,16 +104,23 @@ class Synthesis:
         """One model, described without loading it. Raises InputError where there is none."""
         return ModelRef.resolve(name).describe()
 
-    def check(self, script: str, model: str, max_tokens: int, transcript: str = "") -> ScriptReport:
+    def check(
+        self,
+        script: str,
+        model: str,
+        max_tokens: int,
+        transcript: str = "",
+        normalise: bool = False,
+    ) -> ScriptReport:
         """The script checker's findings for this model and this many tokens."""
         info = self.info(model)
-        reading = info.reading(script)
+        reading = info.reading(script, normalise)
         report = check_script(
             reading.text,
             byte_limit=info.config.encoder.max_positions,
             seconds_per_character=info.seconds_per_character,
             max_seconds=info.seconds_of(max_tokens),
-            transcript=info.reading(transcript).text,
+            transcript=info.reading(transcript, normalise).text,
             natural_seconds=info.natural_seconds,
         )
         return replace(report, reading=reading) if reading.changes else report
@@ -250,7 +257,7 @@ class Synthesis:
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
             notes.append(engine.take_notes() + prompt_notes)
-            script = info.reading(request.script).text
+            script = info.reading(request.script, request.normalise).text
             expected.append(expected_seconds(script, info.seconds_per_character))
         events = engine.stream(rows, expected, requests[0].with_audio)
         left: dict[int, float] = {}
@@ -271,7 +278,8 @@ class Synthesis:
 def _encode(request: Request, info: ModelInfo) -> bytes:
     """The bytes the model reads. Raises InputError where they are more than it can."""
     transcript = request.voice.transcript if request.voice else ""
-    text = encode_script(info.reading(request.script).text, info.reading(transcript).text)
+    texts = (info.reading(text, request.normalise).text for text in (request.script, transcript))
+    text = encode_script(*texts)
     limit = info.config.encoder.max_positions
     if len(text) > limit:
         ending = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()

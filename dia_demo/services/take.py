@@ -25,7 +25,8 @@ class VoicePrompt:
 @dataclass(frozen=True)
 class Request:
     """Everything one take depends on. `speed` stretches the finished take, keeping its pitch;
-    without `with_audio` the take has codes alone and no codec is loaded."""
+    without `with_audio` the take has codes alone and no codec is loaded. `normalise`: numbers,
+    abbreviations and signs are written out for the model, as they always are for the nano voice."""
 
     script: str
     params: GenerationParams
@@ -33,6 +34,7 @@ class Request:
     voice: VoicePrompt | None = None
     speed: float = 1.0
     with_audio: bool = True
+    normalise: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Take:
             "script": request.script,
             "settings": settings,
             "speed": request.speed,
+            "normalise": request.normalise,
             "voice_transcript": request.voice.transcript if request.voice else None,
             "figures": asdict(self.figures),
         }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from dia_demo.text.english import foreign_line
 from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
 from dia_demo.text.script import (
@@ -114,6 +115,9 @@ def _check_characters(draft: Draft) -> Iterator[Remark]:
         message = "Dia speaks English only: other alphabets come out as noise."
         first = next(index for index, char in enumerate(script) if char in foreign)
         yield Remark("not_english", Level.WARNING, message, line_at(script, first))
+    elif (foreign_at := foreign_line(script)) is not None:
+        message = "Dia speaks English only: words of other languages are mispronounced."
+        yield Remark("not_english", Level.WARNING, message, foreign_at)
 
 
 def _first_change(script: str) -> int:

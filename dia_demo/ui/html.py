@@ -16,6 +16,7 @@ from PIL import Image
 
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import plural
+from dia_demo.text.checks import Level
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.script_check import Finding, ScriptReport
 from dia_demo.ui.status import Status
@@ -44,8 +45,21 @@ def status_card(status: Status) -> str:
     )
 
 
-def script_report(report: ScriptReport, byte_limit: int) -> str:
-    """Counts for the script, then the findings, each with the button that repairs it."""
+def example_buttons(examples: Sequence[dict[str, str]]) -> str:
+    """Buttons that write an example into the script. examples: with `label` and `script`."""
+    buttons = "".join(
+        f'<button type="button" data-script="{escape(example["script"])}">'
+        f"{escape(example['label'])}</button>"
+        for example in examples
+    )
+    return f'<div class="examples"><span>Examples</span>{buttons}</div>'
+
+
+def script_report(report: ScriptReport, byte_limit: int, unused_transcript: bool = False) -> str:
+    """Counts for the script, then the findings, each with the button that repairs it.
+
+    unused_transcript: there are words for a voice prompt, and no sound.
+    """
     seconds = report.expected_seconds
     counts = [
         plural(report.num_speakers, "speaker"),
@@ -57,8 +71,11 @@ def script_report(report: ScriptReport, byte_limit: int) -> str:
     fixes = len(report.fixes)
     fix_all = _repair_button(FIX_ALL, 0, f"Fix all ({fixes})") if fixes > 1 else ""
     changed = "" if report.reading is None else read_as(report.reading)
+    if unused_transcript:
+        findings += _finding(len(report.findings), UNUSED_TRANSCRIPT)
     return (
-        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}</p>{changed}'
+        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}'
+        f'<button type="button" class="undo">Undo</button></p>{changed}'
         f'<ul class="findings" aria-label="Findings">{findings}</ul>{fix_all}</div>'
     )
 
@@ -73,6 +90,12 @@ def read_as(reading: Reading) -> str:
 
 # The code of the button that makes all repairs at once.
 FIX_ALL = "fix_all"
+UNUSED_TRANSCRIPT = Finding(
+    "unused_transcript",
+    Level.TIP,
+    "The text of the voice prompt is not used, because there is no recording: add one under Voice "
+    "prompt.",
+)
 _LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}
 
 

@@ -21,10 +21,11 @@ from dia_demo.ui.compare import layout as compare_layout
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.gate import on_disconnect
-from dia_demo.ui.generate import api
+from dia_demo.ui.generate import api, form
 from dia_demo.ui.generate import events as generate_events
 from dia_demo.ui.generate import history as history_tab
 from dia_demo.ui.generate import layout as generate_layout
+from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.history import HistoryHandlers
 from dia_demo.ui.generate.layout import GenerateParts
@@ -35,7 +36,9 @@ from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
 
 HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js"]
-STYLES = [PAGE_FILES / f"{name}.css" for name in ("style", "status", "earlier", "machine")]
+STYLES = [
+    PAGE_FILES / f"{name}.css" for name in ("style", "script", "status", "earlier", "machine")
+]
 # Only has to be the same after a restart; the page contains it, so it protects nothing.
 STORAGE_SECRET = "dia-on-your-cpu"
 
@@ -48,7 +51,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     history, comparisons = _stores(synthesis)
     machine: MachinePanel | None = None
 
-    with gr.Blocks(title="Dia on your CPU", analytics_enabled=False) as page:
+    with api.Page(title="Dia on your CPU", analytics_enabled=False) as page:
         gr.HTML(html.header(_machine_facts()), js_on_load=None)
         saved = gr.BrowserState(None, storage_key="dia-form-1", secret=STORAGE_SECRET)
         saved_plan = gr.BrowserState(None, storage_key="dia-compare-1", secret=STORAGE_SECRET)
@@ -69,17 +72,20 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
             with gr.Tab("About", id="about"):
                 about.build_layout(models)
         handlers = GenerateHandlers(synthesis, parts, live)
+        form_handlers = FormHandlers(synthesis, parts)
         compare_handlers = CompareHandlers(synthesis, comparisons, compare)
         names = [model.name for model in models]
-        history_handlers = HistoryHandlers(history, handlers, compare_handlers, names)
-        _show_first_report(handlers, parts, info)
-        generate_events.connect(page, parts, handlers, saved)
+        history_handlers = HistoryHandlers(
+            history, handlers, form_handlers, compare_handlers, names
+        )
+        _show_first_report(form_handlers, parts, info)
+        generate_events.connect(page, parts, handlers, form_handlers, saved)
         model_fields = [parts.fields["model"], parts.fields["precision"]]
         xpu.connect(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), model_fields)
         if machine is not None:
             bench = MachineHandlers(synthesis, machine)
             machine_tab.connect(page, machine, parts.fields["model"], bench)
-        api.add_endpoint(parts, handlers)
+        api.add_endpoints(parts, handlers)
         compare_events.connect(page, compare, parts, compare_handlers, tabs, person, saved_plan)
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
         # Last, because it covers only the events registered before it.
@@ -120,9 +126,9 @@ def launch_options(settings: Settings) -> dict:
     }
 
 
-def _show_first_report(handlers: GenerateHandlers, parts: GenerateParts, info: ModelInfo) -> None:
-    script = parts.fields["script"].value
-    parts.report.value, _ = handlers.check(script, info.name, info.config.defaults.max_tokens, "")
+def _show_first_report(handlers: FormHandlers, parts: GenerateParts, info: ModelInfo) -> None:
+    values = {name: parts.fields[name].value for name in form.CHECKED}
+    parts.report.value, _ = handlers.check(*values.values())
 
 
 def _machine_facts() -> list[str]:

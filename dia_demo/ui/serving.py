@@ -19,8 +19,8 @@ from gradio.blocks import BlocksConfig
 from gradio.state_holder import SessionState, StateHolder
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect
-from starlette.responses import PlainTextResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dia_demo.errors import InputError
@@ -55,6 +55,7 @@ def server_options(settings: Settings) -> dict:
         "state_session_capacity": MAX_SESSIONS,
         "app_kwargs": {
             "lifespan": _lifespan(scratch),
+            "exception_handlers": {TypeError: _refuse_arguments},
             "middleware": [
                 Middleware(Gate, origins=settings.origins),
                 Middleware(UploadGuard, scratch=scratch),
@@ -197,6 +198,14 @@ class UploadGuard:
             pass  # the incomplete file is removed with the other temporary files
         finally:
             self.scratch.release(size)
+
+
+async def _refuse_arguments(request: Request, error: Exception) -> JSONResponse:
+    """The answer to a call by names whose arguments are incomplete or unknown: gradio raises
+    TypeError with the name."""
+    if "/call/v2/" not in request.url.path:
+        raise error
+    return JSONResponse({"error": str(error)}, 422)
 
 
 def _refuse(message: str, status: int) -> PlainTextResponse:

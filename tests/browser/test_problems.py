@@ -167,7 +167,6 @@ def choose_kind(page) -> None:
 
 # How each kind of event is triggered: by where it is and what happens there.
 SPECIAL = {
-    ("examples", "click"): lambda page: page.locator("#examples button").first.click(),
     ("report", "click"): repair,
     ("on-cpu", "click"): on_cpu,
     ("script", "change"): lambda page: type_into(page, "script", "Generate"),
@@ -274,19 +273,20 @@ def test_an_unexpected_error_is_explained_without_its_text(failing, watch):
 def test_events_without_a_place_on_the_page_answer_with_the_sentence(failing):
     """What only programs call answers with the message, where their clients look for it."""
     found = [n for n in failing.events if not failing.targets(n)]
-    assert [failing.events[n]["api_name"] for n in found] == ["generate"]
+    assert [failing.events[n]["api_name"] for n in found] == ["generate", "check", "models"]
     failing.fail(*found)
     body = json.dumps(
         {"data": ["[S1] Hi.", *[None] * 6, 1.0, None, "", None, "auto", False]}
     ).encode()
-    url = f"{failing.url}/gradio_api/call/generate"
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        event = json.load(answer)["event_id"]
-    with urllib.request.urlopen(f"{url}/{event}", timeout=60) as answer:
-        told = answer.read().decode()
+    for number in found:
+        url = f"{failing.url}/gradio_api/call/{failing.events[number]['api_name']}"
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            event = json.load(answer)["event_id"]
+        with urllib.request.urlopen(f"{url}/{event}", timeout=60) as answer:
+            told = answer.read().decode()
+        assert re.search(f"event: error.*Event {number} was made to fail", told, re.DOTALL)
     failing.fail()
-    assert re.search(f"event: error.*Event {found[0]} was made to fail", told, re.DOTALL)
 
 
 def test_a_wrong_file_is_refused_in_words(watch, files):

@@ -1,4 +1,4 @@
-"""A take's file and a script from elsewhere, in a real chromium: what comes back, what is told."""
+"""A take's file in a real chromium: what comes back, what is told."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ import pytest
 import soundfile
 
 from dia_demo import audio
-from tests.helpers.browser import figure, press, wait_state, write_script
+from tests.helpers.browser import choose, figure, press, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
-CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t be late, please, my friend."
-PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late, please, my friend."
 OVER = ("done", "cut")
-
-
-def choose(page, label: str, option: str) -> None:
-    page.get_by_label(label, exact=True).click()
-    page.get_by_role("option", name=option).click()
 
 
 def make_and_keep(page, path):
@@ -71,36 +64,3 @@ def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
     assert "Temperature was 4.25, but the slider ends at 2.5" in told
     assert "voice prompt that says “[S1] The words of the recording.”" in told
     assert page.get_by_label("number input for Temperature").input_value() == "2.5"
-
-
-def test_the_page_shows_the_script_as_the_model_reads_it(open_window):
-    page = open_window().open()
-    script = page.get_by_label("Script", exact=True)
-    script.fill(CURLY)
-    page.locator("#report .read-as").get_by_text(PLAIN).wait_for()
-    assert script.input_value() == CURLY, "what was written stays as it is"
-    choose(page, "Model", "Dia-1.6B")
-    page.locator("#report .finding").get_by_text("Typographic quotes").wait_for()
-    assert page.locator("#report .read-as").count() == 0
-    press(page, "Use plain quotes and dashes")
-    sync_api.expect(script).to_have_value(PLAIN)
-
-
-def test_a_finding_is_repaired_by_one_click(open_window):
-    page = open_window().open()
-    text = "[S1] Hello there. [S2] Hi, how are you?"
-    write_script(page, text)
-    press(page, "Add [S1] at the end")
-    script = page.get_by_label("Script", exact=True)
-    sync_api.expect(script).to_have_value(f"{text} [S1]")
-
-
-def test_fix_all_makes_every_repair(open_window):
-    page = open_window().open()
-    write_script(page, "[S1] Hello (giggles). [S2] Hi (coughing), how are you?")
-    press(page, "Fix all (3)")
-    script = page.get_by_label("Script", exact=True)
-    sync_api.expect(script).to_have_value(
-        "[S1] Hello (laughs). [S2] Hi (coughs), how are you? [S1]"
-    )
-    page.get_by_text("Fix all").wait_for(state="detached")

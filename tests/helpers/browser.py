@@ -118,6 +118,11 @@ def write_script(page, text: str, max_tokens: int | None = None) -> None:
     page.get_by_text(re.compile(rf"\b{size:,} of [\d,]+ bytes")).wait_for()
 
 
+def choose(page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=option).click()
+
+
 def press(page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 

@@ -45,7 +45,8 @@ def result(reason: str = "end", samples: int = 160) -> Result:
 
 def field_values(**changes) -> list:
     """The values of the Generate tab's fields, in the order of the page."""
-    first = ("[S1] Hi. [S2]", 0.4, 1.5, 200, 0.9, 40, 7, 1.0, None, "", "nano", "float32", False)
+    sampling = 0.4, 1.5, 200, 0.9, 40, 7, 1.0
+    first = ("[S1] Hi. [S2]", *sampling, None, "", "nano", "float32", False, False)
     values = dict(zip(form.FIELDS, first, strict=True)) | changes
     return [values[name] for name in form.FIELDS]
 

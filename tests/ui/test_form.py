@@ -6,8 +6,12 @@ import pytest
 
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form
-from tests.helpers.page_stubs import field_values, stub_handlers
+from dia_demo.ui.generate.form_handlers import FormHandlers
+from dia_demo.ui.generate.layout import GenerateParts
+from tests.helpers.page_stubs import field_values, parts_by_name
 
 
 @pytest.mark.parametrize("asked", [None, "", " ", "-1", -1, -1.0])
@@ -44,7 +48,6 @@ def test_what_is_remembered_is_checked_before_it_is_believed():
 
 @pytest.mark.parametrize("junk", [None, 3, "text", [], {}, {"model": "/etc"}, {"model": None}])
 def test_a_memory_that_is_none_changes_nothing(junk):
-    handlers, _ = stub_handlers([])
-    updates = handlers.restore(junk)
+    updates = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts)).restore(junk)
     assert len(updates) == len(form.REMEMBERED) + 1
     assert all(set(update) == {"__type__"} for update in updates)

@@ -46,11 +46,11 @@ def handlers_of(kept_take, synthesis, cache):
     fields = {"temperature": SimpleNamespace(label="Temperature")}
     take = SimpleNamespace(GRADIO_CACHE=str(cache))
     page = SimpleNamespace(parts=SimpleNamespace(take=take, fields=fields), synthesis=synthesis)
-    page.restore = lambda values: [values]
+    form_handlers = SimpleNamespace(restore=lambda values: [values])
     page.made = MadeTakes()
     compare = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     names = [synthesis.settings.runtime.model]
-    return HistoryHandlers(kept_take.history, page, compare, names)
+    return HistoryHandlers(kept_take.history, page, form_handlers, compare, names)
 
 
 def test_a_take_on_the_page_enters_the_history_once(kept_take, synthesis):

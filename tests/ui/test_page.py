@@ -63,30 +63,6 @@ def test_the_text_boxes_take_no_more_than_is_checked(page):
     assert None not in boxes.values()
 
 
-def test_generate_is_the_only_endpoint_with_fixed_arguments(page):
-    page.config = page.get_config_file()
-    offered = page.get_api_info()["named_endpoints"]
-    assert list(offered) == ["/generate"]
-    names = [one["parameter_name"] for one in offered["/generate"]["parameters"]]
-    # Programs may pass them by position: new arguments are added at the end.
-    assert names == [
-        "script",
-        "temperature",
-        "cfg_scale",
-        "max_tokens",
-        "top_p",
-        "top_k",
-        "seed",
-        "speed",
-        "voice_prompt",
-        "voice_transcript",
-        "model",
-        "precision",
-        "xpu",
-    ]
-    assert all(one["parameter_has_default"] for one in offered["/generate"]["parameters"])
-
-
 @pytest.mark.parametrize(
     "name", ["generate", "lab-make", "lab-resume", "machine-measure", "xpu-check"]
 )

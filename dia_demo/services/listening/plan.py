@@ -56,12 +56,14 @@ class TakeState(StrEnum):
 @dataclass(frozen=True)
 class Setting:
     """One side: how its takes are made. `params.seed` does not count; seed_shift is added to the
-    seed of every pair, so that two sides may differ in nothing but the seed."""
+    seed of every pair, so that two sides may differ in nothing but the seed. normalise: see
+    `Request`; it is the same for all sides."""
 
     params: GenerationParams
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     speed: float = 1.0
     seed_shift: int = 0
+    normalise: bool = False
 
     def values(self) -> dict[str, object]:
         """Every field of `SETTING_FIELDS` with its value."""
@@ -84,7 +86,8 @@ class Setting:
     def request(self, script: str, seed: int, voice: VoicePrompt | None) -> Request:
         """The request of one take."""
         seed = (seed + self.seed_shift) % (SEED_LIMIT + 1)
-        return Request(script, replace(self.params, seed=seed), self.runtime, voice, self.speed)
+        params = replace(self.params, seed=seed)
+        return Request(script, params, self.runtime, voice, self.speed, normalise=self.normalise)
 
 
 def _read(name: str, value: Any) -> Any:

@@ -155,7 +155,9 @@ def _setting(raw: dict) -> Setting:
         raise ValueError("model")
     for field in fields(GenerationParams):
         _number(getattr(params, field.name))
-    return Setting(params, runtime, _number(raw["speed"]), _whole(raw["seed_shift"]))
+    normalise = raw.get("normalise") is True  # Plans of earlier versions do not have it.
+    beside = _number(raw["speed"]), _whole(raw["seed_shift"]), normalise
+    return Setting(params, runtime, *beside)
 
 
 def _slot(raw: dict) -> TakeSlot:

@@ -1,6 +1,7 @@
-"""The endpoint for programs: the same run as on the page, with plain arguments.
+"""The endpoints for programs: a take with plain arguments, the script checker, the models.
 
-Its numbers are not the page's sliders, which would limit a program to what suits the page's model.
+They are described in docs/api.md. Their numbers are not the page's sliders, which would limit a
+program to what suits the page's model.
 """
 
 from __future__ import annotations
@@ -9,48 +10,77 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import asdict
-from inspect import Parameter, Signature
 from typing import Any
 
 import gradio as gr
 
+from dia_demo.config import PARAMS, PRECISIONS
 from dia_demo.engine.events import Failed
 from dia_demo.errors import RunError
+from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
+from dia_demo.text.script_check import ScriptReport
 from dia_demo.ui.generate import form
+from dia_demo.ui.generate.arguments import (
+    Argument,
+    arguments_of_check,
+    arguments_of_generate,
+    described,
+    with_signature,
+)
 from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
 from dia_demo.ui.generate.layout import GenerateParts
 
 
-def add_endpoint(parts: GenerateParts, handlers: GenerateHandlers) -> None:
-    """Add the endpoint "/generate" to the page being built."""
-    numbers = {
-        name: gr.Number(visible=False, label=parts.fields[name].label)
-        for name in (*form.SAMPLING, "seed")
-    }
-    inputs = [(parts.fields | numbers)[name] for name in form.FIELDS]
-    figures = gr.JSON(visible=False, label="Figures")
-    endpoint = make_endpoint(handlers)
-    gr.on([], endpoint, inputs, [parts.take, figures], api_name="generate")
+class Page(gr.Blocks):
+    """Blocks whose endpoints for programs may be called without their last arguments."""
+
+    def validate_inputs(self, block_fn: Any, inputs: list[Any]) -> None:
+        """Append the defaults of the arguments that are missing at the end."""
+        if block_fn.api_visibility == "public":
+            inputs += [component.value for component in block_fn.inputs[len(inputs) :]]
+        super().validate_inputs(block_fn, inputs)
+
+    def get_api_info(self, all_endpoints: bool = False, page: str | None = None) -> Any:
+        """The endpoints; where an argument has an example of its own, gradio's snippets use it."""
+        info: Any = super().get_api_info(all_endpoints, page)
+        for endpoint in info["named_endpoints"].values():
+            for parameter in endpoint["parameters"]:
+                if examples := parameter["type"].get("examples"):
+                    parameter["example_input"] = examples[0]
+        return info
 
 
-# Every other argument may be left out; None is the model's or the program's own default.
-REQUIRED, DEFAULTS = ("script",), {"speed": 1.0, "xpu": False}
+def add_endpoints(parts: GenerateParts, handlers: GenerateHandlers) -> None:
+    """Add the endpoints "/generate", "/check" and "/models" to the page being built."""
+    synthesis = handlers.synthesis
+    models, runtime = synthesis.models(), synthesis.settings.runtime
+    arguments = arguments_of_generate(models, runtime.model, runtime.precision)
+    figures = described("Figures", FIGURES)
+    outputs: list[Any] = [parts.take, figures]
+    _add("generate", make_generate(handlers, arguments), arguments, outputs)
+    arguments = arguments_of_check(models, runtime.model)
+    _add("check", make_check(synthesis, arguments), arguments, [described("Report", REPORT)])
+    _add("models", make_models(synthesis), {}, [described("Models", MODELS)])
 
 
-def make_endpoint(handlers: GenerateHandlers) -> Callable[..., Iterator[tuple[str, dict]]]:
-    """The function behind "/generate"; the names of its arguments are those of `form.FIELDS`."""
+def _add(name: str, work: Callable, arguments: dict[str, Argument], outputs: list) -> None:
+    inputs = [argument.component() for argument in arguments.values()]
+    gr.on([], work, inputs, outputs, api_name=name)
+
+
+def make_generate(
+    handlers: GenerateHandlers, arguments: dict[str, Argument]
+) -> Callable[..., Iterator[tuple[str, dict]]]:
+    """The function behind "/generate"."""
 
     def generate(request: gr.Request, *values: Any) -> Iterator[tuple[str, dict]]:
         """Generate speech from a script: a 16-bit WAV file and its figures.
 
-        A number that is left out is the model's own default; seed None or -1 is a random one.
+        A number that is left out is the model's own default; seed null or -1 is a random one.
         """
-        started = handlers.synthesis.settings.runtime
-        named = dict(zip(form.FIELDS, values, strict=True))
-        named["model"] = named["model"] or started.model
-        named["precision"] = named["precision"] or started.precision
+        named = _checked(arguments, values)
         with handlers.run.sessions.run(request) as cancel, handlers.scratch() as folder:
             for name, default in form.defaults_of(handlers.synthesis.info(named["model"])).items():
                 named[name] = default if named[name] is None else named[name]
@@ -59,18 +89,13 @@ def make_endpoint(handlers: GenerateHandlers) -> Callable[..., Iterator[tuple[st
             # Yielded while the folder exists: gradio copies the file first.
             yield str(take.save(folder / "take.wav")), asdict(take.figures)
 
-    # gradio reads the names and defaults of the arguments from the signature.
-    generate.__signature__ = _signature()  # type: ignore[attr-defined]
-    return generate
+    return with_signature(generate, arguments)
 
 
-def _signature() -> Signature:
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    arguments = [
-        Parameter(name, kind, default=Parameter.empty if name in REQUIRED else DEFAULTS.get(name))
-        for name in form.FIELDS
-    ]
-    return Signature([Parameter("request", kind, annotation=gr.Request), *arguments])
+def _checked(arguments: dict[str, Argument], values: tuple) -> dict[str, Any]:
+    """The values by name. Raises InputError for a missing one and for one of the wrong type."""
+    pairs = zip(arguments.values(), values, strict=True)
+    return {argument.name: argument.checked(value) for argument, value in pairs}
 
 
 def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event) -> Take:
@@ -83,3 +108,120 @@ def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event)
             if result := finished_result(event):
                 return synthesis.take(asked, result)
     raise RunError("The run was stopped before there was any audio.")
+
+
+def make_check(synthesis: Synthesis, arguments: dict[str, Argument]) -> Callable[..., dict]:
+    """The function behind "/check"."""
+
+    def check(request: gr.Request, *values: Any) -> dict:
+        """Check a script without generating anything: what the page shows below the script."""
+        named = _checked(arguments, values)
+        info = synthesis.info(named["model"])
+        tokens = named["max_tokens"]
+        if tokens is None:
+            tokens = info.config.defaults.max_tokens
+        PARAMS["max_tokens"].range(info.config).check("max_tokens", tokens)
+        report = synthesis.check(
+            named["script"], info.name, int(tokens), named["voice_transcript"], named["normalise"]
+        )
+        return report_of(report, named["script"], info)
+
+    return with_signature(check, arguments)
+
+
+def report_of(report: ScriptReport, script: str, info: ModelInfo) -> dict[str, Any]:
+    """A report on a script as JSON."""
+    return {
+        "speakers": report.num_speakers,
+        "turns": len(report.turns),
+        "bytes": report.num_bytes,
+        "byte_limit": info.config.encoder.max_positions,
+        "expected_seconds": round(report.expected_seconds, 2),
+        "read_as": script if report.reading is None else report.reading.text,
+        "findings": [asdict(finding) for finding in report.findings],
+    }
+
+
+def make_models(synthesis: Synthesis) -> Callable[[], list[dict]]:
+    """The function behind "/models"."""
+
+    def models() -> list[dict]:
+        """The models to choose from, with the range and the default of each parameter."""
+        return [model_of(info) for info in synthesis.models()]
+
+    return models
+
+
+def model_of(info: ModelInfo) -> dict[str, Any]:
+    """A model as JSON."""
+    parameters = {}
+    for name in form.SAMPLING:
+        allowed = PARAMS[name].range(info.config)
+        parameters[name] = {
+            "minimum": allowed.low,
+            "maximum": allowed.high,
+            "default": getattr(info.config.defaults, name),
+        }
+    return {
+        "name": info.name,
+        "title": info.title,
+        "note": info.note,
+        "sample_rate": info.sample_rate,
+        "byte_limit": info.config.encoder.max_positions,
+        "normalises": info.normalises,
+        "precisions": list(PRECISIONS),
+        "parameters": parameters,
+    }
+
+
+def _object(description: str, **properties: str) -> dict:
+    """JSON schema of an object. properties: of each, its type and its description."""
+    fields = {}
+    for name, text in properties.items():
+        kind, _, words = text.partition(": ")
+        fields[name] = {"type": kind, "description": words, "items": {}}
+    return {"type": "object", "description": description, "properties": fields}
+
+
+FIGURES = _object(
+    "How the take came about: lengths, times in seconds, settings.",
+    audio_seconds="number: length of the audio",
+    wall_seconds="number: from the start of the run to its end",
+    realtime_factor="number: audio_seconds / wall_seconds; above 1 is faster than playback",
+    token_seconds="number: of wall_seconds, for the tokens",
+    codec_seconds="number: of wall_seconds, for turning tokens into audio",
+    first_audio_seconds="number: until the first audio, null without audio",
+    steps="integer: decoder steps",
+    finish_reason="string: end, max_tokens (cut off) or cancelled",
+    seed="integer: repeats the take with the same settings",
+    model="string: name of the model",
+    precision="string: precision of the weights",
+    device="string: cpu or xpu",
+    sample_rate="integer: samples a second",
+    peak_rss_bytes="integer: most memory of the program so far",
+)
+REPORT = _object(
+    "What the script holds and what is worth changing.",
+    speakers="integer: number of speakers",
+    turns="integer: number of turns",
+    bytes="integer: bytes that the model reads",
+    byte_limit="integer: the most it can read",
+    expected_seconds="number: estimated length of the audio",
+    read_as="string: the script as the model reads it",
+    findings="array: code, level (error, warning or tip), message, line, repaired, repair_label",
+)
+MODELS = {
+    "type": "array",
+    "description": "The models, the embedded voice first.",
+    "items": _object(
+        "",
+        name="string: for the argument model",
+        title="string: as on the page",
+        note="string: what it is",
+        sample_rate="integer: of its audio",
+        byte_limit="integer: longest script with its voice transcript",
+        normalises="boolean: scripts are always written out in words",
+        precisions="array: for the argument precision",
+        parameters="object: minimum, maximum and default by name",
+    ),
+}

@@ -6,18 +6,23 @@ import gradio as gr
 
 from dia_demo.services.take import random_seed
 from dia_demo.ui.generate import form
+from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run
 
 
 def connect(
-    page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers, saved: gr.BrowserState
+    page: gr.Blocks,
+    parts: GenerateParts,
+    handlers: GenerateHandlers,
+    form_handlers: FormHandlers,
+    saved: gr.BrowserState,
 ) -> None:
     """Connect the tab's components; `saved` holds script and settings in the browser."""
     _connect_generate(page, parts, handlers)
-    _connect_form(parts, handlers)
-    _connect_saved_form(page, parts, handlers, saved)
+    _connect_form(parts, form_handlers)
+    _connect_saved_form(page, parts, form_handlers, saved)
 
 
 def _connect_generate(page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers) -> None:
@@ -42,47 +47,66 @@ def _connect_generate(page: gr.Blocks, parts: GenerateParts, handlers: GenerateH
     connect_run(page, handlers.run, triggers, outputs)
 
 
-def _connect_form(parts: GenerateParts, handlers: GenerateHandlers) -> None:
-    """Script checks, repairs, seeds, and the defaults of a model."""
+def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
+    """Script checks, repairs, seeds, chips, and the defaults of a model."""
     fields = parts.fields
-    checked = [fields[name] for name in ("script", "model", "max_tokens", "voice_transcript")]
+    checked = [fields[name] for name in form.CHECKED]
     gr.on(
         [field.change for field in checked],
         handlers.check,
         checked,
         [parts.report, fields["max_tokens"]],
         trigger_mode="always_last",
+        # The name "check" is the endpoint's.
+        api_name="check_form",
         # As typed: gradio would reject an incomplete number ("", then "3", then "30").
         preprocess=False,
         **IMMEDIATE,
     )
-    parts.report.click(handlers.repair, checked, fields["script"], preprocess=False, **IMMEDIATE)
+    parts.report.click(handlers.repair, checked, parts.examples, preprocess=False, **IMMEDIATE)
     # `input`, not `change`: a reload that restores a model must not reset its settings.
     gr.on(
         [fields["model"].input, parts.defaults.click],
         handlers.change_model,
         fields["model"],
-        [*(fields[name] for name in form.SAMPLING), parts.model_note],
+        [*(fields[name] for name in form.SAMPLING), parts.model_note, fields["normalise"]],
         **IMMEDIATE,
     )
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
+    kept = [fields["seed"], fields["voice_prompt"]]
+    gr.on(
+        [field.change for field in kept],
+        None,
+        [parts.chips, *kept],
+        parts.chips,
+        # What was said of a lost voice prompt holds until there is another.
+        js="(old, seed, voice) => ({ seed, voice: Boolean(voice), lost: old?.lost && !voice })",
+        show_progress="hidden",
+    )
+    released = [fields[name] for name in ("seed", *form.VOICE)]
+    parts.chips.click(handlers.release, None, released, **IMMEDIATE)
 
 
 def _connect_saved_form(
-    page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers, saved: gr.BrowserState
+    page: gr.Blocks, parts: GenerateParts, handlers: FormHandlers, saved: gr.BrowserState
 ) -> None:
     """Save script and settings in the browser's own storage, and restore them after a reload."""
-    remembered = [parts.fields[name] for name in form.REMEMBERED]
-    restored = page.load(handlers.restore, saved, [*remembered, parts.model_note], **IMMEDIATE)
+    fields = [parts.fields[name] for name in form.REMEMBERED]
+    voice = [parts.fields[name] for name in form.VOICE]
+    outputs = [*fields, parts.model_note, *voice, parts.chips]
+    restored = page.load(handlers.reload, saved, outputs, **IMMEDIATE)
     restored.then(None, None, None, js="() => { window.diaRestored = true; }")
-    names = ", ".join(form.REMEMBERED)
+    remembered = [*fields, *voice]
+    names = ", ".join((*form.REMEMBERED, *form.VOICE))
+    # Of the voice prompt's sound, where the server has it.
+    values = names.replace("voice_prompt", "voice_prompt: voice_prompt?.path")
     # Runs in the browser, without a request. Until the form is restored, defaults are not saved.
     gr.on(
         [field.change for field in remembered],
         None,
         [saved, *remembered],
         saved,
-        js=f"(old, {names}) => window.diaRestored ? {{ {names} }} : old",
+        js=f"(old, {names}) => window.diaRestored ? {{ {values} }} : old",
         show_progress="hidden",
     )

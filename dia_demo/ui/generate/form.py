@@ -32,10 +32,15 @@ _FIRST_FIELDS = (
     "model",
     "precision",
     "xpu",
+    "normalise",
 )
 FIELDS = _FIRST_FIELDS + tuple(name for name in SAMPLING if name not in _FIRST_FIELDS)
-# An upload does not outlive its page, and the experimental toggle starts off every time.
-REMEMBERED = tuple(name for name in FIELDS if name not in ("voice_prompt", "xpu"))
+# Sound and words of a voice prompt: a reload brings both back, or neither.
+VOICE = ("voice_prompt", "voice_transcript")
+# The experimental toggle starts off every time.
+REMEMBERED = tuple(name for name in FIELDS if name not in (*VOICE, "xpu"))
+# What the script checker depends on.
+CHECKED = ("script", "model", "max_tokens", *VOICE, "normalise")
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Form:
     """The values of the page's fields.
 
     sampling: by the names of SAMPLING. seed: None, blank or -1 for a random one. voice_prompt: the
-    path of an upload.
+    path of an upload. normalise: write the script out in words for a model that reads it as it is.
     """
 
     script: str
@@ -55,6 +60,7 @@ class Form:
     model: str
     precision: str
     xpu: bool
+    normalise: bool
 
     @classmethod
     def of(cls, values: Sequence) -> Form:
@@ -80,7 +86,8 @@ class Form:
             # The page shows beside the toggle that the card is slower: turning it on insists.
             insist=self.xpu,
         )
-        return Request(self.script or "", params, runtime, voice, self.speed)
+        normalise = self.normalise is True
+        return Request(self.script or "", params, runtime, voice, self.speed, normalise=normalise)
 
 
 def chosen_seed(seed: str | float | None) -> int:
@@ -117,6 +124,8 @@ def slider_ends(info: ModelInfo) -> dict[str, tuple[float, float]]:
 def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     """The valid ones of the saved values, numbers within the ends of their sliders."""
     values = {name: saved[name] for name in REMEMBERED if name in saved}
+    if not isinstance(values.get("normalise", False), bool):
+        del values["normalise"]
     for name, (low, high) in ends.items():
         value = values.pop(name, None)
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:

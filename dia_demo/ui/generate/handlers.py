@@ -1,4 +1,7 @@
-"""The events of the Generate tab: thin functions between the page and the services."""
+"""The runs of the Generate tab: thin functions between the page and the services.
+
+What the form's own events do is in `form_handlers`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
@@ -26,13 +28,11 @@ from dia_demo.engine.events import (
 )
 from dia_demo.errors import RunError
 from dia_demo.services.history import MadeTakes
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
-from dia_demo.text.script_check import ScriptReport, fix_all
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.layout import GenerateParts, max_tokens_info
+from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
 from dia_demo.ui.status import PREPARING, explain, failed, figure_rows, status_of, with_remarks
@@ -43,7 +43,7 @@ TAKE_BYTES = 30_000_000
 
 
 class GenerateHandlers:
-    """The events of the Generate tab, over one `Synthesis`."""
+    """The runs of the Generate tab, over one `Synthesis`."""
 
     def __init__(self, synthesis: Synthesis, parts: GenerateParts, live: LiveAudio) -> None:
         self.synthesis = synthesis
@@ -51,8 +51,6 @@ class GenerateHandlers:
         self.live = live
         self.made = MadeTakes()
         self.run = LongRun([parts.generate], parts.stop)
-
-    # -- a run ---------------------------------------------------------------------------------
 
     def generate(self, request: gr.Request, *values) -> Iterator[Updates]:
         """Generate a take from the page's fields."""
@@ -167,89 +165,6 @@ class GenerateHandlers:
             ) from error
         with folder as path:
             yield Path(path)
-
-    # -- the form ------------------------------------------------------------------------------
-
-    def check(self, script: str, model: str, max_tokens: float | None, transcript: str):
-        """The checks of a script, and the max tokens in seconds."""
-        read = self._read(script, model, max_tokens, transcript)
-        if read is None:
-            return gr.skip(), gr.skip()
-        info, report = read
-        limit = info.config.encoder.max_positions
-        return html.script_report(report, limit), gr.update(info=max_tokens_info(info, max_tokens))
-
-    def repair(
-        self,
-        script: str,
-        model: str,
-        max_tokens: float | None,
-        transcript: str,
-        event: gr.EventData,
-    ):
-        """The script after the chosen repair, if the finding is still current, or after all."""
-        read = self._read(script, model, max_tokens, transcript)
-        if read is None:
-            return gr.skip()
-        findings = read[1].findings
-        index, code = event_value(event, "index"), event_value(event, "code")
-        if code == html.FIX_ALL:
-            tokens = int(max_tokens or 0)
-            return fix_all(
-                script, lambda draft: self.synthesis.check(draft, model, tokens, transcript or "")
-            )
-        known = type(index) is int and 0 <= index < len(findings)
-        finding = findings[index] if known else None
-        if finding is None or finding.code != code or finding.repaired is None:
-            return gr.skip()
-        return finding.repaired
-
-    def _read(self, script, model, max_tokens, transcript) -> tuple[ModelInfo, ScriptReport] | None:
-        """The model and the report on a script; None while a number is incomplete."""
-        info = next((info for info in self.synthesis.models() if info.name == model), None)
-        if info is None or not isinstance(max_tokens, int | float):
-            return None
-        low, high = form.slider_ends(info)["max_tokens"]
-        if not low <= max_tokens <= high:
-            return None
-        report = self.synthesis.check(script or "", model, int(max_tokens), transcript or "")
-        return info, report
-
-    def change_model(self, model: str):
-        """The defaults of a model: sliders in the order of `form.SAMPLING`, then its note."""
-        info = self.synthesis.info(model)
-        defaults = form.defaults_of(info)
-        sliders = [
-            gr.update(minimum=low, maximum=high, value=defaults[name])
-            for name, (low, high) in form.slider_ends(info).items()
-        ]
-        return [*sliders, html.model_note(info)]
-
-    def restore(self, saved):
-        """The form after a reload: fields in the order of `form.REMEMBERED`, then the note."""
-        names = [info.name for info in self.synthesis.models()]
-        if not isinstance(saved, dict) or saved.get("model") not in names:
-            return [gr.skip()] * (len(form.REMEMBERED) + 1)
-        info = self.synthesis.info(saved["model"])
-        ends = form.slider_ends(info)
-        values = form.restored(saved, ends)
-        updates = []
-        for name in form.REMEMBERED:
-            changes: dict[str, Any] = {}
-            if name in ends:
-                changes["minimum"], changes["maximum"] = ends[name]
-            if name in values:
-                changes["value"] = values[name]
-            updates.append(gr.update(**changes))
-        return [*updates, html.model_note(info)]
-
-
-def event_value(event: gr.EventData, name: str) -> Any:
-    """What the page sent with an event; None if a program sent something else."""
-    try:
-        return getattr(event, name, None)
-    except TypeError:
-        return None
 
 
 def finished_result(event: Event) -> Result | None:

@@ -17,7 +17,8 @@ from dia_demo.ui.compare.form import SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.handlers import GenerateHandlers, event_value
+from dia_demo.ui.generate.form_handlers import FormHandlers, event_value
+from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE
 from dia_demo.ui.status import Status, explain
@@ -107,10 +108,16 @@ class HistoryHandlers:
     """The events of the list."""
 
     def __init__(
-        self, history: History, page: GenerateHandlers, compare: CompareHandlers, models: list[str]
+        self,
+        history: History,
+        page: GenerateHandlers,
+        form_handlers: FormHandlers,
+        compare: CompareHandlers,
+        models: list[str],
     ) -> None:
         self.history = history
         self.page = page
+        self.form_handlers = form_handlers
         self.compare = compare
         self.models = models
         self.cache = Path(page.parts.take.GRADIO_CACHE).resolve()
@@ -179,7 +186,7 @@ class HistoryHandlers:
             notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
         detail = "The settings of the take are in the form. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
-        return [*self.page.restore(values), html.status_card(status)]
+        return [*self.form_handlers.restore(values), html.status_card(status)]
 
     def _check_model(self, values: dict) -> None:
         if values.get("model") not in self.models:

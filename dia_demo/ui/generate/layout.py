@@ -16,10 +16,12 @@ from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import html
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.live_audio import LiveAudio
+from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
 from dia_demo.ui.xpu import XpuPanel
 
 SEED_CHARACTERS = 40
+SCRIPT_FILES = PAGE_FILES / "script"
 
 
 Field = gr.Audio | gr.Checkbox | gr.Dropdown | gr.Slider | gr.Textbox
@@ -30,6 +32,8 @@ class GenerateParts:
     """The components that have events. `fields` follows `form.FIELDS`."""
 
     fields: dict[str, Field]
+    examples: gr.HTML
+    chips: gr.HTML
     report: gr.HTML
     model_note: gr.HTML
     dice: gr.Button
@@ -70,23 +74,22 @@ def build_layout(
         with gr.Column(elem_id="model-area", elem_classes="card"):
             model, precision, note = _model_part(models, info, runtime)
         with gr.Column(elem_id="script-area", elem_classes="card"):
-            script, report, generate = _script_part()
+            script = _script_part(info)
         with gr.Column(elem_id="take-area", elem_classes="card"):
             take = _take_part(live)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             settings = _settings_part(info)
             dice, defaults = settings.pop("dice"), settings.pop("defaults")
             xpu = build_xpu()
-    fields = settings | {"script": script, "model": model, "precision": precision}
-    fields |= {"xpu": xpu.toggle}
+    fields = settings | {"model": model, "precision": precision, "xpu": xpu.toggle}
+    fields |= {name: script.pop(name) for name in ("script", "normalise")}
     return GenerateParts(
         fields=fields,
-        report=report,
         model_note=note,
         dice=dice,
         defaults=defaults,
-        generate=generate,
         xpu=xpu,
+        **script,
         **take,
     )
 
@@ -110,10 +113,10 @@ def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig
     return model, precision, note
 
 
-def _script_part():
-    examples = load_examples()
+def _script_part(info: ModelInfo) -> dict[str, Any]:
+    scripts = load_examples()
     script = gr.Textbox(
-        value=examples[0]["script"],
+        value=scripts[0]["script"],
         label="Script",
         placeholder="[S1] Good morning. Did you sleep well?\n[S2] Yes, thank you.",
         lines=7,
@@ -121,18 +124,31 @@ def _script_part():
         max_length=MAX_SCRIPT_CHARACTERS,
         elem_id="script",
     )
-    gr.Examples(
-        [[example["script"]] for example in examples],
-        inputs=[script],
-        example_labels=[example["label"] for example in examples],
-        label="Examples",
+    # Its value is a repair of the script (see `FormHandlers.repair`).
+    examples = gr.HTML(
+        {},
+        html_template=html.example_buttons(scripts),
+        js_on_load=start_class(SCRIPT_FILES / "writer.js", "ScriptWriter"),
         elem_id="examples",
-        api_visibility="private",
+    )
+    normalise = gr.Checkbox(
+        value=False,
+        label="Write out numbers and symbols as words",
+        visible=not info.normalises,
+        elem_id="normalise",
     )
     generate = gr.Button("Generate", variant="primary", elem_id="generate")
+    chips = gr.HTML(
+        {}, html_template='<div class="chips"></div>',
+        js_on_load=start_class(SCRIPT_FILES / "chips.js", "Chips"),
+        elem_id="chips",
+    )  # fmt: skip
     # Below the button, which therefore does not move when findings appear.
-    report = gr.HTML(elem_id="report", js_on_load=_asset("repair.js"))
-    return script, report, generate
+    report = gr.HTML(elem_id="report", js_on_load=start_class(SCRIPT_FILES / "report.js", "Report"))
+    return {
+        "script": script, "normalise": normalise, "examples": examples, "generate": generate,
+        "chips": chips, "report": report,
+    }  # fmt: skip
 
 
 def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
@@ -223,6 +239,11 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
             buttons=[],
             elem_id="voice-prompt",
         )
+        gr.HTML(
+            '<p class="prompt-problem" role="alert"></p>',
+            js_on_load=start_class(SCRIPT_FILES / "prompt_file.js", "PromptFile"),
+            elem_id="prompt-file",
+        )
         parts["voice_transcript"] = gr.Textbox(
             label="Text of the voice prompt",
             info="The exact words, including tags. 5 to 10 s of clear speech work best.",
@@ -234,10 +255,16 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
     return parts
 
 
-def max_tokens_info(info: ModelInfo, max_tokens: float | None = None) -> str:
-    """The length that the slider's value stands for."""
-    count = int(info.config.defaults.max_tokens if max_tokens is None else max_tokens)
-    return f"At most {tokens_hint(count, info.seconds_of(count))}."
+def slider_info(info: ModelInfo, name: str, value: float | None = None) -> str:
+    """The help of a slider: what it does and what is useful with this model.
+
+    value: of the slider, None for the model's default.
+    """
+    if name == "max_tokens":
+        count = int(info.config.defaults.max_tokens if value is None else value)
+        return f"At most {tokens_hint(count, info.seconds_of(count))}."
+    hint = info.hints.get(name)
+    return f"{PARAMS[name].help} {hint}" if hint else PARAMS[name].help
 
 
 def _slider(info: ModelInfo, name: str) -> gr.Slider:
@@ -248,7 +275,7 @@ def _slider(info: ModelInfo, name: str) -> gr.Slider:
         form.defaults_of(info)[name],
         step=spec.step,
         label=spec.label,
-        info=max_tokens_info(info) if name == "max_tokens" else spec.help,
+        info=slider_info(info, name),
         elem_id=name,
         # Without gradio's own reset button, which knows only the first model's defaults.
         buttons=[],

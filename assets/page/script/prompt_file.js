@@ -1,0 +1,69 @@
+// Voice prompts in formats that the server cannot read, such as an iPhone's voice memos (.m4a) and
+// .webm: the browser decodes them and uploads a WAV. What it cannot decode is refused at once.
+const READABLE = /\.(wav|flac|ogg|oga|opus|mp3|aiff?|au|caf)$/i;
+const RATE = 44100;
+const MESSAGE = "cannot be read as audio: use WAV, FLAC, OGG or MP3.";
+
+export class PromptFile {
+  // Opening the fold makes this part anew; the listeners are the document's and stay.
+  static #shown = null;
+  #note;
+
+  constructor({ element }) {
+    const first = PromptFile.#shown === null;
+    PromptFile.#shown = this;
+    this.#note = element.querySelector("p");
+    if (!first) return;
+    // Before gradio's own listeners, which would upload the file as it is.
+    for (const name of ["change", "drop"]) {
+      document.addEventListener(name, (event) => PromptFile.#shown.#take(event), { capture: true });
+    }
+  }
+
+  async #take(event) {
+    if (!event.target.closest("#voice-prompt")) return;
+    const input = document.querySelector("#voice-prompt input[type=file]");
+    const [file] = (event.dataTransfer ?? event.target).files ?? [];
+    if (!input || !file) return;
+    this.#note.textContent = "";
+    if (READABLE.test(file.name)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    try {
+      const chosen = new DataTransfer();
+      chosen.items.add(await asWav(file));
+      input.files = chosen.files;
+      input.dispatchEvent(new Event("change", { bubbles: true }));
+    } catch {
+      input.value = "";
+      this.#note.textContent = `“${file.name}” ${MESSAGE}`;
+    }
+  }
+}
+
+async function asWav(file) {
+  // Decoding resamples to the rate of the context; this one is never played.
+  const context = new OfflineAudioContext(1, 1, RATE);
+  const sound = await context.decodeAudioData(await file.arrayBuffer());
+  const channels = Array.from({ length: sound.numberOfChannels }, (_, at) =>
+    sound.getChannelData(at));
+  const data = new DataView(new ArrayBuffer(44 + 2 * sound.length));
+  const words = [[0, "RIFF"], [8, "WAVEfmt "], [36, "data"]];
+  for (const [at, text] of words) {
+    for (let index = 0; index < text.length; index += 1) {
+      data.setUint8(at + index, text.charCodeAt(index));
+    }
+  }
+  const header = [[4, 36 + 2 * sound.length], [16, 16], [24, RATE], [28, 2 * RATE],
+                  [40, 2 * sound.length]];
+  for (const [at, value] of header) data.setUint32(at, value, true);
+  // PCM, mono; two bytes a sample, 16 bits.
+  for (const [at, value] of [[20, 1], [22, 1], [32, 2], [34, 16]]) data.setUint16(at, value, true);
+  for (let index = 0; index < sound.length; index += 1) {
+    let mean = 0;
+    for (const channel of channels) mean += channel[index] / channels.length;
+    const sample = Math.max(-1, Math.min(1, mean));
+    data.setInt16(44 + 2 * index, Math.round(32767 * sample), true);
+  }
+  return new File([data], file.name.replace(/\.[^.]*$/, ".wav"), { type: "audio/wav" });
+}

@@ -1,0 +1,150 @@
+"""The events of the form: script checks and repairs, models and their defaults, what a reload
+restores."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from dia_demo.services.models import ModelInfo
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.text.script_check import ScriptReport, fix_all
+from dia_demo.ui import html
+from dia_demo.ui.generate import form
+from dia_demo.ui.generate.layout import GenerateParts, slider_info
+
+
+class FormHandlers:
+    """The events of the form, over one `Synthesis`."""
+
+    def __init__(self, synthesis: Synthesis, parts: GenerateParts) -> None:
+        self.synthesis = synthesis
+        self.parts = parts
+        self._repairs = count(1)
+
+    def check(self, *values):
+        """The checks of a script, and the max tokens in seconds, from the fields of form.CHECKED.
+
+        As typed: without gradio's own checks of numbers and files.
+        """
+        checked = dict(zip(form.CHECKED, values, strict=True))
+        result = self._read(checked)
+        if result is None:
+            return gr.skip(), gr.skip()
+        info, report = result
+        limit = info.config.encoder.max_positions
+        tokens = gr.update(info=slider_info(info, "max_tokens", checked["max_tokens"]))
+        unused = bool((checked["voice_transcript"] or "").strip() and not checked["voice_prompt"])
+        return html.script_report(report, limit, unused), tokens
+
+    def repair(self, event: gr.EventData, *values):
+        """The script after the chosen repair, if the finding is still current, or after all.
+
+        values: the fields of form.CHECKED. The page writes the script into its field as a person
+        would type it, so that Ctrl+Z undoes it.
+        """
+        checked = dict(zip(form.CHECKED, values, strict=True))
+        repaired = self._repaired(checked, event)
+        if repaired is None:
+            return gr.skip()
+        # A new value every time, also for the same repair after an undo.
+        return {"before": checked["script"], "after": repaired, "number": next(self._repairs)}
+
+    def _repaired(self, checked: dict, event: gr.EventData) -> str | None:
+        result = self._read(checked)
+        if result is None:
+            return None
+        findings = result[1].findings
+        index, code = event_value(event, "index"), event_value(event, "code")
+        if code == html.FIX_ALL:
+            script = checked["script"] or ""
+            return fix_all(script, lambda draft: self._report(checked | {"script": draft}))
+        known = type(index) is int and 0 <= index < len(findings)
+        finding = findings[index] if known else None
+        return finding.repaired if finding is not None and finding.code == code else None
+
+    def _read(self, checked: dict) -> tuple[ModelInfo, ScriptReport] | None:
+        """The model and the report on a script; None while a number is incomplete."""
+        models = self.synthesis.models()
+        info = next((info for info in models if info.name == checked["model"]), None)
+        tokens = checked["max_tokens"]
+        if info is None or not isinstance(tokens, int | float):
+            return None
+        low, high = form.slider_ends(info)["max_tokens"]
+        return (info, self._report(checked)) if low <= tokens <= high else None
+
+    def _report(self, checked: dict) -> ScriptReport:
+        """The report on a script. The words of a voice prompt count only beside its sound."""
+        return self.synthesis.check(
+            checked["script"] or "",
+            checked["model"],
+            int(checked["max_tokens"]),
+            (checked["voice_transcript"] or "") if checked["voice_prompt"] else "",
+            checked["normalise"] is True,
+        )
+
+    def change_model(self, model: str):
+        """The defaults of a model: sliders in the order of `form.SAMPLING`, then its note, and
+        whether the choice to normalise is shown."""
+        info = self.synthesis.info(model)
+        defaults = form.defaults_of(info)
+        sliders = [
+            gr.update(value=defaults[name], **slider) for name, slider in sliders_of(info).items()
+        ]
+        return [*sliders, html.model_note(info), gr.update(visible=not info.normalises)]
+
+    def restore(self, saved):
+        """The form from saved values: fields in the order of `form.REMEMBERED`, then the note."""
+        names = [info.name for info in self.synthesis.models()]
+        if not isinstance(saved, dict) or saved.get("model") not in names:
+            return [gr.skip()] * (len(form.REMEMBERED) + 1)
+        info = self.synthesis.info(saved["model"])
+        values = form.restored(saved, form.slider_ends(info))
+        changes: dict[str, dict[str, Any]] = {name: {} for name in form.REMEMBERED}
+        changes |= sliders_of(info) | {"normalise": {"visible": not info.normalises}}
+        for name, value in values.items():
+            changes[name]["value"] = value
+        return [*(gr.update(**changes[name]) for name in form.REMEMBERED), html.model_note(info)]
+
+    def reload(self, saved):
+        """The form after a reload: what `restore` gives, then sound and words of the voice prompt,
+        and the chips, which say where the sound is gone."""
+        updates = self.restore(saved)
+        saved = saved if isinstance(saved, dict) else {}
+        path, words = (saved.get(name) for name in form.VOICE)
+        words = words if isinstance(words, str) else ""
+        if not isinstance(path, str) or not path:
+            return [*updates, gr.skip(), words, gr.skip()]
+        if not self._is_upload(Path(path)):
+            return [*updates, gr.skip(), gr.skip(), {"lost": True}]
+        return [*updates, path, words, gr.skip()]
+
+    def _is_upload(self, path: Path) -> bool:
+        """Whether a path that a browser names is a file that was uploaded to this server."""
+        cache = Path(self.parts.fields["voice_prompt"].GRADIO_CACHE).resolve()
+        return path.resolve().is_relative_to(cache) and path.is_file()
+
+    def release(self, event: gr.EventData):
+        """Seed, and sound and words of the voice prompt, after a press on one of the chips."""
+        if event_value(event, "name") == "seed":
+            return "", gr.skip(), gr.skip()
+        return gr.skip(), None, ""
+
+
+def sliders_of(info: ModelInfo) -> dict[str, dict[str, Any]]:
+    """The ends of each slider and its help for a model."""
+    return {
+        name: {"minimum": low, "maximum": high, "info": slider_info(info, name)}
+        for name, (low, high) in form.slider_ends(info).items()
+    }
+
+
+def event_value(event: gr.EventData, name: str) -> Any:
+    """What the page sent with an event; None if a program sent something else."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:
+        return None
