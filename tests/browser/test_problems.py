@@ -142,6 +142,12 @@ def repair(page) -> None:
     )
 
 
+def free_seed(page) -> None:
+    go_to(page, "Generate")
+    page.get_by_label("Seed", exact=True).fill("7")
+    page.get_by_role("button", name="Use a random seed again").click()
+
+
 def end_the_test(page) -> None:
     """The room tells the page of it: the shared comparison is ended, or looked at once more."""
     go_to(page, "Compare")
@@ -168,6 +174,7 @@ def choose_kind(page) -> None:
 # How each kind of event is triggered: by where it is and what happens there.
 SPECIAL = {
     ("report", "click"): repair,
+    ("chips", "click"): free_seed,
     ("on-cpu", "click"): on_cpu,
     ("script", "change"): lambda page: type_into(page, "script", "Generate"),
     ("lab-scripts", "change"): lambda page: type_into(page, "lab-scripts", "Compare"),

@@ -172,9 +172,13 @@ def memo(tmp_path):
     return path
 
 
+def open_fold(page) -> None:
+    page.locator("#voice button.label-wrap").click()
+
+
 def add_prompt(page, path) -> str:
     """Add a voice prompt; the address that its player fetches."""
-    page.get_by_role("button", name="Voice prompt").click()
+    open_fold(page)
     with page.expect_response(lambda answer: "/file=" in answer.url) as waiting:
         page.locator("#voice-prompt input[type=file]").set_input_files(path)
     page.locator(".chip").filter(has_text="Voice prompt in use").wait_for()
@@ -193,7 +197,7 @@ def test_a_voice_prompt_outlives_a_reload_with_its_words(open_window, memo):
     page.wait_for_function("window.diaRestored === true")
     chip.wait_for()
     page.get_by_text(re.compile(r"\b36 of [\d,]+ bytes")).wait_for()
-    page.get_by_role("button", name="Voice prompt", exact=True).click()
+    open_fold(page)
     words_field = page.get_by_label("Text of the voice prompt")
     assert words_field.input_value() == "[S2] These are its words."
     page.get_by_role("button", name="Remove the voice prompt").click()
@@ -217,7 +221,7 @@ def test_words_of_a_lost_voice_prompt_are_gone_too(open_window, memo):
 def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
     page = open_window().open()
     write_script(page, "[S1] Hi. [S2] Ho. [S1]")
-    page.get_by_role("button", name="Voice prompt").click()
+    open_fold(page)
     page.get_by_label("Text of the voice prompt").fill("[S2] Words.")
     page.get_by_text("The text of the voice prompt is not used").wait_for()
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
@@ -265,7 +269,7 @@ def test_a_file_that_is_no_sound_is_refused_before_generate(open_window, tmp_pat
     page = open_window().open()
     path = tmp_path / "notes.m4a"
     path.write_bytes(b"these are no sounds" * 100)
-    page.get_by_role("button", name="Voice prompt").click()
+    open_fold(page)
     page.locator("#voice-prompt input[type=file]").set_input_files(path)
     page.get_by_text("“notes.m4a” cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
     assert page.locator(".chip").count() == 0

@@ -168,3 +168,14 @@ def test_a_comparison_is_not_overwritten(compare, script, tmp_path):
     assert compare(*words)[0] == 0
     code, _, err = compare(*words)
     assert code == 2 and "already holds a comparison" in err
+
+
+def test_normalise_holds_for_all_sides(compare, script, tmp_path):
+    folder = tmp_path / "out"
+    words = [*SIDES, "--script", script, "--pairs", 1, "--normalise", "-o", folder, "--json"]
+    assert compare(*words)[0] == 0
+    settings = Comparison.open(folder).plan.settings
+    assert [setting.normalise for setting in settings] == [True, True]
+    assert all(setting.request("It’s", 1, None).normalise for setting in settings)
+    code, _, err = compare("--normalise", "-o", folder)
+    assert code == 2 and "already holds a comparison" in err

@@ -201,3 +201,20 @@ def test_a_prompt_that_is_not_audio_is_refused(say):
 )
 def test_prompts_that_contradict_are_refused(say, arguments):
     assert "--voice-" in error_line(say(SCRIPT, "--codes", "a.npy", *arguments))
+
+
+# The choice to normalise
+
+
+def test_a_normalised_script_is_spoken_in_words(say):
+    odd, plain = "It’s $5.", "[S1] It's five dollars."
+    assert say(odd, "--codes", "as_written.npy")[0] == 0
+    assert say(odd, "--codes", "normalised.npy", "-o", "take.wav", "--normalise")[0] == 0
+    assert say(plain, "--codes", "in_words.npy")[0] == 0
+    as_written, normalised, in_words = (
+        np.load(f"{name}.npy") for name in ("as_written", "normalised", "in_words")
+    )
+    np.testing.assert_array_equal(normalised, in_words)
+    assert not np.array_equal(as_written, in_words), "unasked, the script is read byte for byte"
+    metadata = read_metadata("take.wav")
+    assert metadata["normalise"] is True and metadata["script"] == odd

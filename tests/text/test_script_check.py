@@ -153,6 +153,36 @@ def test_ordinary_scripts_are_not_reported():
 
 
 @pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        ("[S1] Café naïve. Très bien, merci beaucoup. [S2]", 1),
+        ("[S1] Hello.\n[S2] Guten Tag, ich bin nicht von hier und du?", 2),
+        ("[S1] Hola, ¿cómo está usted? Muy bien, gracias.", 1),
+        ("[S1] Ciao, sono molto contento di questo.", 1),
+        ("[S1] Goed, ik dank je, maar niet voor het eten.", 1),
+    ],
+)
+def test_another_language_is_reported(script, line):
+    remark = finding(script, "not_english")
+    assert (remark.line, remark.level) == (line, "warning")
+    assert "Dia speaks English only" in remark.message
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "[S1] We saw a café in Los Angeles, and the El Niño show in Las Vegas.",
+        "[S1] He said merci beaucoup, très chic, and left.",
+        "[S1] Que sera, sera, as they say. C'est la vie!",
+        "[S1] Die Hard was on, also a war film. Pour me a drink, son.",
+        "[S1] La la la, es, y, no.",
+    ],
+)
+def test_english_with_a_foreign_word_is_not_reported(script):
+    assert "not_english" not in codes(script)
+
+
+@pytest.mark.parametrize(
     ("script", "code", "message", "label", "repaired"),
     [
         (

@@ -162,6 +162,14 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
     assert sides[at] == (precision if precision == "int8" else "auto")
 
 
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_file_brings_the_choice_to_normalise_back(kept_take, synthesis, tmp_path, normalise):
+    request = replace(kept_take.take.request, normalise=normalise)
+    wav = replace(kept_take.take, request=request).save(tmp_path / "made.wav")
+    values, _ = handlers_of(kept_take, synthesis, tmp_path).drop(str(wav))
+    assert values["normalise"] is normalise
+
+
 def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s\n<b>me</b>.")
     params = replace(kept_take.take.request.params, temperature=7.5)

@@ -1,7 +1,5 @@
 // What is set where it may be folded away and shapes every take: a seed, a voice prompt. Each is
-// freed by its cross. gradio's value: {seed, voice, lost}; lost: a reload could not bring the voice
-// prompt back.
-const LOST = "The voice prompt is no longer on the server: add the recording and its text again.";
+// freed by its cross. gradio's value: {seed, voice}.
 
 export class Chips {
   #element;
@@ -17,32 +15,27 @@ export class Chips {
   }
 
   #draw() {
-    const { seed, voice, lost } = this.#props.value || {};
+    const { seed, voice } = this.#props.value || {};
     const text = String(seed ?? "").trim();
     const chips = [];
     if (text && text !== "-1") {
       chips.push(this.#chip(`Seed ${text} kept`, "seed", "Use a random seed again"));
     }
     if (voice) chips.push(this.#chip("Voice prompt in use", "voice", "Remove the voice prompt"));
-    if (lost) chips.push(make("p", "lost", LOST));
     this.#element.querySelector(".chips").replaceChildren(...chips);
   }
 
   #chip(text, name, action) {
-    const chip = make("span", "chip", text);
-    const button = make("button", "", "×");
+    const chip = document.createElement("span");
+    const button = document.createElement("button");
+    chip.className = "chip";
+    chip.textContent = text;
     button.type = "button";
+    button.textContent = "×";
     button.title = action;
     button.ariaLabel = action;
     button.addEventListener("click", () => this.#trigger("click", { name }));
     chip.append(button);
     return chip;
   }
-}
-
-function make(tag, name, text) {
-  const node = document.createElement(tag);
-  node.className = name;
-  node.textContent = text;
-  return node;
 }

@@ -78,12 +78,12 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     gr.on(
         [field.change for field in kept],
         None,
-        [parts.chips, *kept],
+        kept,
         parts.chips,
-        # What was said of a lost voice prompt holds until there is another.
-        js="(old, seed, voice) => ({ seed, voice: Boolean(voice), lost: old?.lost && !voice })",
+        js="(seed, voice) => ({ seed, voice: Boolean(voice) })",
         show_progress="hidden",
     )
+    fields["voice_prompt"].change(None, None, parts.lost_prompt, js="() => ''")
     released = [fields[name] for name in ("seed", *form.VOICE)]
     parts.chips.click(handlers.release, None, released, **IMMEDIATE)
 
@@ -94,7 +94,7 @@ def _connect_saved_form(
     """Save script and settings in the browser's own storage, and restore them after a reload."""
     fields = [parts.fields[name] for name in form.REMEMBERED]
     voice = [parts.fields[name] for name in form.VOICE]
-    outputs = [*fields, parts.model_note, *voice, parts.chips]
+    outputs = [*fields, parts.model_note, *voice, parts.lost_prompt]
     restored = page.load(handlers.reload, saved, outputs, **IMMEDIATE)
     restored.then(None, None, None, js="() => { window.diaRestored = true; }")
     remembered = [*fields, *voice]

@@ -16,6 +16,11 @@ from dia_demo.ui import html
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, slider_info
 
+LOST_PROMPT = (
+    '<p class="lost-prompt">The voice prompt is no longer on the server: add the recording and its '
+    "text again.</p>"
+)
+
 
 class FormHandlers:
     """The events of the form, over one `Synthesis`."""
@@ -111,7 +116,7 @@ class FormHandlers:
 
     def reload(self, saved):
         """The form after a reload: what `restore` gives, then sound and words of the voice prompt,
-        and the chips, which say where the sound is gone."""
+        and a remark where the sound is gone and the words with it."""
         updates = self.restore(saved)
         saved = saved if isinstance(saved, dict) else {}
         path, words = (saved.get(name) for name in form.VOICE)
@@ -119,7 +124,7 @@ class FormHandlers:
         if not isinstance(path, str) or not path:
             return [*updates, gr.skip(), words, gr.skip()]
         if not self._is_upload(Path(path)):
-            return [*updates, gr.skip(), gr.skip(), {"lost": True}]
+            return [*updates, gr.skip(), gr.skip(), LOST_PROMPT]
         return [*updates, path, words, gr.skip()]
 
     def _is_upload(self, path: Path) -> bool:

@@ -34,6 +34,7 @@ class GenerateParts:
     fields: dict[str, Field]
     examples: gr.HTML
     chips: gr.HTML
+    lost_prompt: gr.HTML
     report: gr.HTML
     model_note: gr.HTML
     dice: gr.Button
@@ -143,11 +144,12 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
         js_on_load=start_class(SCRIPT_FILES / "chips.js", "Chips"),
         elem_id="chips",
     )  # fmt: skip
+    lost_prompt = gr.HTML(elem_id="lost-prompt", js_on_load=None)
     # Below the button, which therefore does not move when findings appear.
     report = gr.HTML(elem_id="report", js_on_load=start_class(SCRIPT_FILES / "report.js", "Report"))
     return {
         "script": script, "normalise": normalise, "examples": examples, "generate": generate,
-        "chips": chips, "report": report,
+        "chips": chips, "lost_prompt": lost_prompt, "report": report,
     }  # fmt: skip
 
 

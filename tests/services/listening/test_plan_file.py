@@ -37,6 +37,15 @@ def test_damaged_plans_get_one_message(voting, damage, message):
         Comparison.open(voting.folder)
 
 
+def test_a_plan_from_before_the_choice_to_normalise_is_read(voting):
+    path = voting.folder / "plan.json"
+    raw = json.loads(path.read_text())
+    for setting in raw["settings"]:
+        del setting["normalise"]
+    path.write_text(json.dumps(raw))
+    assert not any(one.normalise for one in Comparison.open(voting.folder).plan.settings)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[1]", "null", "[" * 100_000, '{"a": 1e999}', " " * 8_000_001],
