@@ -6,7 +6,7 @@ of it is kept on the server.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import gradio as gr
 
@@ -69,14 +69,16 @@ def reopened(handlers: CompareHandlers, tabs: gr.Tabs, key: str, memory: object)
     Its tab comes to the front if it was there before the reload. A finished test is opened only
     then: a later visit starts with an empty room.
     """
-    identity = memory.get("id") if isinstance(memory, dict) else None
-    was_in_front = isinstance(memory, dict) and memory.get("front") is True
+    unchanged = {handlers.parts.kept: gr.skip()}
+    values = memory if isinstance(memory, dict) else {}
+    identity: Any = values.get("id")
+    was_in_front = values.get("front") is True
     try:
         is_over = handlers.comparisons.get(key, identity).is_unblinded
     except DiaDemoError:
-        is_over, identity = True, None
-    if identity is None or (is_over and not was_in_front):
-        return {handlers.parts.kept: gr.skip()}
+        return unchanged
+    if is_over and not was_in_front:
+        return unchanged
     updates = handlers.show(key, identity)
     return updates | ({tabs: gr.update(selected="compare")} if was_in_front else {})
 
@@ -108,5 +110,5 @@ def _fits(field: Field, value: object) -> bool:
             return value is None or _is_number(value)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
