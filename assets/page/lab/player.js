@@ -6,9 +6,6 @@ const RAMP = 0.005; // seconds of fade at each start and stop: a cut within a wa
 // Seconds from a press to the fade. The sound runs on in another thread: on a busy machine a fade
 // that is to begin now would be over before it is known there.
 const LEAD = 0.02;
-// The page's event that a player dispatches before it starts, with itself as the detail: all others
-// stop, since only one thing plays at a time.
-const PLAYS = "dia-play";
 const EXCERPT_FADE = 0.05; // seconds
 
 export class Player {
@@ -17,14 +14,9 @@ export class Player {
   #requests = 0;
 
   // `changed` is called when a clip has started, when it has come to its end, and when another
-  // player of the page has stopped it.
+  // player of the page has paused it.
   constructor(changed) {
     this.changed = changed;
-    document.addEventListener(PLAYS, ({ detail }) => {
-      if (detail === this) return;
-      this.stop();
-      this.changed();
-    });
   }
 
   // The clip that is playing, or null.
@@ -76,7 +68,7 @@ export class Player {
 
   async play(clip, offset = 0) {
     this.stop();
-    document.dispatchEvent(new CustomEvent(PLAYS, { detail: this }));
+    document.dispatchEvent(new CustomEvent("dia-play", { detail: this }));
     const request = this.#requests;
     if (this.#context.state !== "running") await this.#context.resume();
     // Another clip may have been started, or this one stopped, while the context resumed.
@@ -97,6 +89,12 @@ export class Player {
     });
     source.start(began, offset);
     this.#playback = playback;
+    this.changed();
+  }
+
+  // For one_sound.js: something else on the page has started to play.
+  pause() {
+    this.stop();
     this.changed();
   }
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
+
+import numpy as np
 import pytest
+import soundfile
 
 from dia_demo.files import PAGE_FILES, ROOT
 from tests.helpers.browser import DESKTOP, PHONE, Watch
@@ -179,18 +184,19 @@ def test_the_volume_check_is_not_listening(room):
     assert room.locator(".lab-volume").count() == 0, "once is enough"
 
 
-def test_the_room_stops_for_another_player(long_room):
-    long_room.evaluate(
-        """() => {
-          window.players = [];
-          document.addEventListener("dia-play", (event) => window.players.push(event.detail));
-        }"""
-    )
+def test_the_room_takes_turns_with_other_players(long_room):
+    """With a media element, as gradio's player is one."""
+    silence = io.BytesIO()
+    soundfile.write(silence, np.zeros(20 * 8000), 8000, format="WAV")
+    url = "data:audio/wav;base64," + base64.b64encode(silence.getvalue()).decode()
+    long_room.evaluate("(url) => (window.other = new Audio(url)).play()", url)
+    assert long_room.evaluate("!window.other.paused")
     long_room.keyboard.press("1")
     long_room.locator(PLAYING).wait_for()
-    assert long_room.evaluate("window.players.length") == 1, "the others were asked to stop"
-    long_room.evaluate("document.dispatchEvent(new CustomEvent('dia-play', { detail: {} }))")
+    assert long_room.evaluate("window.other.paused")
+    long_room.evaluate("window.other.play()")
     long_room.locator(PLAYING).wait_for(state="detached")
+    assert 0 < position(long_room) < 4, "it is paused, and not at its end"
 
 
 def test_a_reload_brings_the_pair_back(long_room):
