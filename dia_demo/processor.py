@@ -3,10 +3,10 @@
 No other module detects features. They have LLVM's names ("avx512vnni", "bf16"), since the kernels
 are compiled for what LLVM detects.
 
-For contributors: DIA_CPU=avx2 limits torch, oneDNN, MKL and numba to AVX2. The libraries read their
-settings when they load, so `dia_demo/__init__.py` applies the override before anything else is
-imported. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES`, which set the processor that numba compiles
-for, are respected here as well.
+For contributors: DIA_CPU limits torch, oneDNN, MKL and numba to a class of processors, such as
+"avx2". The libraries read their settings when they load, so `dia_demo/__init__.py` applies the
+override before anything else is imported. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES`, which set the
+processor that numba compiles for, are respected here as well.
 """
 
 from __future__ import annotations
@@ -15,36 +15,75 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from dia_demo.errors import InputError
 
 VARIABLE = "DIA_CPU"
 NATIVE = "native"
-HASWELL_FEATURES = "avx avx2 bmi bmi2 f16c fma lzcnt movbe popcnt"
-# The libraries' settings, for each class of processor.
-CLASSES: dict[str, dict[str, str]] = {
-    "avx2": {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-        "NUMBA_CPU_NAME": "haswell",
-        "NUMBA_CPU_FEATURES": ",".join(f"+{name}" for name in HASWELL_FEATURES.split()),
-    },
+
+
+@dataclass(frozen=True)
+class ProcessorClass:
+    """Processors with the same instructions, and the libraries' settings that limit them to these.
+
+    required: the features of LLVM that a processor of another class needs to act as one of these.
+    numba_cpu: a processor known to LLVM without features beyond `required`.
+    """
+
+    required: tuple[str, ...]
+    numba_cpu: str
+    torch: str
+    onednn: str
+    mkl: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The libraries' environment variables."""
+        return {
+            "ATEN_CPU_CAPABILITY": self.torch,
+            "ONEDNN_MAX_CPU_ISA": self.onednn,
+            "MKL_ENABLE_INSTRUCTIONS": self.mkl,
+            "NUMBA_CPU_NAME": self.numba_cpu,
+            "NUMBA_CPU_FEATURES": ",".join(f"+{name}" for name in self.required),
+        }
+
+    @property
+    def missing(self) -> list[str]:
+        """What this machine's processor lacks; nothing if its features are not known."""
+        host = _host_features()
+        return sorted(set(self.required) - host) if host else []
+
+
+_AVX2 = tuple("avx avx2 bmi bmi2 f16c fma lzcnt movbe popcnt".split())
+_AVX512 = (*_AVX2, *"avx512f avx512cd avx512bw avx512dq avx512vl".split())
+CLASSES = {
+    # Haswell to Comet Lake, Zen 1 to Zen 3.
+    "avx2": ProcessorClass(_AVX2, "haswell", "avx2", "AVX2", "AVX2"),
+    # Alder Lake and later without AVX-512.
+    "avx-vnni": ProcessorClass((*_AVX2, "avxvnni"), "haswell", "avx2", "AVX2_VNNI", "AVX2"),
+    # Skylake servers.
+    "avx512": ProcessorClass(_AVX512, "skylake-avx512", "avx512", "AVX512_CORE", "AVX512"),
+    # Cascade Lake, Ice Lake, and virtual machines that hide bfloat16 and AMX.
+    "avx512-vnni": ProcessorClass(
+        (*_AVX512, "avx512vnni"), "cascadelake", "avx512", "AVX512_CORE_VNNI", "AVX512"
+    ),
 }
 
 
 def apply_override() -> None:
     """Limit the libraries to the class in DIA_CPU; does nothing if it is not set.
 
-    A name that `check_override` rejects is ignored here. Raises RuntimeError if torch or numba is
+    What `check_override` rejects is ignored here. Raises RuntimeError if torch or numba is
     already loaded, since it would have no effect on them.
     """
-    settings = CLASSES.get(os.environ.get(VARIABLE, ""))
-    if settings is None or not _is_x86():
+    name = override()
+    if name is None:
         return
-    late = [name for name in ("torch", "numba") if sys.modules.get(name)]
-    if late and any(os.environ.get(name) != value for name, value in settings.items()):
+    settings = CLASSES[name].settings
+    late = [library for library in ("torch", "numba") if sys.modules.get(library)]
+    if late and any(os.environ.get(key) != value for key, value in settings.items()):
         raise RuntimeError(f"{VARIABLE} has no effect after {late[0]}: import dia_demo first.")
     os.environ.update(settings)
 
@@ -55,14 +94,25 @@ def check_override(env: Mapping[str, str]) -> None:
     if name != NATIVE and name not in CLASSES:
         allowed = ", ".join((NATIVE, *CLASSES))
         raise InputError(f"{VARIABLE} must be one of {allowed}, not {name!r}.")
-    if name != NATIVE and not _is_x86():
+    if name == NATIVE:
+        return
+    if not _is_x86():
         raise InputError(f"{VARIABLE}={name} needs an x86-64 processor: leave it unset here.")
+    if missing := CLASSES[name].missing:
+        raise InputError(
+            f"{VARIABLE}={name} needs a processor with {', '.join(missing)}: leave it unset here."
+        )
+
+
+def classes_here() -> list[str]:
+    """The classes that DIA_CPU can limit this machine's processor to."""
+    return [name for name, limits in CLASSES.items() if _is_x86() and not limits.missing]
 
 
 def override() -> str | None:
     """The class that DIA_CPU limits this process to, None without a limit."""
-    name = os.environ.get(VARIABLE)
-    return name if name in CLASSES and _is_x86() else None
+    name = os.environ.get(VARIABLE, "")
+    return name if name in CLASSES and _is_x86() and not CLASSES[name].missing else None
 
 
 @cache
@@ -75,12 +125,7 @@ def features() -> frozenset[str]:
     if os.environ.get("NUMBA_CPU_NAME"):
         listed = os.environ.get("NUMBA_CPU_FEATURES", "").split(",")
         return frozenset(name[1:] for name in listed if name.startswith("+"))
-    try:
-        import llvmlite.binding as llvm
-
-        return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
-    except (ImportError, OSError, RuntimeError):
-        return frozenset()
+    return _host_features()
 
 
 def multiplies_bfloat16() -> bool:
@@ -110,3 +155,14 @@ def has_avx512() -> bool:
 
 def _is_x86() -> bool:
     return platform.machine() in ("x86_64", "AMD64")
+
+
+@cache
+def _host_features() -> frozenset[str]:
+    """The features of this machine's processor, whatever the libraries are limited to."""
+    try:
+        import llvmlite.binding as llvm
+
+        return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+    except (ImportError, OSError, RuntimeError):
+        return frozenset()

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_activations_other_than_cpu_bfloat16_keep_their_dtype(in_hardware):
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess:
-    inherited = {k: v for k, v in os.environ.items() if k not in processor.CLASSES["avx2"]}
+    inherited = {k: v for k, v in os.environ.items() if k not in processor.CLASSES["avx2"].settings}
     return subprocess.run(
         [sys.executable, "-c", code],
         env=inherited | {"DIA_CPU": ""} | environment,
@@ -163,18 +164,51 @@ print(json.dumps({
 """
 
 
-@pytest.mark.skipif(not X86, reason="the override is for x86-64")
+# What each class has: torch's capability, lanes of the products of packed weights, and the features
+# that it must not have.
+EXPECTED = {
+    "avx2": ("AVX2", [0, 0, 8, 8], ("avx512", "avxvnni", "amx")),
+    "avx-vnni": ("AVX2", [0, 0, 8, 8], ("avx512", "amx")),
+    "avx512": ("AVX512", [0, 0, 8, 8], ("avx512vnni", "avx512bf16", "avxvnni", "amx")),
+    "avx512-vnni": ("AVX512", [0, 0, 16, 16], ("avx512bf16", "avxvnni", "amx")),
+}
+
+
+def needs_class(name: str) -> None:
+    if name not in processor.classes_here():
+        pytest.skip(f"this processor cannot act as one of the class {name}")
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    """This processor without an override."""
+    return json.loads(python(DESCRIBE, DIA_CACHE=str(tmp_path_factory.mktemp("cache"))).stdout)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.slow
-def test_the_override_limits_every_library(tmp_path):
-    limited = python(DESCRIBE, DIA_CPU="avx2", DIA_CACHE=str(tmp_path))
+def test_the_override_limits_every_library(name, native, tmp_path):
+    needs_class(name)
+    limited = python(DESCRIBE, DIA_CPU=name, DIA_CACHE=str(tmp_path))
     assert limited.returncode == 0, limited.stderr
     found = json.loads(limited.stdout)
-    assert found["torch"] == "AVX2" and found["lanes"] == [0, 0, 8, 8] and not found["bfloat16"]
-    assert "avx2" in found["features"]
-    assert not [name for name in found["features"] if name.startswith(("avx512", "avxvnni", "amx"))]
-    native = json.loads(python(DESCRIBE, DIA_CACHE=str(tmp_path)).stdout)
+    capability, lanes, hidden = EXPECTED[name]
+    assert found["torch"] == capability and found["lanes"] == lanes and not found["bfloat16"]
+    assert set(processor.CLASSES[name].required) <= set(found["features"])
+    assert not [feature for feature in found["features"] if feature.startswith(hidden)]
     if native["features"] != found["features"]:
-        assert native["kernels"] != found["kernels"], "compiled for another processor"
+        # Compiled for another processor.
+        assert Path(native["kernels"]).name != Path(found["kernels"]).name
+
+
+def test_a_class_beyond_this_processor_is_refused(monkeypatch):
+    """Its kernels would end the program by an illegal instruction."""
+    monkeypatch.setattr(processor, "_host_features", lambda: frozenset({"avx", "avx2"}))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(InputError, match="needs a processor with avx512bw.*avx512vnni"):
+        processor.check_override({"DIA_CPU": "avx512-vnni"})
+    monkeypatch.setenv("DIA_CPU", "avx512-vnni")
+    assert processor.override() is None
 
 
 @pytest.mark.skipif(not X86, reason="the override is for x86-64")
@@ -186,7 +220,10 @@ def test_an_override_that_comes_too_late_is_refused():
 
 @pytest.mark.slow
 def test_an_unknown_class_is_refused_with_those_allowed():
-    with pytest.raises(InputError, match="DIA_CPU must be one of native, avx2, not 'pentium'"):
+    with pytest.raises(
+        InputError,
+        match="DIA_CPU must be one of native, avx2, avx-vnni, avx512, avx512-vnni, not 'pentium'",
+    ):
         Settings.from_env({"DIA_CPU": "pentium"})
     code = "import sys; from dia_demo.cli.main import main; sys.exit(main(['doctor']))"
     done = python(code, DIA_CPU="pentium")
