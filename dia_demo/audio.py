@@ -1,7 +1,7 @@
-"""Waveforms at rest: files in and out, health, speed, and a picture. No torch, no page.
+"""Waveforms at rest: files in and out, health, and a picture. No torch, no page.
 
-A waveform is float32 [n], mono, nominally within -1..1. What libsndfile, soxr, pyloudnorm and
-librosa do well is left to them; they are imported where they are used, since some are slow to load.
+A waveform is float32 [n], mono, nominally within -1..1. What libsndfile, soxr and pyloudnorm do
+well is left to them; they are imported where they are used, since some are slow to load.
 """
 
 from __future__ import annotations
@@ -275,24 +275,7 @@ def integrated_loudness(wave: np.ndarray, sample_rate: int) -> float | None:
     return loudness if np.isfinite(loudness) else None
 
 
-# Speed and picture
-
-
-def change_speed(samples: np.ndarray, sample_rate: int, speed: float) -> np.ndarray:
-    """Float32 [n] said faster (above 1) or slower at the same pitch: [about n / speed].
-
-    A phase vocoder (librosa) with windows of 46 ms. Raises InputError outside 0.5 to 2.
-    """
-    SPEEDS.check("speed", speed)
-    samples = np.asarray(samples, dtype=np.float32)
-    if speed == 1.0 or samples.size == 0:
-        return samples
-    from librosa.effects import time_stretch
-
-    window = _window_size(sample_rate)
-    padded = np.pad(samples, (0, max(0, window - samples.size)))
-    stretched = time_stretch(padded, rate=speed, n_fft=window)
-    return stretched[: round(samples.size / speed)].astype(np.float32)
+# Picture
 
 
 # One family of blues, rising evenly in lightness: dark enough to stand on a light page.
@@ -308,7 +291,7 @@ def spectrogram(samples: np.ndarray, sample_rate: int, width: int, height: int) 
 
     The loudest point is brightest and 75 dB below it is dark; silence stays dark.
     """
-    window = _window_size(sample_rate)
+    window = window_size(sample_rate)
     wave = np.nan_to_num(np.asarray(samples, dtype=np.float32), posinf=0.0, neginf=0.0)
     # Long audio gets several windows a column, so that no sound falls between columns.
     each = int(np.clip(np.ceil(wave.size / width / window), 1, 4))
@@ -326,7 +309,8 @@ def spectrogram(samples: np.ndarray, sample_rate: int, width: int, height: int) 
     return np.rint(table).astype(np.uint8)[np.rint(shade * 255).astype(np.uint8)]
 
 
-def _window_size(sample_rate: int) -> int:
+def window_size(sample_rate: int) -> int:
+    """Samples of a window for the analysis of speech: a power of 2, about 46 ms."""
     return 2 ** round(np.log2(0.046 * sample_rate))
 
 

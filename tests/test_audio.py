@@ -10,7 +10,6 @@ import pytest
 import soundfile
 
 from dia_demo.audio import (
-    change_speed,
     health,
     read_metadata,
     read_prompt,
@@ -284,27 +283,7 @@ def test_health_survives_anything():
     assert np.isfinite(health(speech_like(), 1000).rms_db)
 
 
-# Speed and picture
-
-
-@pytest.mark.parametrize("speed", [0.5, 0.8, 1.25, 2.0])
-def test_speed_changes_length_without_changing_pitch(speed):
-    stretched = change_speed(sine(2.0), RATE, speed)
-    assert abs(stretched.size - 2.0 * RATE / speed) <= 1
-    assert abs(pitch(stretched, RATE) - 440) < 3
-    assert stretched.dtype == np.float32
-
-
-def test_a_speed_change_is_exact_in_trivial_cases():
-    assert np.array_equal(change_speed(sine(), RATE, 1.0), sine())
-    for size in (0, 1, 100):
-        assert change_speed(np.zeros(size, "f"), RATE, 1.5).size == round(size / 1.5)
-
-
-@pytest.mark.parametrize("speed", [0.49, 2.01, float("nan")])
-def test_speed_outside_the_range_is_refused(speed):
-    with pytest.raises(InputError, match="0.5 to 2"):
-        change_speed(sine(0.1), RATE, speed)
+# Picture
 
 
 def test_spectrogram_shows_a_rising_tone_from_low_left_to_high_right():

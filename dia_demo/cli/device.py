@@ -47,7 +47,7 @@ def _run(synthesis: Synthesis, runtime: RuntimeConfig, quiet: bool) -> SelfCheck
             case Waiting():
                 return "waiting for a running take"
             case Loading():
-                return f"{event.what}: {event.fraction:.0%}"
+                return event.text
             case Checking() if not quiet:
                 return f"{event.fraction:4.0%}  {event.doing}"
         return None

@@ -139,7 +139,7 @@ def _run(synthesis: Synthesis, request: Request) -> Result:
         for event in synthesis.stream(request, cancel):
             match event:
                 case Loading():
-                    show(f"{event.what}: {event.fraction:.0%}")
+                    show(event.text)
                 case Started():
                     for note in event.notes:
                         print(f"warning: {note}", file=sys.stderr)

@@ -97,15 +97,20 @@ class Engine:
         run_to_end(self.model, [Row(self.config, b"\x01 Hello.", params)])
 
     def stream(
-        self, rows: Sequence[Row], expected_seconds: Sequence[float], with_audio: bool = True
+        self,
+        rows: Sequence[Row],
+        expected_seconds: Sequence[float],
+        with_audio: bool = True,
+        speeds: Sequence[float] | None = None,
     ) -> Generator[Event, None, None]:
         """Run rows together; every row's events, each ended by Finished, Cancelled or Failed.
 
         Rows beyond ROWS_AT_ONCE wait for a place in the batch; their Started event comes when they
         join it.
 
-        expected_seconds: an estimate of each row's audio. Without audio no codec is loaded and
-        results contain codes only. Closing the iterator stops the rows.
+        expected_seconds: an estimate of each row's audio at speed 1. speeds: of each row's audio, 1
+        if left out. Without audio no codec is loaded and results contain codes only. Closing the
+        iterator stops the rows.
         """
         settings = StreamSettings(
             model=self.name,
@@ -115,8 +120,10 @@ class Engine:
             check_take=self._check_take,
         )
         streams = {
-            row: RowStream(index, row, seconds, settings)
-            for index, (row, seconds) in enumerate(zip(rows, expected_seconds, strict=True))
+            row: RowStream(index, row, seconds, speed, settings)
+            for index, (row, seconds, speed) in enumerate(
+                zip(rows, expected_seconds, speeds or [1.0] * len(rows), strict=True)
+            )
         }
         for stream in list(streams.values())[:ROWS_AT_ONCE]:
             yield stream.started()

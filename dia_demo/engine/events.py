@@ -35,11 +35,16 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Loading:
-    """Something is fetched or loaded: `what`, of which `fraction` is done."""
+    """Something is fetched or loaded: `what`, of which `fraction` is done (None: unknown)."""
 
     what: str
-    fraction: float
+    fraction: float | None
     row: int = 0
+
+    @property
+    def text(self) -> str:
+        """In words: "Reading the weights, 40%"."""
+        return self.what if self.fraction is None else f"{self.what}, {self.fraction:.0%}"
 
 
 @dataclass(frozen=True)
@@ -91,11 +96,12 @@ class AudioChunk:
 class Figures:
     """Measurements of one take. realtime_factor = audio_seconds / wall_seconds.
 
-    audio_seconds is the length of the take's samples before any change of speed, including the
-    silence at its end, of which at most 0.18 s is added (engine/take_audio.py); without a codec it
-    is the length of the frames.
+    audio_seconds is the length of the take's samples, at its speed, including the silence at its
+    end, of which at most 0.18 s is added (engine/take_audio.py); without a codec it is the length
+    of the frames.
     wall_seconds runs from the row's start (model loaded, in the batch) to its last sample;
-    token_seconds and codec_seconds are the parts of it spent in each.
+    token_seconds and codec_seconds (with a change of speed) are the parts of it spent in each.
+    expected_seconds is how long the script was estimated to take, whatever max_tokens allows.
     """
 
     audio_seconds: float
@@ -112,6 +118,7 @@ class Figures:
     device: str
     sample_rate: int
     peak_rss_bytes: int
+    expected_seconds: float | None = None
 
 
 @dataclass(frozen=True)

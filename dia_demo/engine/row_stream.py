@@ -26,8 +26,12 @@ from dia_demo.engine.events import (
 from dia_demo.engine.placement import Placement
 from dia_demo.engine.row import Row
 from dia_demo.engine.take_audio import TakeAudio
+from dia_demo.engine.time_stretch import StretchedAudio
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.system import peak_rss_bytes
+
+# Enough to start playing with: on a fast machine it is there long before the first report is due.
+FIRST_AUDIO_SECONDS = 0.4
 
 
 @dataclass(frozen=True)
@@ -46,16 +50,23 @@ class StreamSettings:
 
 
 class RowStream:
-    """One row of a stream. expected: an estimate of its audio in seconds. Times count from
+    """One row of a stream. expected: an estimate of its audio in seconds, before any change of
+    speed. speed: of its audio; all lengths of audio are those at that speed. Times count from
     `started`."""
 
-    def __init__(self, index: int, row: Row, expected: float, settings: StreamSettings) -> None:
+    def __init__(
+        self, index: int, row: Row, expected: float, speed: float, settings: StreamSettings
+    ) -> None:
         self.index, self.row, self.settings = index, row, settings
-        frames = row.config.frames_within(row.params.max_tokens, row.prompt_frames)
-        self.longest = frames / settings.format.frames_per_second
-        self.expected = min(expected, self.longest)
+        rate = settings.format.sample_rate
         self.decoding = settings.codec.stream() if settings.codec else None
-        self.audio = TakeAudio(settings.format.sample_rate)
+        self.audio = TakeAudio(rate)
+        self.speed = speed if settings.codec else 1.0
+        self.stretched = StretchedAudio(rate, self.speed) if self.speed != 1 else None
+        frames = row.config.frames_within(row.params.max_tokens, row.prompt_frames)
+        self.longest = self._seconds_of(frames)
+        self.expected = expected / self.speed
+        self.unchecked: list[np.ndarray] = []
         self.chunks: list[np.ndarray] = []
         self.frames_decoded = 0
         self.token_seconds = self.codec_seconds = 0.0
@@ -71,7 +82,10 @@ class RowStream:
     @property
     def audio_seconds(self) -> float:
         """The length of the frames that are complete so far."""
-        return self.row.known_frames / self.settings.format.frames_per_second
+        return self._seconds_of(self.row.known_frames)
+
+    def _seconds_of(self, frames: int) -> float:
+        return frames / self.settings.format.frames_per_second / self.speed
 
     def started(self) -> Started:
         """The event of a row that has just joined the batch."""
@@ -83,12 +97,13 @@ class RowStream:
             precision=placement.precision,
             device=placement.device,
             sample_rate=self.settings.format.sample_rate,
-            expected_seconds=self.expected,
+            expected_seconds=min(self.expected, self.longest),
             row=self.index,
         )
 
     def after_step(self) -> Iterator[Event]:
-        """The events after a step: the end, or audio and progress every REPORT_SECONDS."""
+        """The events after a step: the end, or audio and progress every REPORT_SECONDS and once as
+        soon as there is a little audio."""
         if self.row.failure is not None:
             self.ended = True
             yield Failed(self.row.failure, self.index)
@@ -96,7 +111,8 @@ class RowStream:
         cancelled = self.row.finish_reason == FinishReason.CANCELLED
         ended = self.row.done or cancelled
         now = perf_counter()
-        if not ended and now - self.reported < events.REPORT_SECONDS:
+        is_first = self.reported == self.began and self.audio_seconds >= FIRST_AUDIO_SECONDS
+        if not (ended or is_first or now - self.reported >= events.REPORT_SECONDS):
             return
         self.reported = now
         yield from self._decode(finish=ended)
@@ -119,24 +135,40 @@ class RowStream:
             self.frames_decoded = self.row.known_frames
             if finish:
                 samples = np.concatenate([samples, self.decoding.finish()])
-        samples = self.audio.push(samples)
-        if finish:
-            ended_by_itself = self.row.finish_reason == FinishReason.END
-            samples = np.concatenate([samples, self.audio.finish(ended_by_itself)])
+        samples = self._checked(self._finished(self.audio, samples, finish), finish)
+        if self.stretched is not None:
+            samples = self._finished(self.stretched, samples, finish)
         self.codec_seconds += perf_counter() - began
         rate = self.settings.format.sample_rate
         start = sum(len(chunk) for chunk in self.chunks) / rate
         self.chunks.append(samples)
-        if self.settings.check_take is not None:
-            if not finish:
-                return
-            start, samples = 0.0, np.concatenate(self.chunks)
-            self.settings.check_take(samples, rate)
         if not len(samples):
             return
         if self.first_audio is None:
             self.first_audio = perf_counter() - self.began
         yield AudioChunk(samples, rate, start, self.index)
+
+    def _finished(
+        self, audio: TakeAudio | StretchedAudio, samples: np.ndarray, finish: bool
+    ) -> np.ndarray:
+        """The samples that `audio` gives for these."""
+        samples = audio.push(samples)
+        if not finish:
+            return samples
+        ended_by_itself = self.row.finish_reason == FinishReason.END
+        return np.concatenate([samples, audio.finish(ended_by_itself)])
+
+    def _checked(self, samples: np.ndarray, finish: bool) -> np.ndarray:
+        """The samples that may be returned: all at the end, where the whole has to be checked."""
+        check_take = self.settings.check_take
+        if check_take is None:
+            return samples
+        self.unchecked.append(samples)
+        if not finish:
+            return samples[:0]
+        samples = np.concatenate(self.unchecked)
+        check_take(samples, self.settings.format.sample_rate)
+        return samples
 
     def _progress(self) -> Progress:
         audio, wall = self.audio_seconds, perf_counter() - self.began
@@ -169,5 +201,6 @@ class RowStream:
             device=placement.device,
             sample_rate=self.settings.format.sample_rate,
             peak_rss_bytes=peak_rss_bytes(),
+            expected_seconds=self.expected,
         )
         return Result(self.row.codes(), samples, figures)

@@ -20,12 +20,6 @@ BELOW_LOUDEST_DB = 40.0
 ALWAYS_SOUND_DB = -50.0
 
 
-def finish_audio(samples: np.ndarray, sample_rate: int, ended_by_itself: bool) -> np.ndarray:
-    """`TakeAudio` on all samples at once: float32 [n] in and out."""
-    audio = TakeAudio(sample_rate)
-    return np.concatenate([audio.push(samples), audio.finish(ended_by_itself)])
-
-
 class TakeAudio:
     """One take, as its samples arrive: the returned samples, in order, are the take.
 

@@ -21,7 +21,6 @@ from dia_demo.engine.events import (
     Cancelled,
     Event,
     Finished,
-    FinishReason,
     Loading,
     Progress,
     Result,
@@ -31,7 +30,6 @@ from dia_demo.engine.events import (
 from dia_demo.engine.model_loader import load_on_cpu
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
-from dia_demo.engine.take_audio import finish_audio
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.ending import Ending
@@ -155,7 +153,7 @@ class Synthesis:
             yield from self._ending.steps(self._run(self._loaded, requests, cancel, ticket))
 
     def take(self, request: Request, result: Result) -> Take:
-        """The take of a Finished or Cancelled event's result, at the request's speed.
+        """The take of a Finished or Cancelled event's result.
 
         Raises RunError where there is nothing to hear.
         """
@@ -164,12 +162,8 @@ class Synthesis:
                 "The model ended before it made a sound. Try another seed, or a longer script."
             )
         rate = result.figures.sample_rate
-        samples = result.samples
-        if request.speed != 1:  # That blurs the ends and stretches the silence.
-            samples = audio.change_speed(samples, rate, request.speed)
-            samples = finish_audio(samples, rate, result.figures.finish_reason == FinishReason.END)
-        health = audio.health(samples, rate)
-        return Take(samples, rate, result.codes, result.figures, request, health)
+        health = audio.health(result.samples, rate)
+        return Take(result.samples, rate, result.codes, result.figures, request, health)
 
     def validate(self, request: Request) -> None:
         """InputError for everything that can be known to be wrong without loading the model."""
@@ -219,7 +213,7 @@ class Synthesis:
 
     def _load(self, request: Request) -> Generator[Loading, None, None]:
         while self._warming is not None and self._warming.is_alive():
-            yield Loading("Getting the voice ready", 0.0)
+            yield Loading("Getting the voice ready", None)
             self._warming.join(WARM_UP_POLL_SECONDS)
         if self._runtime != request.runtime or self._loaded.closed:
             yield from self._load_engine(request.runtime)
@@ -251,7 +245,7 @@ class Synthesis:
                 key = id(request.voice), request.params.max_tokens
                 if key not in prompts:
                     if request.voice.codes is None:
-                        yield Loading("Reading the voice prompt", 0.0, index)
+                        yield Loading("Reading the voice prompt", None, index)
                     prompts[key] = _prompt_codes(engine, request.voice, request.params.max_tokens)
                 prompt, prompt_notes = prompts[key]
             text = _encode(request, info)
@@ -259,7 +253,8 @@ class Synthesis:
             notes.append(engine.take_notes() + prompt_notes)
             script = info.reading(request.script, request.normalise).text
             expected.append(expected_seconds(script, info.seconds_per_character))
-        events = engine.stream(rows, expected, requests[0].with_audio)
+        speeds = [request.speed for request in requests]
+        events = engine.stream(rows, expected, requests[0].with_audio, speeds)
         left: dict[int, float] = {}
         try:
             for event in events:

@@ -63,9 +63,8 @@ def _status_of(event: Event, previous: Status) -> Status:
     match event:
         case Waiting(place=position, seconds=seconds):
             return _waiting(position, seconds)
-        case Loading(what=what, fraction=fraction):
-            detail = f"{what}, {100 * fraction:.0f}%"
-            return Status("loading", "Getting ready", detail, fraction, what)
+        case Loading():
+            return Status("loading", "Getting ready", event.text, event.fraction, event.what)
         case Started(seed=seed):
             return Status("running", "Generating", f"Started, seed {seed}.", 0.0, "Generating")
         case Progress():

@@ -190,8 +190,8 @@ class XpuHandlers:
             match event:
                 case Waiting(place=position):
                     yield {panel.report: _sentence(f"Waiting, place {position} in the queue.")}
-                case Loading(what=what, fraction=fraction):
-                    yield {panel.report: _sentence(f"{what}, {fraction:.0%}")}
+                case Loading():
+                    yield {panel.report: _sentence(event.text)}
                 case Checking(doing=doing, fraction=fraction, report=report):
                     headline = f"Checking, {fraction:.0%}: {doing}"
                     yield {panel.report: stages_html(report, headline, doing)}

@@ -119,20 +119,6 @@ def wait_progress(page) -> str:
     return page.locator("#status .status-line").inner_text()
 
 
-def test_what_is_ready_can_be_heard_while_the_rest_is_made(open_window, patient):
-    page = open_window(at=patient).open()
-    write_script(page, LONG, LONGEST)
-    press(page, "Generate")
-    listen = page.get_by_role("button", name="Listen so far")
-    page.wait_for_function("!document.querySelector('#live button').disabled")
-    listen.click()
-    page.wait_for_function(
-        "Number(document.querySelector('#live [data-live]').dataset.heard) > 0.5"
-    )
-    press(page, "Stop")
-    wait_state(page, "stopped", *OVER)
-
-
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = open_window().open()
     write_script(page, SHORT, max_tokens=60)

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from dia_demo.engine.take_audio import TakeAudio, finish_audio
+from dia_demo.engine.take_audio import TakeAudio
 
 RATES = [8000, 16000, 44100]
+
+
+def finish_audio(samples, rate, ended_by_itself):
+    """`TakeAudio` on all samples at once."""
+    audio = TakeAudio(rate)
+    return np.concatenate([audio.push(samples), audio.finish(ended_by_itself)])
 
 
 def tone(seconds, rate, level=0.2):

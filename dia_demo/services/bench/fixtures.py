@@ -62,7 +62,7 @@ def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
     doing = "Making random weights" if job.random else f"Loading {job.model}"
     task = Task(_load_random(job.random, runtime) if job.random else Engine.load(runtime))
     for loading in task:
-        report_progress(doing, loading.fraction)
+        report_progress(doing, loading.fraction or 0.0)
     return task.result
 
 

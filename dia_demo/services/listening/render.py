@@ -143,8 +143,8 @@ class Renderer:
                 match event:
                     case Waiting(place=queued):
                         self._phase = f"Waiting, place {queued} in the queue"
-                    case Loading(what=what, fraction=fraction):
-                        self._phase = f"{what}, {fraction:.0%}"
+                    case Loading():
+                        self._phase = event.text
                     case Progress(audio_seconds=seconds, row=row):
                         self._phase = "Generating"
                         audio_of[row] = seconds
@@ -264,4 +264,4 @@ def expected(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> floa
     setting = plan.settings[slot.setting]
     info = synthesis.info(setting.runtime.model)
     seconds = expected_seconds(plan.scripts[slot.script], info.seconds_per_character)
-    return min(seconds, info.seconds_of(setting.params.max_tokens))
+    return min(seconds, info.seconds_of(setting.params.max_tokens)) / setting.speed

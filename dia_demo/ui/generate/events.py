@@ -11,6 +11,11 @@ from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run
 
+FOLLOW = """() => ({
+  __type__: "update",
+  playback_position: Number(document.querySelector("#live [data-live]").dataset.position),
+})"""
+
 
 def connect(
     page: gr.Blocks,
@@ -45,6 +50,8 @@ def _connect_generate(page: gr.Blocks, parts: GenerateParts, handlers: GenerateH
     ]
     triggers = [Trigger(parts.generate, handlers.generate, parts.inputs)]
     connect_run(page, handlers.run, triggers, outputs)
+    # Runs in the browser: the finished take is where the player of the running one is.
+    parts.live.select(None, None, parts.take, js=FOLLOW, show_progress="hidden")
 
 
 def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
@@ -72,6 +79,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         [*(fields[name] for name in form.SAMPLING), parts.model_note, fields["normalise"]],
         **IMMEDIATE,
     )
+    fields["model"].change(handlers.live_rate, fields["model"], parts.live, **IMMEDIATE)
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
     kept = [fields["seed"], fields["voice_prompt"]]

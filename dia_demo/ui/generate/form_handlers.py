@@ -91,6 +91,10 @@ class FormHandlers:
             checked["normalise"] is True,
         )
 
+    def live_rate(self, model: str) -> dict:
+        """The sample rate of a model, which the page's player has to know before a run starts."""
+        return {"rate": self.synthesis.info(model).sample_rate}
+
     def change_model(self, model: str):
         """The defaults of a model: sliders in the order of `form.SAMPLING`, then its note, and
         whether the choice to normalise is shown."""

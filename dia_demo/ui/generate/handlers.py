@@ -91,16 +91,22 @@ class GenerateHandlers:
             for event in events:
                 status, update = status_of(event, status), {}
                 if isinstance(event, Started):
+                    live.start(event)
                     self.live.admit(live)
                 if isinstance(event, AudioChunk):
+                    # Shown with the progress that follows, which says when it can be played.
                     live.add(event.samples, event.sample_rate)
-                if isinstance(event, AudioChunk | Progress):
+                    continue
+                if isinstance(event, Progress):
+                    live.expect(event)
                     if time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
                         continue
                     shown_at = time.monotonic()
                 if isinstance(event, Failed) and event.device != "cpu":
                     update = self._cpu_instead(asked.params.seed)
                 if result := finished_result(event):
+                    live.done = True
+                    yield {self.parts.live: live.state()}
                     take = self.synthesis.take(asked, result)
                     status = with_remarks(status, take.health)
                     update = self._show(take, folder)

@@ -22,7 +22,10 @@ from dia_demo.ui.xpu import XpuPanel
 
 SEED_CHARACTERS = 40
 SCRIPT_FILES = PAGE_FILES / "script"
-
+_LIVE = (
+    '<button type="button" disabled>Listen</button> <span class="live-text"></span> '
+    '<label class="live-switch"><input type="checkbox"> Play as it is made</label>'
+)
 
 Field = gr.Audio | gr.Checkbox | gr.Dropdown | gr.Slider | gr.Textbox
 
@@ -77,7 +80,7 @@ def build_layout(
         with gr.Column(elem_id="script-area", elem_classes="card"):
             script = _script_part(info)
         with gr.Column(elem_id="take-area", elem_classes="card"):
-            take = _take_part(live)
+            take = _take_part(info, live)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             settings = _settings_part(info)
             dice, defaults = settings.pop("dice"), settings.pop("defaults")
@@ -153,7 +156,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
+def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
     def hear(request: object) -> dict:
         return live_audio.answer(request)
 
@@ -164,10 +167,9 @@ def _take_part(live_audio: LiveAudio) -> dict[str, Any]:
         "Make this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
     )
     live = gr.HTML(
-        {},
-        html_template='<button type="button" disabled>Listen so far</button> '
-        '<span class="live-text"></span>',
-        js_on_load=_asset("live_player.js"),
+        {"rate": info.sample_rate},
+        html_template=_LIVE,
+        js_on_load=start_class(PAGE_FILES / "live" / "strip.js", "LiveStrip"),
         server_functions=[hear],
         elem_id="live",
     )

@@ -14,6 +14,7 @@ from collections import OrderedDict
 import numpy as np
 
 from dia_demo import audio
+from dia_demo.engine.events import Progress, Started
 
 # A take is at most a few megabytes; beyond this number the oldest finished runs are removed.
 KEPT_RUNS = 12
@@ -26,8 +27,19 @@ class LiveRun:
         self.token = secrets.token_urlsafe(12)
         self.sample_rate = 0
         self.done = False
+        self._progress: Progress | None = None
+        self._lag = 0.0
         self._chunks: list[np.ndarray] = []
         self._samples = 0
+
+    def start(self, event: Started) -> None:
+        """The run has a model, whose rate is known from now on."""
+        self.sample_rate = event.sample_rate
+
+    def expect(self, progress: Progress) -> None:
+        """Update the estimates of the whole take's length and of the time that it still needs."""
+        self._progress = progress
+        self._lag = max(self._lag, progress.audio_seconds - self._ready)
 
     def add(self, samples: np.ndarray, sample_rate: int) -> None:
         """Append float32 [n]."""
@@ -37,9 +49,25 @@ class LiveRun:
         self._samples += len(chunk)
 
     def state(self) -> dict:
-        """The value of the page's player, part of every update."""
-        ready = self._samples / self.sample_rate if self.sample_rate else 0.0
-        return {"run": self.token, "ready": round(ready, 2), "done": self.done}
+        """The value of the page's player, part of every update.
+
+        In seconds: `ready` to be heard, `total` of the whole take, `left` until it is complete (both
+        estimates, None before there is one), and `lag`, by how much samples come later than tokens.
+        """
+        progress = self._progress
+        return {
+            "run": self.token,
+            "rate": self.sample_rate,
+            "ready": round(self._ready, 2),
+            "done": self.done,
+            "total": progress and round(progress.expected_seconds, 2),
+            "left": progress and round(progress.seconds_left, 2),
+            "lag": round(self._lag, 2),
+        }
+
+    @property
+    def _ready(self) -> float:
+        return self._samples / self.sample_rate if self.sample_rate else 0.0
 
     def after(self, start: int) -> dict:
         """Samples from `start` on as base64 of little-endian int16, and whether it is done."""

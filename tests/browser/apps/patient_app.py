@@ -1,14 +1,15 @@
 """app.py whose decoder takes its time, as a large model's does, so that a take can be stopped.
 
 The nano voice says half a minute in two seconds: a browser test on a loaded machine may press Stop
-too late.
+too late. STEP_SECONDS is how long each step waits.
 """
 
 from __future__ import annotations
 
+import os
 import time
 
-STEP_SECONDS = 0.01
+STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.01"))
 
 
 def main() -> None:
