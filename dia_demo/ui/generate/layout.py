@@ -284,7 +284,3 @@ def _slider(info: ModelInfo, name: str) -> gr.Slider:
         # Without gradio's own reset button, which knows only the first model's defaults.
         buttons=[],
     )
-
-
-def _asset(name: str) -> str:
-    return (PAGE_FILES / name).read_text(encoding="utf-8")

@@ -51,8 +51,9 @@ class LiveRun:
     def state(self) -> dict:
         """The value of the page's player, part of every update.
 
-        In seconds: `ready` to be heard, `total` of the whole take, `left` until it is complete (both
-        estimates, None before there is one), and `lag`, by how much samples come later than tokens.
+        In seconds: `ready` to be heard, `total` of the whole take, `left` until it is complete
+        (both estimates, None before there is one), and `lag`, the audio of tokens that is not ready
+        yet, at most.
         """
         progress = self._progress
         return {
