@@ -165,12 +165,16 @@ class App:
                 if line.startswith(b"data:"):
                     yield json.loads(line[5:])
 
+    def begin_generate(self, script: str, session: str, key: str) -> None:
+        """A press of the page's button, for the person with this key."""
+        values = [script, 1.2, 3.0, 800, 0.95, 45, "5", 1.0, None, "", "nano", "float32", False]
+        self.press("press_generate", [key, *values], session)
+
     def press_generate(self, script: str, session: str, key: str) -> tuple[str | None, dict | None]:
         """A take as the page makes it: the name of its live sound, and its file, kept under the
         key; None for what there is not."""
-        values = [script, 1.2, 3.0, 800, 0.95, 45, "5", 1.0, None, "", "nano", "float32", False]
         token = take = None
-        self.press("press_generate", values, session)
+        self.begin_generate(script, session, key)
         for update in self.updates(session):
             for value in (update.get("output") or {}).get("data") or []:
                 if isinstance(value, dict) and value.get("run"):
@@ -179,8 +183,6 @@ class App:
                     take = take or value
             if update.get("msg") == "process_completed":
                 break
-        if take is not None:
-            self.run("keep", key, take)
         return token, take
 
 

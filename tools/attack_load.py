@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dia_demo.services.listening.store import new_key
+from dia_demo.ui.generate.person_runs import MAX_UNATTENDED
 from tools.attack_client import HOST, App, in_threads
 
 # Of the server's own, so that other programs on the machine do not count.
@@ -77,6 +78,29 @@ def r9(app: App) -> tuple[bool, str]:
     _, body = app.serve("hear", {"run": token, "from": 0})
     left = len(json.loads(body)["pcm"])
     return left > 0, f"{left:,} characters of sound"
+
+
+def left(app: App) -> tuple[bool, str]:
+    """left
+    6 pages of one address begin a long take and leave
+    at most 4 takes go on"""
+    script = "[S1] " + "Hello there, my good old friend. " * 25
+    keys = [new_key() for _ in range(6)]
+    for number, key in enumerate(keys):
+        app.begin_generate(script, f"left{number}", key)
+        next(update for update in app.updates(f"left{number}") if update.get("output"))
+
+    def going_on() -> int:
+        buttons = [app.run("idle_of", key)[1]["data"][0] for key in keys]
+        return sum(not button["interactive"] for button in buttons)
+
+    found, end = going_on(), time.monotonic() + 20
+    while found > MAX_UNATTENDED and time.monotonic() < end:
+        time.sleep(0.2)
+        found = going_on()
+    for key in keys:
+        app.run("stop", key)
+    return 0 < found <= MAX_UNATTENDED, f"{found} go on"
 
 
 def r11(app: App) -> tuple[bool, str]:
@@ -202,6 +226,6 @@ def r22(home: Path) -> tuple[bool, str]:
     return held, f"exit code {code}"
 
 
-QUICK = (r1, r2, r2_turns, r4, r9)
+QUICK = (r1, r2, r2_turns, r4, r9, left)
 SLOW = (r11, r11_hang_up, load)
 ALONE = (r7, r22)

@@ -36,7 +36,27 @@ async function play(id, button) {
   await audio.play();
 }
 
-async function remove(id) {
+// Puts the settings into the form, which then says what it took, and shows the form.
+function use(id) {
+  trigger("click", { id });
+  const form = document.querySelector("#script-area");
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  form.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "start" });
+}
+
+// The button is pressed twice: the first press asks for confirmation.
+async function remove(id, button) {
+  if (!button.dataset.label) {
+    button.dataset.label = button.textContent;
+    button.textContent = "Press again to delete";
+    button.focus(); // Safari does not focus a button that is clicked
+    const reset = () => {
+      button.textContent = button.dataset.label;
+      delete button.dataset.label;
+    };
+    button.addEventListener("blur", reset, { once: true });
+    return;
+  }
   stop();
   if (await ask({ do: "delete", id })) await draw();
 }
@@ -46,6 +66,11 @@ function make(tag, name, text = "") {
   node.className = name;
   node.textContent = text;
   return node;
+}
+
+// In the time zone and the language of this browser.
+function when(time) {
+  return new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }
 
 // Scripts come from people, so they are set as text, never as HTML.
@@ -59,9 +84,9 @@ async function draw() {
     const buttons = make("div", "earlier-buttons");
     const acts = {
       Play: (button) => play(take.id, button),
-      "Use these settings": () => trigger("click", { id: take.id }),
+      "Use these settings": () => use(take.id),
       "Compare with this": () => trigger("submit", { id: take.id }),
-      Delete: () => remove(take.id),
+      Delete: (button) => remove(take.id, button),
     };
     for (const [text, act] of Object.entries(acts)) {
       const button = make("button", "", text);
@@ -69,10 +94,16 @@ async function draw() {
       button.addEventListener("click", () => act(button));
       buttons.append(button);
     }
-    row.append(make("p", "", take.script), make("p", "earlier-figures", take.figures), buttons);
+    const figures = `${when(take.created)} · ${take.figures}`;
+    row.append(make("p", "", take.script), make("p", "earlier-figures", figures), buttons);
     list.append(row);
   }
-  if (!answer.takes.length) status.textContent = "Your takes are listed here.";
+  const notes = [];
+  if (!answer.takes.length) notes.push("Your takes are listed here. The latest 30 are kept.");
+  if (answer.removed)
+    notes.push(`Takes up to ${when(answer.removed)} were removed, because the space that this ` +
+      "machine has for takes was used up. Download a take to keep it.");
+  status.textContent = notes.join(" ");
 }
 
 watch("value", draw);

@@ -8,13 +8,14 @@ import re
 import secrets
 import shutil
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dia_demo import audio
 from dia_demo.config import PRECISIONS
@@ -29,8 +30,11 @@ from dia_demo.services.take import Take
 MAX_TAKES = 30
 MAX_BYTES = 10**9
 MAX_TAKE_BYTES = 32 * 10**6
-# The end of a name while a take is being copied.
+BYTES_A_SAMPLE = 2
 _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
+# Beside a person's takes: when the latest of those was kept that had to make room, and a run that
+# has not ended.
+_REMOVED, _UNFINISHED = "removed", "unfinished"
 
 
 @dataclass(frozen=True)
@@ -52,77 +56,28 @@ class Kept:
         return form_values(vars(self))
 
 
-class MadeTakes:
-    """The takes that this process made of late, each to be kept by one person."""
-
-    SIZE = 1000
-
-    def __init__(self) -> None:
-        self._owners: OrderedDict[str, str | None] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def add(self, wav: Path) -> None:
-        """Note a take's file as it was written here."""
-        with self._lock:
-            self._owners.setdefault(_digest(wav))
-            while len(self._owners) > self.SIZE:
-                self._owners.popitem(last=False)
-
-    def claim(self, wav: Path, key: str) -> bool:
-        """Whether this person may keep this file: it was made here, and nobody else keeps it."""
-        digest = _digest(wav)
-        with self._lock:
-            if digest not in self._owners:
-                return False
-            owner = self._owners[digest] = self._owners[digest] or key
-            return owner == key
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 class History:
     """Everybody's earlier takes, reached with their own key alone."""
 
     def __init__(self, home: Path, limit: int = MAX_BYTES) -> None:
         self.home = home
         self.limit = limit
-        self._copying = threading.Lock()
+        self._adding = threading.Lock()
         self._secret = secrets.token_bytes(16)
 
     def add(self, key: str, take: Take) -> str:
-        """Keep a take; the oldest beyond the bounds go. Raises RunError where it cannot be kept."""
-        with self._copying:
-            path = self._new_path(key)
-            take.save(path)
-            self._drop_oldest(path)
-        return path.stem
+        """Keep a take; the oldest beyond the limits are removed.
 
-    def copy(self, key: str, wav: Path) -> str:
-        """Keep a WAV that `Take.save` wrote, once however often it comes in a row.
-
-        InputError where it says nothing of itself, and where it is too large.
+        Raises InputError where it is too large, RunError where it cannot be written.
         """
-        if (size := size_of(wav)) > MAX_TAKE_BYTES:
+        if (size := BYTES_A_SAMPLE * len(take.samples)) > MAX_TAKE_BYTES:
             raise InputError(
                 f"This take has {size / 1e6:.0f} MB, and earlier takes may have up to "
                 f"{MAX_TAKE_BYTES / 1e6:.0f} MB: download it to keep it."
             )
-        if read_take(wav) is None:
-            raise InputError("This file carries no settings, so it was not kept.")
-        with self._copying:
-            latest = self._paths(key)[:1]
-            if latest and _digest(latest[0]) == _digest(wav):
-                return latest[0].stem
+        with self._adding:
             path = self._new_path(key)
-            try:
-                with write_atomic(path) as part:
-                    shutil.copyfile(wav, part)
-            except OSError as error:
-                message = f"The take could not be kept: {error.strerror or error}. Free some space."
-                raise RunError(message) from error
+            take.save(path)
             self._drop_oldest(path)
         return path.stem
 
@@ -154,11 +109,43 @@ class History:
             oldest = next(path for path in reversed(held) if path != new)
             del held[oldest]
             oldest.unlink(missing_ok=True)
+            # On a full disk the note is missing, but the take is removed all the same.
+            with suppress(OSError):
+                (oldest.parent / _REMOVED).write_text(str(_stamp(oldest)))
 
     def list(self, key: str) -> list[Kept]:
         """The person's takes, the latest first."""
         takes = (self._read(path) for path in self._paths(key))
         return [take for take in takes if take is not None]
+
+    def latest(self, key: str) -> Kept | None:
+        """The person's last take, if there is one."""
+        takes = (self._read(path) for path in self._paths(key))
+        return next((take for take in takes if take is not None), None)
+
+    def removed(self, key: str) -> datetime | None:
+        """When the latest of the person's takes was made that had to make room for others'."""
+        try:
+            return _time_of(int((self._home(key) / _REMOVED).read_text()))
+        except (OSError, ValueError, OverflowError):
+            return None
+
+    @contextmanager
+    def unfinished(self, key: str) -> Iterator[None]:
+        """Note a run on the disk until the block ends, so that `was_lost` knows of it."""
+        note = self._home(key) / _UNFINISHED
+        with suppress(OSError):
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.touch()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                note.unlink(missing_ok=True)
+
+    def was_lost(self, key: str) -> bool:
+        """Whether a run ended with the program; to be asked while no run of the person goes on."""
+        return (self._home(key) / _UNFINISHED).exists()
 
     def get(self, key: str, identity: str) -> Kept:
         """One of them. InputError where there is none of that id."""
@@ -168,13 +155,13 @@ class History:
         return take
 
     def served(self, key: str, identity: str, folder: Path) -> Path:
-        """One of them as a file in `folder`, under a name that cannot be guessed."""
-        path = self.get(key, identity).path
-        served = self._served(path, folder)
+        """One of them as a file in `folder`, in a folder whose name cannot be guessed."""
+        take = self.get(key, identity)
+        served = self._served(take.path, folder) / f"{file_name(take.figures)}.wav"
         try:
             served.parent.mkdir(parents=True, exist_ok=True)
             if not served.exists():
-                _link(path, served)
+                _link(take.path, served)
             # Temporary files go by their age.
             os.utime(served)
         except OSError as error:
@@ -184,13 +171,13 @@ class History:
 
     def _served(self, path: Path, folder: Path) -> Path:
         secret = hashlib.blake2b(str(path).encode(), key=self._secret).hexdigest()[:40]
-        return folder / f"earlier-{secret}" / "take.wav"
+        return folder / f"earlier-{secret}"
 
     def delete(self, key: str, identity: str, folder: Path) -> None:
-        """Remove one for good, and what `served` put into `folder`."""
+        """Remove one for good, and what is served of it in `folder`."""
         path = self._path(key, identity)
         path.unlink(missing_ok=True)
-        self._served(path, folder).unlink(missing_ok=True)
+        shutil.rmtree(self._served(path, folder), ignore_errors=True)
 
     def _home(self, key: str) -> Path:
         return folder_of(self.home, key) / "takes"
@@ -207,8 +194,7 @@ class History:
         contents = read_take(path)
         if contents is None:
             return None
-        created = datetime.fromtimestamp(_stamp(path) / 1e6, UTC)
-        return Kept(path.stem, path, created, **contents)
+        return Kept(path.stem, path, _time_of(_stamp(path)), **contents)
 
 
 def _takes_in(home: Path) -> list[Path]:
@@ -227,6 +213,10 @@ def _stamp(path: Path) -> int:
     return int(path.stem.split("-")[0])
 
 
+def _time_of(stamp: int) -> datetime:
+    return datetime.fromtimestamp(stamp / 1e6, UTC)
+
+
 def _link(path: Path, other: Path) -> None:
     """`path` under another name too, or a copy of it where that is on another disk."""
     with suppress(OSError):
@@ -234,6 +224,24 @@ def _link(path: Path, other: Path) -> None:
         return
     with write_atomic(other) as part:
         shutil.copyfile(path, part)
+
+
+def file_name(figures: Mapping[str, Any]) -> str:
+    """The name of a take's files, without their suffix: model and seed."""
+    name = f"dia-{Path(str(figures.get('model'))).name}-seed{figures.get('seed')}"
+    return re.sub(r"[^\w.-]", "", name)[:100]
+
+
+def read_samples(path: Path) -> tuple[np.ndarray, int]:
+    """Float32 [n] and the sample rate of a WAV that `Take.save` wrote; saving them again gives the
+    same samples. Raises RunError where it cannot be read."""
+    import soundfile
+
+    try:
+        pcm, rate = soundfile.read(str(path), dtype="int16")
+    except (OSError, soundfile.LibsndfileError) as error:
+        raise RunError("This take is not kept any more.") from error
+    return pcm.astype(np.float32) / 32767, rate
 
 
 def read_take(path: Path) -> dict | None:

@@ -73,6 +73,10 @@ class Synthesis:
         """End all runs and the warm-up, and wait for them. Nothing can be asked for afterwards."""
         self._ending.come(self._warming)
 
+    def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
+        """Run `work` in a thread of its own; `close` sets `cancel` and waits for the thread."""
+        self._ending.start(work, cancel)
+
     def warm_up(self) -> None:
         """Load the model the app starts with in the background, so that the first take begins at
         once. Only where it and its codec lie in a folder here: nothing is fetched unasked."""

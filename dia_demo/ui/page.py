@@ -21,7 +21,7 @@ from dia_demo.ui.compare import layout as compare_layout
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.gate import on_disconnect
-from dia_demo.ui.generate import api, form
+from dia_demo.ui.generate import api, form, returning
 from dia_demo.ui.generate import events as generate_events
 from dia_demo.ui.generate import history as history_tab
 from dia_demo.ui.generate import layout as generate_layout
@@ -30,6 +30,7 @@ from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.history import HistoryHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio
+from dia_demo.ui.generate.returning import ReturnHandlers
 from dia_demo.ui.machine import MachineHandlers, MachinePanel
 from dia_demo.ui.serving import server_options, threads
 from dia_demo.ui.theme import make_theme
@@ -71,7 +72,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
                     machine = machine_tab.build_layout()
             with gr.Tab("About", id="about"):
                 about.build_layout(models)
-        handlers = GenerateHandlers(synthesis, parts, live)
+        handlers = GenerateHandlers(synthesis, parts, live, history)
         form_handlers = FormHandlers(synthesis, parts)
         compare_handlers = CompareHandlers(synthesis, comparisons, compare)
         names = [model.name for model in models]
@@ -79,7 +80,8 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
             history, handlers, form_handlers, compare_handlers, names
         )
         _show_first_report(form_handlers, parts, info)
-        generate_events.connect(page, parts, handlers, form_handlers, saved)
+        generate_events.connect(page, parts, handlers, form_handlers, saved, person)
+        returning.connect(page, parts, ReturnHandlers(handlers, history), person)
         model_fields = [parts.fields["model"], parts.fields["precision"]]
         xpu.connect(page, parts.xpu, parts.on_cpu, XpuHandlers(synthesis, parts.xpu), model_fields)
         if machine is not None:
@@ -90,7 +92,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
         # Last, because it covers only the events registered before it.
         problems.explain_errors(page)
-    on_disconnect(page, handlers.run.sessions.disconnected)
+    on_disconnect(page, handlers.calls.disconnected)
     # Runs wait in the services' own queue, which shows their position; gradio's lets them through.
     return page.queue(max_size=threads(settings), default_concurrency_limit=None)
 

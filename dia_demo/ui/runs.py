@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import gradio as gr
 
@@ -31,12 +31,29 @@ _CALL = re.compile(r"[0-9a-f]{32}")
 MAX_DISCONNECTED_CALLS = 1000
 
 
-class LongRun:
-    """The buttons and sessions of one kind of run. `start`: the buttons that begin it."""
+class RunButtons:
+    """The buttons of one kind of run. `start`: those that begin it."""
 
     def __init__(self, start: Sequence[gr.Button], stop: gr.Button) -> None:
         self.start_buttons = tuple(start)
         self.stop_button = stop
+
+    def busy(self) -> Updates:
+        """The buttons while the run is in progress."""
+        start = {button: gr.update(interactive=False) for button in self.start_buttons}
+        return start | {self.stop_button: gr.update(interactive=True)}
+
+    def idle(self) -> Updates:
+        """The buttons when nothing runs."""
+        start = {button: gr.update(interactive=True) for button in self.start_buttons}
+        return start | {self.stop_button: gr.update(interactive=False)}
+
+
+class LongRun(RunButtons):
+    """The buttons and sessions of one kind of run, which ends with its page."""
+
+    def __init__(self, start: Sequence[gr.Button], stop: gr.Button) -> None:
+        super().__init__(start, stop)
         self.sessions = Sessions()
 
     def updates(
@@ -60,16 +77,6 @@ class LongRun:
             except Exception as error:
                 yield error_update(error)
 
-    def busy(self) -> Updates:
-        """The buttons while the run is in progress."""
-        start = {button: gr.update(interactive=False) for button in self.start_buttons}
-        return start | {self.stop_button: gr.update(interactive=True)}
-
-    def idle(self) -> Updates:
-        """The buttons when nothing runs."""
-        start = {button: gr.update(interactive=True) for button in self.start_buttons}
-        return start | {self.stop_button: gr.update(interactive=False)}
-
     def stop(self, request: gr.Request) -> dict[str, Any]:
         """Ask this page's run to stop; its own updates say how it ended."""
         self.sessions.stop(request.session_hash)
@@ -89,15 +96,32 @@ class Trigger:
     inputs: Sequence[gr.blocks.Block]
 
 
+class Stoppable(Protocol):
+    """What `connect_run` connects: LongRun, or runs that outlive their page."""
+
+    start_buttons: tuple[gr.Button, ...]
+    stop_button: gr.Button
+
+    def idle(self) -> Updates:
+        """See `RunButtons`."""
+
+    def stop(self, request: gr.Request) -> dict[str, Any]:
+        """See `LongRun`."""
+
+    def page_closed(self, request: gr.Request) -> None:
+        """See `LongRun`."""
+
+
 def connect_run(
     page: gr.Blocks,
-    run: LongRun,
+    run: Stoppable,
     triggers: Sequence[Trigger],
     outputs: Sequence[gr.blocks.Block],
     idle: Callable[..., Updates] | None = None,
     idle_inputs: Sequence[gr.blocks.Block] | None = None,
+    stop_inputs: Sequence[gr.blocks.Block] | None = None,
 ) -> None:
-    """Connect the buttons of a run. `idle` replaces `LongRun.idle` where more depends on the end.
+    """Connect the buttons of a run. `idle` replaces `run.idle` where more depends on the end.
 
     `idle` is not part of the run's own last update: gradio's page ignores a click that comes before
     the run it follows is over. It is connected to `then` and to `failure`, because `then` is
@@ -115,7 +139,7 @@ def connect_run(
         )
         for after in (event.then, event.failure):
             after(idle or run.idle, idle_inputs, buttons, **IMMEDIATE)
-    run.stop_button.click(run.stop, None, run.stop_button, **IMMEDIATE)
+    run.stop_button.click(run.stop, stop_inputs, run.stop_button, **IMMEDIATE)
     page.unload(run.page_closed)
 
 

@@ -249,20 +249,6 @@ def test_stop_lets_the_next_tab_in_the_queue_run(open_window, patient):
     wait_state(second, "stopped")
 
 
-def test_a_closed_tab_gives_its_place_away(open_window, patient):
-    first, second = open_window(at=patient).open(), open_window(at=patient).open()
-    for page in (first, second):
-        write_script(page, LONG, LONGEST)
-    press(first, "Generate")
-    wait_state(first, "running")
-    press(second, "Generate")
-    wait_state(second, "waiting")
-    first.close()
-    wait_state(second, "running")
-    press(second, "Stop")
-    wait_state(second, "stopped")
-
-
 def test_keyboard_alone_is_enough(open_window, patient):
     page = open_window(at=patient).open()
     write_script(page, SHORT, max_tokens=300)

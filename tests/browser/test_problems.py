@@ -205,7 +205,9 @@ def rule_of(failing, number: int):
         if what in ("load", "change"):
             return "open"
         if what in ("then", "failure"):
-            ((start, _),) = failing.targets(event["trigger_after"])
+            ((start, begun),) = failing.targets(event["trigger_after"])
+            if begun == "load":
+                return "open"
             return lambda page, files, start=start: run_and_stop(page, start)
     return None
 

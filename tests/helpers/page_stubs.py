@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
+from dia_demo import audio
+from dia_demo.config import GenerationParams
 from dia_demo.engine.events import Figures, Progress, Result, Started
+from dia_demo.services.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, Take
 from dia_demo.ui.compare.form import FIELDS, HEAD
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -43,6 +48,14 @@ def result(reason: str = "end", samples: int = 160) -> Result:
     return Result(np.zeros((3, 5), np.int16), wave, figures)
 
 
+def silent_take(script: str = "[S1] Hi.", samples: int = 4000) -> Take:
+    """A take that was not generated."""
+    wave = np.zeros(samples, np.float32)
+    request = Request(script, GenerationParams())
+    codes = np.zeros((3, 5), np.int16)
+    return Take(wave, 16000, codes, FIGURES, request, audio.health(wave, 16000))
+
+
 def field_values(**changes) -> list:
     """The values of the Generate tab's fields, in the order of the page."""
     sampling = 0.4, 1.5, 200, 0.9, 40, 7, 1.0
@@ -56,8 +69,12 @@ def parts_by_name(cls: type) -> SimpleNamespace:
     return SimpleNamespace(**{name: name for name in cls.__annotations__})
 
 
-def stub_handlers(events) -> tuple[GenerateHandlers, dict]:
-    """GenerateHandlers over a service that yields `events` (an exception among them is raised)."""
+def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
+    """GenerateHandlers over a service that yields `events`: an exception among them is raised, a
+    threading.Event is waited for.
+
+    home: the folder of temporary and of kept files.
+    """
     seen = {}
 
     def stream(request, cancel: threading.Event):
@@ -65,13 +82,17 @@ def stub_handlers(events) -> tuple[GenerateHandlers, dict]:
         for event in events:
             if isinstance(event, Exception):
                 raise event
+            if isinstance(event, threading.Event):
+                event.wait(60)
+                continue
             yield event
 
-    real = Synthesis(Settings())
-    synthesis = SimpleNamespace(settings=Settings(), stream=stream, take=real.take, info=real.info)
-    synthesis.models = real.models
+    real = Synthesis(Settings(takes_folder=home / "takes"))
+    synthesis = SimpleNamespace(settings=real.settings, stream=stream, take=real.take)
+    synthesis.info, synthesis.models = real.info, real.models
+    synthesis.in_background = real.in_background
     parts = parts_by_name(layout.GenerateParts)
-    return GenerateHandlers(synthesis, parts, LiveAudio()), seen
+    return GenerateHandlers(synthesis, parts, LiveAudio(), History(home / "kept")), seen
 
 
 def compare_values(first: dict, second: dict | None = None, **head) -> list:

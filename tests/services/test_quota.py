@@ -6,10 +6,8 @@ import json
 import os
 import threading
 
-import numpy as np
 import pytest
 
-from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services import history
 from dia_demo.services.history import History
@@ -24,6 +22,7 @@ from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.compare.handlers import _status_of, _title
 from dia_demo.ui.compare.html import result
 from tests.helpers.comparisons import random_bytes, with_plan
+from tests.helpers.page_stubs import silent_take
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 HEARD = {"A": 9.0, "B": 9.0}
@@ -174,18 +173,17 @@ def test_the_number_each_person_may_keep_is_bounded_too(small_store, packed, mon
 
 def test_everybodys_earlier_takes_have_one_bound(tmp_path, monkeypatch):
     def take(number):
-        path, told = tmp_path / f"{number}.wav", {"settings": {}, "figures": {}}
-        silence = np.zeros(4000, np.float32)
-        audio.write_audio(path, silence, 16000, {"script": str(number)} | told)
-        return path
+        return silent_take(str(number))
 
-    kept = History(tmp_path / "kept", limit=int(3.5 * take(0).stat().st_size))
+    size = take(0).save(tmp_path / "take.wav").stat().st_size
+    kept = History(tmp_path / "kept", limit=int(3.5 * size))
     ann, bob = new_key(), new_key()
-    names = [kept.copy(key, take(n)) for n, key in enumerate((ann, bob, ann, bob, ann))]
+    names = [kept.add(key, take(n)) for n, key in enumerate((ann, bob, ann, bob, ann))]
     assert [one.id for one in kept.list(ann)] == [names[4], names[2]]
     assert [one.id for one in kept.list(bob)] == [names[3]]
+    assert kept.removed(ann) < kept.list(ann)[-1].created, "its owner is told of it"
     monkeypatch.setattr(kept, "limit", 1)
-    last = kept.copy(bob, take(5))
+    last = kept.add(bob, take(5))
     assert [one.id for one in kept.list(bob)] == [last], "the one just made stays"
     assert history.MAX_TAKES == 30
 

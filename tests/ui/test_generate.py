@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,40 +13,31 @@ import soundfile
 
 from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
-from dia_demo.services.settings import Settings
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
 from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, field_values, result, stub_handlers
 
+PAGE = SimpleNamespace(session_hash="s")
 
-def press_generate(handlers: GenerateHandlers):
-    return handlers.generate(SimpleNamespace(session_hash="s"), *field_values())
+
+def press_generate(handlers: GenerateHandlers, key: str | None = None):
+    return handlers.generate(PAGE, key, *field_values())
 
 
 @pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])
-def test_a_failed_run_leaves_the_earlier_take_in_place(error):
-    handlers, seen = stub_handlers([STARTED, RUNNING, error])
+def test_a_failed_run_leaves_the_earlier_take_in_place(error, tmp_path):
+    handlers, _ = stub_handlers([STARTED, RUNNING, error], tmp_path)
     updates = list(press_generate(handlers))
     assert all("take" not in update and "wav" not in update for update in updates)
     assert 'data-state="failed"' in updates[-1]["status"]
     assert not updates[-1]["stop"]["interactive"] and handlers.run.idle()["generate"]["interactive"]
-    assert updates[-1]["live"]["done"] and seen["cancel"].is_set()
-
-
-def test_a_page_that_goes_away_stops_its_run():
-    handlers, seen = stub_handlers([STARTED, RUNNING, Finished(result())])
-    run = press_generate(handlers)
-    next(run), next(run)
-    assert not seen["cancel"].is_set()
-    run.close()
-    assert seen["cancel"].is_set()
+    assert updates[-1]["live"]["done"]
 
 
 def test_an_unwritable_takes_folder_is_reported_by_its_setting(tmp_path):
-    handlers, _ = stub_handlers([STARTED, Finished(result())])
-    taken = tmp_path / "file"
+    taken = tmp_path / "takes"
     taken.write_text("not a folder")
-    handlers.synthesis.settings = Settings(takes_folder=taken)
+    handlers, _ = stub_handlers([STARTED, Finished(result())], tmp_path)
     updates = list(press_generate(handlers))
     assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["live"]["done"]
     assert str(tmp_path) not in updates[-1]["status"], "a server's folders are its own affair"
@@ -54,35 +46,34 @@ def test_an_unwritable_takes_folder_is_reported_by_its_setting(tmp_path):
 
 def test_a_full_disk_is_said_before_the_take_is_made(tmp_path, monkeypatch):
     """gradio's copy of the finished take failed, with the message "null"."""
-    handlers, seen = stub_handlers([STARTED, Finished(result())])
-    handlers.synthesis.settings = Settings(takes_folder=tmp_path)
+    handlers, _ = stub_handlers([STARTED, Finished(result())], tmp_path)
     usage = SimpleNamespace(free=1_000_000)
-    monkeypatch.setattr("dia_demo.ui.generate.handlers.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("dia_demo.ui.generate.take_files.shutil.disk_usage", lambda _: usage)
     updates = list(press_generate(handlers))
     assert "1 MB are free" in updates[-1]["status"] and "DIA_TAKES" in updates[-1]["status"]
     assert "take" not in updates[-1] and updates[-1]["live"]["done"]
 
 
-def test_a_run_without_a_sound_is_no_take():
+def test_a_run_without_a_sound_is_no_take(tmp_path):
     silent = replace(result(), samples=np.zeros(0, np.float32))
     for event, words in (
         (Finished(silent), "before it made a sound"),
         (Cancelled(silent), "There was no audio yet"),
     ):
-        handlers, _ = stub_handlers([STARTED, event])
+        handlers, _ = stub_handlers([STARTED, event], tmp_path)
         updates = list(press_generate(handlers))
         assert all("take" not in update for update in updates)
         assert any(words in update.get("status", "") for update in updates)
 
 
-def test_what_is_wrong_with_the_sound_is_said():
+def test_what_is_wrong_with_the_sound_is_said(tmp_path):
     quiet = replace(result(samples=16000), samples=np.zeros(16000, np.float32))
-    handlers, _ = stub_handlers([STARTED, Finished(quiet)])
+    handlers, _ = stub_handlers([STARTED, Finished(quiet)], tmp_path)
     assert any("Note: It is silent." in one.get("status", "") for one in press_generate(handlers))
 
 
-def test_a_finished_run_delivers_a_16_bit_take():
-    handlers, _ = stub_handlers([STARTED, Finished(result(samples=1600))])
+def test_a_finished_run_delivers_a_16_bit_take(tmp_path):
+    handlers, _ = stub_handlers([STARTED, Finished(result(samples=1600))], tmp_path)
     for update in press_generate(handlers):
         if "take" in update:
             assert soundfile.info(update["take"]).subtype == "PCM_16"
@@ -122,17 +113,19 @@ def test_only_an_ended_run_is_evicted_to_admit_another():
     assert all(live.after(run.token, 0)["pcm"] for run in kept), "none of them has ended"
 
 
-def test_presses_that_are_refused_leave_a_running_take_to_be_heard():
-    handlers, _ = stub_handlers([STARTED, AudioChunk(np.ones(9, np.float32), 16000, 0.1), RUNNING])
+def test_presses_that_are_refused_leave_a_running_take_to_be_heard(tmp_path):
+    chunk, go_on = AudioChunk(np.ones(1600, np.float32), 16000, 0.1), threading.Event()
+    handlers, _ = stub_handlers([STARTED, chunk, RUNNING, go_on], tmp_path)
     running = press_generate(handlers)
-    token = [next(running) for _ in range(3)][-1]["live"]["run"]
-    refused, _ = stub_handlers([InputError("The queue is full.")])
+    token = next(update["live"]["run"] for update in running if update["live"]["ready"])
+    refused, _ = stub_handlers([InputError("The queue is full.")], tmp_path)
     refused.live = handlers.live
     for _ in range(2 * KEPT_RUNS):
         list(press_generate(refused))
     heard = handlers.live.after(token, 0)
     assert heard["pcm"] and not heard["done"]
-    running.close()
+    go_on.set()
+    list(running)
     for _ in range(2 * KEPT_RUNS):
         list(press_generate(refused))
     assert handlers.live.after(token, 0)["pcm"], "nor one that has ended since"

@@ -11,9 +11,9 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from dia_demo.errors import InputError, RunError
+from dia_demo.errors import InputError
 from dia_demo.services import history
-from dia_demo.services.history import History, MadeTakes
+from dia_demo.services.history import History, read_samples
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import new_key
 from dia_demo.services.take import Request, VoicePrompt
@@ -36,54 +36,44 @@ def kept_take(synthesis, side_values, tmp_path):
     *_, finished = synthesis.stream(request, threading.Event())
     take = synthesis.take(request, finished.result)
     takes, key = History(tmp_path / "kept"), new_key()
-    (tmp_path / "cache").mkdir()
-    wav = take.save(tmp_path / "cache" / "take.wav")
+    wav = take.save(tmp_path / "take.wav")
     served = tmp_path / "served"
     return SimpleNamespace(history=takes, key=key, wav=wav, take=take, served=served)
 
 
-def handlers_of(kept_take, synthesis, cache):
+def handlers_of(kept_take, synthesis):
     fields = {"temperature": SimpleNamespace(label="Temperature")}
-    take = SimpleNamespace(GRADIO_CACHE=str(cache))
-    page = SimpleNamespace(parts=SimpleNamespace(take=take, fields=fields), synthesis=synthesis)
+    page = SimpleNamespace(parts=SimpleNamespace(fields=fields), synthesis=synthesis)
     form_handlers = SimpleNamespace(restore=lambda values: [values])
-    page.made = MadeTakes()
     compare = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
     names = [synthesis.settings.runtime.model]
     return HistoryHandlers(kept_take.history, page, form_handlers, compare, names)
 
 
-def test_a_take_on_the_page_enters_the_history_once(kept_take, synthesis):
-    handlers = handlers_of(kept_take, synthesis, kept_take.wav.parent)
-    handlers.page.made.add(kept_take.wav)
-    for _ in range(2):  # gradio reports a finished take twice
-        handlers.keep(kept_take.key, {"path": str(kept_take.wav)})
-    (row,) = answer(kept_take.history, kept_take.served, {"do": "list", "key": kept_take.key})[
-        "takes"
-    ]
+def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
+    handlers = handlers_of(kept_take, synthesis)
+    kept_take.history.add(kept_take.key, kept_take.take)
+
+    def ask(**question) -> dict:
+        return answer(kept_take.history, kept_take.served, {"key": kept_take.key} | question)
+
+    (row,) = ask(do="list")["takes"]
     assert row["script"] == COMPARE_SCRIPT and "seed 5" in row["figures"]
-    asked_for = {"key": kept_take.key, "id": row["id"]}
-    heard = Path(answer(kept_take.history, kept_take.served, {"do": "hear"} | asked_for)["file"])
-    assert (
-        heard.is_relative_to(kept_take.served) and heard.read_bytes() == kept_take.wav.read_bytes()
-    )
-    values, status = handlers.use(kept_take.key, SimpleNamespace(id=row["id"]))
+    identity = row["id"]
+    heard = Path(ask(do="hear", id=identity)["file"])
+    assert heard.is_relative_to(kept_take.served)
+    np.testing.assert_array_equal(read_samples(heard)[0], read_samples(kept_take.wav)[0])
+    values, status = handlers.use(kept_take.key, SimpleNamespace(id=identity))
     assert values["seed"] == 5 and values["script"] == COMPARE_SCRIPT and "<li>" not in status
-    compared = handlers.compare_with(kept_take.key, SimpleNamespace(id=row["id"]))
+    assert "Max tokens 60" in status and "Seed 5" in status
+    compared = handlers.compare_with(kept_take.key, SimpleNamespace(id=identity))
     script, *sides, tabs, _ = compared
-    assert (
-        script == COMPARE_SCRIPT
-        and isinstance(tabs, gr.Tabs)
-        and len(sides) == 2 * len(SIDE_FIELDS)
-    )
-    stranger = {"do": "hear", "key": new_key(), "id": row["id"]}
-    assert "error" in answer(kept_take.history, kept_take.served, stranger)
-    assert answer(kept_take.history, kept_take.served, {"do": "delete"} | asked_for) == {}
-    assert not heard.exists(), "what is deleted cannot be fetched either"
-    assert (
-        answer(kept_take.history, kept_take.served, {"do": "list", "key": kept_take.key})["takes"]
-        == []
-    )
+    assert script == COMPARE_SCRIPT and isinstance(tabs, gr.Tabs)
+    assert len(sides) == 2 * len(SIDE_FIELDS)
+    assert "error" in ask(do="hear", id=identity, key=new_key()), "a stranger's key"
+    assert ask(do="delete", id=identity) == {}
+    assert not heard.parent.exists(), "what is deleted cannot be fetched either"
+    assert ask(do="list")["takes"] == []
     for wrong in (None, 3, [], "list", {}):
         assert list(answer(kept_take.history, kept_take.served, wrong)) == ["error"]
     # A program's press carries no data.
@@ -91,41 +81,15 @@ def test_a_take_on_the_page_enters_the_history_once(kept_take, synthesis):
         handlers.use(kept_take.key, gr.EventData(None, None))
 
 
-def test_a_stranger_cannot_push_others_takes_out(kept_take, synthesis, monkeypatch):
-    """Neither with an upload nor with one take under many keys."""
-    monkeypatch.setattr(kept_take.history, "limit", int(2.5 * kept_take.wav.stat().st_size))
-    mine = kept_take.history.add(kept_take.key, kept_take.take)
-    handlers = handlers_of(kept_take, synthesis, kept_take.wav.parent)
-    (kept_take.wav.parent / "upload.wav").write_bytes(kept_take.wav.read_bytes())
-    strangers = [new_key() for _ in range(4)]
-    for key in strangers:
-        handlers.keep(key, {"path": str(kept_take.wav.parent / "upload.wav")})
-    assert not any(map(kept_take.history.list, strangers)), "this process did not make it"
-    handlers.page.made.add(kept_take.wav)
-    for key in strangers:
-        handlers.keep(key, {"path": str(kept_take.wav)})
-    assert [len(kept_take.history.list(key)) for key in strangers] == [1, 0, 0, 0]
-    assert [one.id for one in kept_take.history.list(kept_take.key)] == [mine]
-
-
 def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
-    monkeypatch.setattr(history, "MAX_TAKE_BYTES", kept_take.wav.stat().st_size - 1)
+    monkeypatch.setattr(history, "MAX_TAKE_BYTES", 2 * len(kept_take.take.samples) - 1)
     with pytest.raises(InputError, match="download it"):
-        kept_take.history.copy(kept_take.key, kept_take.wav)
-    assert kept_take.history.list(kept_take.key) == []
-
-
-def test_only_files_of_gradios_cache_are_kept(kept_take, synthesis, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    handlers = handlers_of(kept_take, synthesis, tmp_path / "elsewhere")
-    handlers.page.made.add(kept_take.wav)
-    for shown in ({"path": str(kept_take.wav)}, {"path": "/etc/passwd"}, {}, None):
-        handlers.keep(kept_take.key, shown)
+        kept_take.history.add(kept_take.key, kept_take.take)
     assert kept_take.history.list(kept_take.key) == []
 
 
 def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path):
-    handlers = handlers_of(kept_take, synthesis, tmp_path)
+    handlers = handlers_of(kept_take, synthesis)
     values, status = handlers.drop(str(kept_take.wav))
     assert values["seed"] == 5 and "The settings of the take are in the form" in status
     (tmp_path / "other.wav").write_bytes(b"RIFF")
@@ -133,29 +97,17 @@ def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path)
         handlers.drop(str(tmp_path / "other.wav"))
 
 
-def test_a_take_that_cannot_be_kept_is_told(kept_take, synthesis, monkeypatch):
-    """A warning would not do: gradio shows those of its queue alone."""
-    handlers = handlers_of(kept_take, synthesis, kept_take.wav.parent)
-    handlers.page.made.add(kept_take.wav)
-
-    def full(*_):
-        raise RunError("The disk is full.")
-
-    monkeypatch.setattr(kept_take.history, "copy", full)
-    with pytest.raises(RunError, match="could not be added to the earlier takes: The disk is full"):
-        handlers.keep(kept_take.key, {"path": str(kept_take.wav)})
-
-
 @pytest.mark.parametrize("precision", ["int8", "int3", None])
 def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_path, precision):
     """The take was asked for in "auto", which may be another precision elsewhere."""
     figures = replace(kept_take.take.figures, precision=precision)
-    wav = replace(kept_take.take, figures=figures).save(tmp_path / "made.wav")
-    values, _ = handlers_of(kept_take, synthesis, tmp_path).drop(str(wav))
+    take = replace(kept_take.take, figures=figures)
+    wav = take.save(tmp_path / "made.wav")
+    values, _ = handlers_of(kept_take, synthesis).drop(str(wav))
     assert values.get("precision") == (precision if precision == "int8" else None)
-    identity = kept_take.history.copy(kept_take.key, wav)
+    identity = kept_take.history.add(kept_take.key, take)
     assert kept_take.history.get(kept_take.key, identity).values() == values
-    *sides, _, _ = handlers_of(kept_take, synthesis, tmp_path).compare_with(
+    *sides, _, _ = handlers_of(kept_take, synthesis).compare_with(
         kept_take.key, SimpleNamespace(id=identity)
     )
     at = 1 + list(SIDE_FIELDS).index("precision")
@@ -174,11 +126,12 @@ def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s\n<b>me</b>.")
     params = replace(kept_take.take.request.params, temperature=7.5)
     request = replace(kept_take.take.request, params=params, voice=voice)
-    wav = replace(kept_take.take, request=request).save(tmp_path / "voice.wav")
-    handlers = handlers_of(kept_take, synthesis, tmp_path)
+    take = replace(kept_take.take, request=request)
+    wav = take.save(tmp_path / "voice.wav")
+    handlers = handlers_of(kept_take, synthesis)
     _, status = handlers.drop(str(wav))
     assert "Note: Temperature was 7.5, but the slider ends at 2.5." in status
     assert "voice prompt that says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
-    identity = kept_take.history.copy(kept_take.key, wav)
+    identity = kept_take.history.add(kept_take.key, take)
     (*_, compared) = handlers.compare_with(kept_take.key, SimpleNamespace(id=identity))
     assert "voice prompt" in compared

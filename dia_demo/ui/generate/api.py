@@ -81,7 +81,7 @@ def make_generate(
         A number that is left out is the model's own default; seed null or -1 is a random one.
         """
         named = _checked(arguments, values)
-        with handlers.run.sessions.run(request) as cancel, handlers.scratch() as folder:
+        with handlers.calls.run(request) as cancel, handlers.files.scratch() as folder:
             for name, default in form.defaults_of(handlers.synthesis.info(named["model"])).items():
                 named[name] = default if named[name] is None else named[name]
             asked = form.Form.of([named[name] for name in form.FIELDS])

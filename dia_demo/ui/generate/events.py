@@ -23,19 +23,18 @@ def connect(
     handlers: GenerateHandlers,
     form_handlers: FormHandlers,
     saved: gr.BrowserState,
+    person: gr.BrowserState,
 ) -> None:
-    """Connect the tab's components; `saved` holds script and settings in the browser."""
-    _connect_generate(page, parts, handlers)
+    """Connect the tab's components; `saved` holds script and settings in the browser, `person` the
+    key by which takes are kept."""
+    _connect_generate(page, parts, handlers, person)
     _connect_form(parts, form_handlers)
     _connect_saved_form(page, parts, form_handlers, saved)
 
 
-def _connect_generate(page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers) -> None:
-    outputs = [
-        parts.generate,
-        parts.stop,
-        parts.status,
-        parts.live,
+def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
+    """What shows a take."""
+    return [
         parts.take,
         parts.wav,
         parts.flac,
@@ -43,13 +42,30 @@ def _connect_generate(page: gr.Blocks, parts: GenerateParts, handlers: GenerateH
         parts.take_seed,
         parts.figures,
         parts.spectrogram,
+    ]
+
+
+def run_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
+    """What a run changes on the page."""
+    return [
+        parts.generate,
+        parts.stop,
+        parts.status,
+        parts.live,
+        *take_outputs(parts),
         parts.on_cpu,
         parts.fields["xpu"],
         parts.xpu.report,
         parts.fields["seed"],
     ]
-    triggers = [Trigger(parts.generate, handlers.generate, parts.inputs)]
-    connect_run(page, handlers.run, triggers, outputs)
+
+
+def _connect_generate(
+    page: gr.Blocks, parts: GenerateParts, handlers: GenerateHandlers, person: gr.BrowserState
+) -> None:
+    triggers = [Trigger(parts.generate, handlers.generate, [person, *parts.inputs])]
+    outputs, run = run_outputs(parts), handlers.run
+    connect_run(page, run, triggers, outputs, run.idle_of, [person], stop_inputs=[person])
     # Runs in the browser: the finished take is where the player of the running one is.
     parts.live.select(None, None, parts.take, js=FOLLOW, show_progress="hidden")
 

@@ -5,17 +5,13 @@ What the form's own events do is in `form_handlers`.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import closing
+from dataclasses import replace
 
 import gradio as gr
 
-from dia_demo import audio
 from dia_demo.engine.events import (
     AudioChunk,
     Cancelled,
@@ -26,40 +22,50 @@ from dia_demo.engine.events import (
     Result,
     Started,
 )
-from dia_demo.errors import RunError
-from dia_demo.services.history import MadeTakes
+from dia_demo.services.history import History
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Take
+from dia_demo.services.wording import duration
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
-from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
-from dia_demo.ui.status import PREPARING, explain, failed, figure_rows, status_of, with_remarks
+from dia_demo.ui.generate.person_runs import UNATTENDED_SECONDS, PersonRuns, WatchedRun
+from dia_demo.ui.generate.take_files import TakeFiles, take_updates
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates
+from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remarks
 
-# The longest take at half speed, as WAV and FLAC, and gradio's copies of both. gradio does not
-# explain a full disk.
-TAKE_BYTES = 30_000_000
+ALREADY_RUNNING = (
+    "Your other take is still being generated, and this page now shows it. Wait for it, or press "
+    "Stop, then press Generate again."
+)
+ABANDONED = (
+    "Note: it was stopped because this page was closed for "
+    f"{duration(UNATTENDED_SECONDS)}, and others may be waiting."
+)
 
 
 class GenerateHandlers:
     """The runs of the Generate tab, over one `Synthesis`."""
 
-    def __init__(self, synthesis: Synthesis, parts: GenerateParts, live: LiveAudio) -> None:
+    def __init__(
+        self, synthesis: Synthesis, parts: GenerateParts, live: LiveAudio, history: History
+    ) -> None:
         self.synthesis = synthesis
         self.parts = parts
         self.live = live
-        self.made = MadeTakes()
-        self.run = LongRun([parts.generate], parts.stop)
+        self.files = TakeFiles(synthesis.settings.served_folder, history)
+        self.run = PersonRuns([parts.generate], parts.stop, synthesis.in_background)
+        # Programs that use the endpoint.
+        self.calls = Sessions()
 
-    def generate(self, request: gr.Request, *values) -> Iterator[Updates]:
-        """Generate a take from the page's fields."""
+    def generate(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
+        """Generate a take from the page's fields; key: the person who keeps it."""
         parts, live = self.parts, LiveRun()
 
-        def work(cancel: threading.Event) -> Iterator[Updates]:
+        def work(run: WatchedRun) -> Iterator[Updates]:
             try:
-                with self.scratch() as folder:
-                    yield from self._run(form.Form.of(values), cancel, live, folder)
+                with self.files.unfinished(key):
+                    yield from self._run(form.Form.of(values), run, live)
             finally:
                 live.done = True
 
@@ -72,7 +78,10 @@ class GenerateHandlers:
             parts.on_cpu: gr.update(visible=False),
             parts.live: live.state(),
         }
-        yield from self.run.updates(request, first, work, error_update)
+        run, is_new = self.run.begin(request, key, first, work, error_update)
+        if not is_new:
+            gr.Info(ALREADY_RUNNING, duration=20, title="One take at a time")
+        yield from self.run.watch(run)
 
     def _ended(self, live: LiveRun) -> Updates:
         """The live audio is complete, and there is nothing left to stop."""
@@ -82,12 +91,11 @@ class GenerateHandlers:
             self.parts.live: live.state(),
         }
 
-    def _run(
-        self, values: form.Form, cancel: threading.Event, live: LiveRun, folder: Path
-    ) -> Iterator[Updates]:
+    def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
+        self.files.check_space()
         asked = values.to_request(self.synthesis.settings.runtime)
         status, shown_at = PREPARING, 0.0
-        with closing(self.synthesis.stream(asked, cancel)) as events:
+        with closing(self.synthesis.stream(asked, run.cancel)) as events:
             for event in events:
                 status, update = status_of(event, status), {}
                 if isinstance(event, Started):
@@ -109,7 +117,11 @@ class GenerateHandlers:
                     yield {self.parts.live: live.state()}
                     take = self.synthesis.take(asked, result)
                     status = with_remarks(status, take.health)
-                    update = self._show(take, folder)
+                    saved = self.files.save(take, run.key)
+                    status = replace(status, notes=status.notes + saved.notes)
+                    update = take_updates(self.parts, saved)
+                if isinstance(event, Cancelled) and run.abandoned:
+                    status = replace(status, notes=(*status.notes, ABANDONED))
                 update |= {
                     self.parts.status: html.status_card(status),
                     self.parts.live: live.state(),
@@ -127,50 +139,6 @@ class GenerateHandlers:
             parts.xpu.report: xpu.outdated(),
             parts.fields["seed"]: seed,
         }
-
-    def _show(self, take: Take, folder: Path) -> Updates:
-        """Everything on the page that shows a take."""
-        figures = take.figures
-        name = f"dia-{Path(figures.model).name}-seed{figures.seed}"
-        wav, flac = (take.save(folder / f"{name}{suffix}") for suffix in (".wav", ".flac"))
-        self.made.add(wav)
-        picture = audio.spectrogram(take.samples, take.sample_rate, *html.SPECTROGRAM_SIZE)
-        seconds = len(take.samples) / take.sample_rate
-        parts = self.parts
-        return {
-            # The 16-bit file: gradio would scale an array of floats to full level.
-            parts.take: str(wav),
-            parts.wav: gr.update(value=str(wav), interactive=True),
-            parts.flac: gr.update(value=str(flac), interactive=True),
-            parts.keep_seed: gr.update(interactive=True),
-            parts.take_seed: figures.seed,
-            parts.figures: html.figures_table(figure_rows(figures)),
-            parts.spectrogram: html.spectrogram_figure(picture, seconds),
-        }
-
-    @contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """A folder for the files of one take. Raises RunError if it cannot be created.
-
-        It is removed with the block: gradio copies a yielded file before it continues.
-        """
-        home = self.synthesis.settings.served_folder
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            free = shutil.disk_usage(home).free
-            if free < TAKE_BYTES:
-                raise OSError(
-                    f"{free / 1e6:.0f} MB are free, but a take needs {TAKE_BYTES / 1e6:.0f} MB"
-                )
-            folder = tempfile.TemporaryDirectory(prefix="take-", dir=home)
-        except OSError as error:
-            reason = error.strerror or error
-            raise RunError(
-                f"The folder for takes is not writable: {reason}. Free some space, or start the "
-                "app with another folder in DIA_TAKES."
-            ) from error
-        with folder as path:
-            yield Path(path)
 
 
 def finished_result(event: Event) -> Result | None:

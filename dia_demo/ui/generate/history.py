@@ -8,7 +8,8 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.config import PARAMS
+from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.history import History, Kept, form_values, read_take
 from dia_demo.services.listening.store import is_key
@@ -72,7 +73,9 @@ def answer(history: History, served: Path, request: dict) -> dict:
         identity: Any = request.get("id")
         match request.get("do"):
             case "list":
-                return {"takes": [_row(take) for take in history.list(key)]}
+                removed = history.removed(key)
+                rows = [_row(take) for take in history.list(key)]
+                return {"takes": rows, "removed": removed and removed.isoformat()}
             case "hear":
                 return {"file": str(history.served(key, identity, served))}
             case "delete":
@@ -92,12 +95,13 @@ def _row(take: Kept) -> dict:
         *(f"{_SHORT[name]} {settings[name]}" for name in _SHORT if name in settings),
         str(figures.get("precision", "")),
         Path(str(figures.get("model", ""))).name,
-        take.created.strftime("%Y-%m-%d %H:%M UTC"),
     ]
     return {
         "id": take.id,
         "script": script if len(script) < 120 else f"{script[:117]}…",
         "figures": " · ".join(text for text in shown if text),
+        # Shown in the browser's time zone.
+        "created": take.created.isoformat(),
     }
 
 
@@ -120,30 +124,15 @@ class HistoryHandlers:
         self.form_handlers = form_handlers
         self.compare = compare
         self.models = models
-        self.cache = Path(page.parts.take.GRADIO_CACHE).resolve()
         self._tick = 0
 
-    def enter(self, key):
+    def enter(self, request: gr.Request, key):
         """The list of the person with this key."""
+        if not is_key(key):
+            return {}
+        self.page.run.adopt(request, key)
         self._tick += 1
-        return {"key": key, "tick": self._tick} if is_key(key) else {}
-
-    def keep(self, key: str, shown: dict | None):
-        """Store a finished take and update the list.
-
-        shown: the player's file, as named by the page. It is stored only if it is in gradio's cache
-        and this process generated it for nobody else.
-        """
-        wav = Path(str((shown or {}).get("path") or "")).resolve()
-        if not is_key(key) or not wav.is_relative_to(self.cache) or not wav.is_file():
-            return gr.skip()
-        try:
-            if not self.page.made.claim(wav, key):
-                return gr.skip()
-            self.history.copy(key, wav)
-        except DiaDemoError as error:
-            raise RunError(f"The take could not be added to the earlier takes: {error}") from error
-        return self.enter(key)
+        return {"key": key, "tick": self._tick}
 
     def use(self, key: str, event: gr.EventData):
         """Restore the settings of an earlier take in the form."""
@@ -184,7 +173,8 @@ class HistoryHandlers:
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label
             notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
-        detail = "The settings of the take are in the form. Press Generate."
+        taken = ", ".join(_in_words(values, info.title))
+        detail = f"The settings of the take are in the form: {taken}. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
         return [*self.form_handlers.restore(values), html.status_card(status)]
 
@@ -194,6 +184,14 @@ class HistoryHandlers:
                 f"This take was generated with the model {values.get('model')!r}, which is not "
                 "available here."
             )
+
+
+def _in_words(values: dict, model: str) -> list[str]:
+    """What a form takes from a take, by the labels of the fields."""
+    numbers = [f"{PARAMS[name].label} {values[name]:g}" for name in form.SAMPLING if name in values]
+    seed = [f"Seed {values['seed']:.0f}"] if "seed" in values else []
+    precision = [values["precision"]] if "precision" in values else []
+    return ["script", *numbers, *seed, f"Speed {values['speed']:g}", model, *precision]
 
 
 def _voice_note(transcript: str) -> str:
@@ -218,9 +216,8 @@ def connect(
     """Connect the list; `person` holds the key of this browser."""
     person.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
     page.load(handlers.enter, person, parts.earlier, **IMMEDIATE)
-    # The player changes only with a finished take; gradio sends the event twice.
-    made = [person, generate.take]
-    generate.take.change(handlers.keep, made, parts.earlier, preprocess=False, **IMMEDIATE)
+    # The player changes with a finished take, which is kept by then.
+    generate.take.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
     fields = [generate.fields[name] for name in form.REMEMBERED]
     restored = [*fields, generate.model_note, generate.status]
     parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)

@@ -1,0 +1,95 @@
+"""What a page shows when it is opened again: the run that went on without it, or the last take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import gradio as gr
+
+from dia_demo.services.history import History
+from dia_demo.services.listening.store import is_key
+from dia_demo.ui import html
+from dia_demo.ui.generate.events import run_outputs, take_outputs
+from dia_demo.ui.generate.handlers import GenerateHandlers
+from dia_demo.ui.generate.layout import GenerateParts
+from dia_demo.ui.generate.person_runs import WatchedRun
+from dia_demo.ui.generate.take_files import take_updates
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Updates
+from dia_demo.ui.status import Status
+
+IN_PLAYER = Status("idle", "Ready", "Your last take is in the player.", 0.0)
+LOST = Status(
+    "failed",
+    "Last take lost",
+    "The program ended while it was generated. Your script is still here: press Generate.",
+    0.0,
+    "Your last take was lost because the program ended",
+)
+REMOVED = Status(
+    "idle",
+    "Ready",
+    "Your last take was removed, because the space that this machine has for takes was used up. "
+    "Download a take to keep it.",
+    0.0,
+)
+
+
+class ReturnHandlers:
+    """The two events of a page that opens, which come in any order."""
+
+    def __init__(self, generate: GenerateHandlers, history: History) -> None:
+        self.generate = generate
+        self.history = history
+
+    def last_take(self, request: gr.Request, key: str) -> Updates:
+        """The last take in the player with its figures, or why there is none."""
+        parts = self.generate.parts
+        # gradio does not take an empty dictionary for updates.
+        shown: Updates = {parts.status: gr.skip()}
+        if not is_key(key):
+            return shown
+        run = self._run(request, key)
+        if run is not None and run.ended and parts.take in run.shown:
+            return shown  # `rejoin` shows it.
+        kept = self.history.latest(key)
+        if kept is not None:
+            shown |= take_updates(parts, self.generate.files.restore(key, kept))
+        if run is None:
+            shown |= self._status(key, kept is not None)
+        return shown
+
+    def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
+        """Watch the person's run, or show how it ended while no page was open."""
+        run = self._run(request, key)
+        if run is not None:
+            yield from self.generate.run.watch(run)
+
+    def _run(self, request: gr.Request, key: str) -> WatchedRun | None:
+        """The person's last run, unless its take was deleted since."""
+        run = self.generate.run.of(request, key)
+        wav = None if run is None else run.shown.get(self.generate.parts.take)
+        return None if wav is not None and not Path(wav).exists() else run
+
+    def _status(self, key: str, has_take: bool) -> Updates:
+        if self.history.was_lost(key):
+            status = LOST
+        elif has_take:
+            status = IN_PLAYER
+        elif self.history.removed(key) is not None:
+            status = REMOVED
+        else:
+            return {}
+        return {self.generate.parts.status: html.status_card(status)}
+
+
+def connect(
+    page: gr.Blocks, parts: GenerateParts, handlers: ReturnHandlers, person: gr.BrowserState
+) -> None:
+    """Connect the events of a page that opens; `person` holds the key of this browser."""
+    shown = [*take_outputs(parts), parts.status]
+    page.load(handlers.last_take, person, shown, **IMMEDIATE)
+    watching = page.load(handlers.rejoin, person, run_outputs(parts), **PRIVATE)
+    buttons = [parts.generate, parts.stop]
+    for after in (watching.then, watching.failure):
+        after(handlers.generate.run.idle_of, person, buttons, **IMMEDIATE)

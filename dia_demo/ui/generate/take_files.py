@@ -1,0 +1,151 @@
+"""The files of a take that the page shows, and the updates that show them.
+
+A take of a person whose browser has a key is one of the earlier takes, and the page gets a link to
+it; another take has files of its own. Both are temporary files with one limit
+(services/scratch.py).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from dia_demo import audio
+from dia_demo.engine.events import Figures
+from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.services.history import History, Kept, file_name, read_samples
+from dia_demo.services.listening.store import is_key
+from dia_demo.services.take import Take
+from dia_demo.ui import html
+from dia_demo.ui.generate.layout import GenerateParts
+from dia_demo.ui.runs import Updates
+from dia_demo.ui.status import NO_FIGURES, figure_rows
+
+# The longest take at half speed, as WAV and FLAC, gradio's copies of both, and the one that is
+# kept. gradio does not explain a full disk.
+TAKE_BYTES = 30_000_000
+
+
+@dataclass(frozen=True)
+class SavedTake:
+    """A take that can be shown. figures: None where its file has none that can be read."""
+
+    wav: Path
+    flac: Path
+    samples: np.ndarray
+    sample_rate: int
+    seed: object
+    figures: Figures | None
+    notes: tuple[str, ...] = ()
+
+
+class TakeFiles:
+    """Writes the files of takes. home: the folder of files that the page may download."""
+
+    def __init__(self, home: Path, history: History) -> None:
+        self.home = home
+        self.history = history
+
+    def unfinished(self, key: str) -> AbstractContextManager[None]:
+        """See `History.unfinished`; nothing for a page without a key."""
+        return self.history.unfinished(key) if is_key(key) else nullcontext()
+
+    def check_space(self) -> None:
+        """Raises RunError if there is no space for another take."""
+        try:
+            self.home.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self.home).free
+            if free < TAKE_BYTES:
+                raise OSError(
+                    f"{free / 1e6:.0f} MB are free, but a take needs {TAKE_BYTES / 1e6:.0f} MB"
+                )
+        except OSError as error:
+            raise _not_writable(error) from error
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for the files of one take of a program, removed with the block: gradio copies a
+        yielded file before it continues. Raises RunError if it cannot be created."""
+        self.check_space()
+        try:
+            folder = tempfile.TemporaryDirectory(prefix="take-", dir=self.home)
+        except OSError as error:
+            raise _not_writable(error) from error
+        with folder as path:
+            yield Path(path)
+
+    def save(self, take: Take, key: str | None) -> SavedTake:
+        """Keep a take for the person with this key, and write what the page shows of it."""
+        notes: tuple[str, ...] = ()
+        wav: Path | None = None
+        if key is not None:
+            try:
+                identity = self.history.add(key, take)
+                wav = self.history.served(key, identity, self.home)
+            except DiaDemoError as error:
+                notes = (f"Note: this take is not among the earlier takes. {error}",)
+        if wav is None:
+            wav = take.save(self._own_folder() / f"{file_name(vars(take.figures))}.wav")
+        flac = take.save(wav.with_suffix(".flac"))
+        figures = take.figures
+        return SavedTake(wav, flac, take.samples, take.sample_rate, figures.seed, figures, notes)
+
+    def restore(self, key: str, kept: Kept) -> SavedTake:
+        """An earlier take as it was shown when it was made."""
+        wav = self.history.served(key, kept.id, self.home)
+        samples, rate = read_samples(wav)
+        flac = wav.with_suffix(".flac")
+        if not flac.exists():
+            metadata = audio.read_metadata(wav) or {}
+            audio.write_audio(flac, samples, rate, metadata)
+        seed = kept.figures.get("seed")
+        return SavedTake(wav, flac, samples, rate, seed, figures_of(kept.figures))
+
+    def _own_folder(self) -> Path:
+        try:
+            return Path(tempfile.mkdtemp(prefix="take-", dir=self.home))
+        except OSError as error:
+            raise _not_writable(error) from error
+
+
+def figures_of(saved: Mapping[str, Any]) -> Figures | None:
+    """The figures that a take's file contains; None if some are missing or of another type."""
+    try:
+        figures = Figures(**{field.name: saved[field.name] for field in fields(Figures)})
+        figure_rows(figures)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return figures
+
+
+def take_updates(parts: GenerateParts, saved: SavedTake) -> Updates:
+    """Everything on the page that shows a take."""
+    picture = audio.spectrogram(saved.samples, saved.sample_rate, *html.SPECTROGRAM_SIZE)
+    seconds = len(saved.samples) / saved.sample_rate
+    rows = NO_FIGURES if saved.figures is None else figure_rows(saved.figures)
+    return {
+        # The 16-bit file: gradio would scale an array of floats to full level.
+        parts.take: str(saved.wav),
+        parts.wav: gr.update(value=str(saved.wav), interactive=True),
+        parts.flac: gr.update(value=str(saved.flac), interactive=True),
+        parts.keep_seed: gr.update(interactive=True),
+        parts.take_seed: saved.seed,
+        parts.figures: html.figures_table(rows),
+        parts.spectrogram: html.spectrogram_figure(picture, seconds),
+    }
+
+
+def _not_writable(error: OSError) -> RunError:
+    reason = error.strerror or error
+    return RunError(
+        f"The folder for takes is not writable: {reason}. Free some space, or start the app with "
+        "another folder in DIA_TAKES."
+    )
