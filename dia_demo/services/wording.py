@@ -6,7 +6,7 @@ from __future__ import annotations
 ENDINGS = {
     "end": "end of script",
     "max_tokens": "CUT OFF at max tokens",
-    "cancelled": "stopped by you",
+    "cancelled": "stopped",
 }
 
 

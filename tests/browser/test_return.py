@@ -2,66 +2,163 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.helpers.browser import figure, press, running_app, wait_state, write_script
+from tests.helpers.browser import (
+    PHONE,
+    figure,
+    press,
+    running_app,
+    wait_state,
+    write_script,
+)
+from tools.app_process import free_port
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
+PATIENT = "tests.browser.apps.patient_app"
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
     f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)
 )
 LONGEST = 1536
-OVER = ("done", "cut")
 # The seconds of audio in the status line.
 SECONDS = """() => Number(/([\\d.]+) s of audio/.exec(
   document.querySelector("#status .status-line").textContent)?.[1] || 0)"""
+# What gradio's page writes when it is left in the middle of a run.
+LEFT = re.compile("AbortError|Connection errored out|ERR_|network error|Failed to fetch")
 
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory):
     """The app with a decoder that takes its time."""
-    folder = tmp_path_factory.mktemp("returning")
-    with running_app(folder, module="tests.browser.apps.patient_app") as url:
+    with running_app(tmp_path_factory.mktemp("returning"), module=PATIENT) as url:
         yield url
 
 
-def begin_long_take(watch):
-    """A page on which a long take is seen running."""
-    page = watch.open()
+@pytest.fixture
+def open_browser(open_window):
+    """A function that opens a browser of its own, in which pages may be left in a run."""
+    watches = []
+
+    def open_one(url, **options):
+        watches.append(open_window(at=url, **options))
+        return watches[-1]
+
+    yield open_one
+    for watch in watches:
+        watch.errors[:] = [error for error in watch.errors if not LEFT.search(error)]
+
+
+def begin(page, script=LONG, max_tokens=LONGEST) -> None:
+    """A take that is seen running; the page has its key."""
     page.wait_for_function("Object.keys(localStorage).some((key) => /person/.test(key))")
-    write_script(page, LONG, LONGEST)
+    write_script(page, script, max_tokens)
     press(page, "Generate")
-    page.wait_for_function(f"({SECONDS})() > 0.5")
-    return page
+    wait_seconds(page, 0.3)
 
 
-def ready(page) -> None:
-    page.wait_for_function("window.diaRestored === true")
+def wait_seconds(page, more_than: float) -> None:
+    page.wait_for_function(f"({SECONDS})() > {more_than}")
 
 
-def earlier_takes(page) -> int:
-    page.wait_for_timeout(0)
-    return page.locator(".earlier li").count()
+def stop(page) -> str:
+    press(page, "Stop")
+    return wait_state(page, "stopped")
 
 
-def test_a_run_outlives_a_reload(open_window, patient):
-    watch = open_window(at=patient)
-    page = begin_long_take(watch)
+def wait_player(page) -> None:
+    page.locator("#take").get_by_label("Play", exact=True).wait_for()
+
+
+def assert_one_earlier_take(page) -> None:
+    page.get_by_role("button", name="Earlier takes").click()
+    sync_api.expect(page.locator(".earlier li")).to_have_count(1)
+
+
+def test_a_run_outlives_a_reload(open_browser, patient):
+    page = open_browser(patient, size=PHONE).open()
+    begin(page)
     before = page.evaluate(SECONDS)
     page.reload()
     wait_state(page, "running")
-    page.wait_for_function(f"({SECONDS})() > {before}")
-    sync_api.expect(page.get_by_role("button", name="Generate", exact=True)).to_be_disabled()
-    page.get_by_role("button", name="Listen so far").wait_for()
-    press(page, "Stop")
-    assert "s of audio kept" in wait_state(page, "stopped")
-    page.locator("#take").get_by_label("Play", exact=True).wait_for()
-    sync_api.expect(page.get_by_role("button", name="Generate", exact=True)).to_be_enabled()
-    sync_api.expect(page.locator(".earlier li")).to_have_count(1)
-    stopped = figure(page, "Audio")
+    wait_seconds(page, before)
+    sync_api.expect(page.locator("#generate")).to_be_disabled()
+    page.wait_for_function("!document.querySelector('#live button').disabled")
+    assert re.search(r"Stopped [\d.]+ s of audio kept", stop(page))
+    wait_player(page)
+    sync_api.expect(page.locator("#generate")).to_be_enabled()
+    assert_one_earlier_take(page)
+    # The last take is there after another reload, with its words and figures.
+    stopped, words = figure(page, "Audio"), page.locator("#status").inner_text()
     page.reload()
+    wait_player(page)
     wait_state(page, "stopped")
-    page.locator("#take").get_by_label("Play", exact=True).wait_for()
-    assert figure(page, "Audio") == stopped
+    assert figure(page, "Audio") == stopped and page.locator("#status").inner_text() == words
+    assert page.get_by_alt_text("Spectrogram of the take").is_visible()
+
+
+def test_a_take_is_finished_while_its_page_is_closed(open_browser, patient):
+    watch = open_browser(patient)
+    page = watch.open()
+    begin(page, SHORT, 300)
+    page.close()
+    stranger = open_browser(patient).open()
+    again = watch.open()
+    wait_state(again, "done")
+    wait_player(again)
+    assert figure(again, "Ended") == "end of script"
+    assert_one_earlier_take(again)
+    stranger.reload()
+    stranger.wait_for_function("window.diaRestored === true")
+    assert "Ready" in wait_state(stranger, "idle"), "another browser sees nothing of it"
+    stranger.get_by_role("button", name="Earlier takes").click()
+    stranger.get_by_text("Your takes are listed here").wait_for()
+
+
+def test_a_second_tab_joins_the_run(open_browser, patient):
+    watch = open_browser(patient)
+    first, second = watch.open(), watch.open()
+    begin(first)
+    write_script(second, SHORT, 60)
+    press(second, "Generate")
+    second.get_by_text("Your other take is still being generated").wait_for()
+    wait_seconds(second, 0.3)
+    sync_api.expect(second.locator("#generate")).to_be_disabled()
+    before = first.evaluate(SECONDS)
+    wait_seconds(first, before)
+    assert "kept" in stop(second)
+    wait_state(first, "stopped")
+    for page in (first, second):
+        wait_player(page)
+        sync_api.expect(page.locator("#generate")).to_be_enabled()
+        assert_one_earlier_take(page)
+
+
+def test_a_page_that_was_cut_off_finds_its_run(open_browser, patient):
+    """gradio's page reloads itself when the server answers again."""
+    watch = open_browser(patient)
+    page = watch.open()
+    begin(page)
+    page.evaluate("window.before = true")
+    watch.context.set_offline(True)
+    page.get_by_text("Connection Lost").wait_for()
+    watch.context.set_offline(False)
+    page.wait_for_function("!window.before && window.diaRestored === true")
+    wait_state(page, "running")
+    stop(page)
+
+
+def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
+    port = free_port()
+    with running_app(tmp_path, port, PATIENT) as url:
+        page = open_browser(url).open()
+        begin(page)
+    with running_app(tmp_path, port, PATIENT):
+        # gradio's page reloads itself when the server answers again.
+        wait_player(page)
+        assert "Your last take is in the player" in wait_state(page, "idle")
+        assert figure(page, "Ended") == "stopped" and float(figure(page, "Audio").split()[0]) > 0.3
+        assert_one_earlier_take(page)

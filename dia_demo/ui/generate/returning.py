@@ -62,7 +62,10 @@ class ReturnHandlers:
     def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
         """Watch the person's run, or show how it ended while no page was open."""
         run = self._run(request, key)
-        if run is not None:
+        if run is None:
+            # gradio would empty the outputs of a generator without an update.
+            yield {self.generate.parts.status: gr.skip()}
+        else:
             yield from self.generate.run.watch(run)
 
     def _run(self, request: gr.Request, key: str) -> WatchedRun | None:
