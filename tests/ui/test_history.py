@@ -118,7 +118,7 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
 def test_a_file_brings_the_choice_to_normalise_back(kept_take, synthesis, tmp_path, normalise):
     request = replace(kept_take.take.request, normalise=normalise)
     wav = replace(kept_take.take, request=request).save(tmp_path / "made.wav")
-    values, _ = handlers_of(kept_take, synthesis, tmp_path).drop(str(wav))
+    values, _ = handlers_of(kept_take, synthesis).drop(str(wav))
     assert values["normalise"] is normalise
 
 
