@@ -32,14 +32,17 @@ DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
 _DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
 # Measured on its held-out sentences: its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
-# What is useful of each range: measured for the nano voice (its model card); for Dia the ends of
-# the sliders in Nari Labs' own demo.
+# What is useful of each range: as measured for the nano voice (its model card), and for Dia the ends
+# of the sliders in Nari Labs' own demo.
 _HINTS = {
     EMBEDDED: {
         "temperature": "Above 0.5 this voice slurs.",
     },
     DIA_NAME: {
-        "temperature": "For Dia-1.6B 1.0 to 2.5.",
+        "temperature": "For Dia-1.6B 1.0 to 2.5 is usual.",
+        "cfg_scale": "For Dia-1.6B 1 to 5 is usual.",
+        "top_p": "For Dia-1.6B 0.7 to 1 is usual.",
+        "top_k": "For Dia-1.6B 15 to 100 is usual.",
     },
 }
 # Markup and spaces may be removed: a script of this many characters may still fit.

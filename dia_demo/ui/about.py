@@ -76,6 +76,9 @@ client = Client("http://127.0.0.1:7860")
 wav, figures = client.predict(script="[S1] Hello. [S2] Hi. [S1]", api_name="/generate")
 ```
 
+`/check` checks a script without speaking it, and `/models` lists the models. `docs/api.md` has more
+examples, also for curl.
+
 ## Licences
 
 The code and weights of Dia are by Nari Labs, under the Apache License 2.0. The codec is the

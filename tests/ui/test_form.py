@@ -6,6 +6,7 @@ import pytest
 
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form
@@ -51,3 +52,28 @@ def test_a_memory_that_is_none_changes_nothing(junk):
     updates = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts)).restore(junk)
     assert len(updates) == len(form.REMEMBERED) + 1
     assert all(set(update) == {"__type__"} for update in updates)
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"), [("nano", "Above 0.5 this voice slurs."), (DIA_NAME, "1.0 to 2.5 is usual.")]
+)
+def test_a_slider_says_what_is_useful_with_the_model(model, hint):
+    handlers = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
+    temperature = handlers.change_model(model)[form.SAMPLING.index("temperature")]
+    assert temperature["info"].endswith(hint)
+    assert handlers.restore({"model": model})[form.REMEMBERED.index("temperature")] == {
+        name: value for name, value in temperature.items() if name != "value"
+    }
+
+
+@pytest.mark.parametrize(("model", "visible"), [("nano", False), (DIA_NAME, True)])
+def test_the_choice_to_normalise_is_shown_where_it_has_an_effect(model, visible):
+    handlers = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
+    assert handlers.change_model(model)[-1]["visible"] is visible
+    restored = handlers.restore({"model": model, "normalise": True})
+    assert restored[form.REMEMBERED.index("normalise")]["visible"] is visible
+
+
+def test_a_remembered_choice_to_normalise_is_true_or_false():
+    assert form.restored({"normalise": "yes"}, {}) == {}
+    assert form.restored({"normalise": True}, {}) == {"normalise": True}
