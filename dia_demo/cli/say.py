@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -39,7 +40,7 @@ from dia_demo.services import models
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, random_seed
-from dia_demo.services.wording import ENDINGS
+from dia_demo.services.wording import ENDINGS, length_remark
 from dia_demo.task import result_of
 
 
@@ -79,12 +80,15 @@ def _say(options: argparse.Namespace) -> int:
     result = _run(synthesis, request)
     if options.codes is not None:
         _write_codes(options.codes, result.codes)
+    remark = length_remark(result.figures)
+    remarks: tuple[str, ...] = () if remark is None else (remark,)
     if options.output is not None:
         take = synthesis.take(request, result)
         take.save(options.output)
-        for problem in take.health.problems():
-            print(f"warning: {problem}", file=sys.stderr)
-    _print_figures(result, options)
+        remarks = take.remarks
+    for remark in remarks:
+        print(f"warning: {remark}", file=sys.stderr)
+    _print_figures(result, remarks, options)
     return 0
 
 
@@ -161,10 +165,10 @@ def _run(synthesis: Synthesis, request: Request) -> Result:
     raise AssertionError("a stream ended without its last event")
 
 
-def _print_figures(result: Result, options: argparse.Namespace) -> None:
+def _print_figures(result: Result, remarks: Sequence[str], options: argparse.Namespace) -> None:
     figures = result.figures
     if options.json:
-        print(json.dumps(asdict(figures)))
+        print(json.dumps(asdict(figures) | {"remarks": remarks}))
         return
     written = " and ".join(str(path) for path in (options.output, options.codes) if path)
     print(

@@ -11,6 +11,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.engine.events import Figures
+from dia_demo.services.wording import length_remark
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,16 @@ class Take:
     figures: Figures
     request: Request
     health: audio.Health
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is wrong with the sound or odd about its length, in plain words."""
+        remark = length_remark(self.figures)
+        return self.health.problems() + (() if remark is None else (remark,))
+
+    def report(self) -> dict:
+        """The figures and the remarks, for programs."""
+        return asdict(self.figures) | {"remarks": list(self.remarks)}
 
     def metadata(self) -> dict:
         """What the sound file says of itself: enough to make the take again."""

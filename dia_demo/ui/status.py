@@ -6,9 +6,9 @@ Pure functions without gradio. `dia_demo.ui.html` turns a `Status` into HTML.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dia_demo.audio import Health
 from dia_demo.engine.events import (
     AudioChunk,
     Cancelled,
@@ -23,7 +23,7 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.wording import ENDINGS, duration
+from dia_demo.services.wording import ENDINGS, duration, length_remark
 
 log = logging.getLogger(__name__)
 
@@ -85,9 +85,10 @@ def failed(message: str) -> Status:
     return Status("failed", "Generation failed", message, 0.0, f"Failed: {message}")
 
 
-def with_remarks(status: Status, health: Health) -> Status:
-    """The status with audible problems of the take as notes."""
-    return replace(status, notes=status.notes + tuple(f"Note: {p}" for p in health.problems()))
+def with_remarks(status: Status, remarks: Sequence[str]) -> Status:
+    """The status with the remarks on its take as notes, but for those it says already."""
+    notes = (f"Note: {remark}" for remark in remarks if remark not in status.detail)
+    return replace(status, notes=(*status.notes, *notes))
 
 
 def explain(error: Exception) -> str:
@@ -123,8 +124,9 @@ def _finished(figures: Figures) -> Status:
         f"{factor(figures.realtime_factor)} realtime"
     )
     if figures.finish_reason == "max_tokens":
-        headline = "Cut off by max tokens"
-        detail = f"{made}. The script was not finished: raise Max tokens or shorten the script."
+        headline, remark = "Cut off by max tokens", length_remark(figures)
+        advice = "The script was not finished: raise Max tokens or shorten the script."
+        detail = f"{made}. {remark or advice}"
         return Status("cut", headline, detail, 1.0, f"{headline}. {detail}")
     return Status("done", "Done", f"{made}.", 1.0, f"Done, {made}")
 

@@ -230,8 +230,13 @@ def test_a_model_brings_its_own_defaults(open_window):
     assert page.get_by_label("range slider for Max tokens").get_attribute("max") == "3072"
     write_script(page, SHORT, max_tokens=1720)
     page.get_by_role("button", name="More").click()
+    speed = page.get_by_label("number input for Speed")
+    speed.fill("0.5")
+    page.get_by_label("Seed", exact=True).fill("7")
     press(page, "Reset to the model's defaults")
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
+    sync_api.expect(speed).to_have_value("1")
+    sync_api.expect(page.get_by_label("Seed", exact=True)).to_have_value("")
 
 
 def test_stop_lets_the_next_tab_in_the_queue_run(open_window, patient):

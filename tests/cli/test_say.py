@@ -17,7 +17,7 @@ from tests.helpers.cli import SCRIPT, error_line
 KEYS = (
     "audio_seconds, wall_seconds, realtime_factor, token_seconds, codec_seconds, "
     "first_audio_seconds, steps, finish_reason, seed, model, precision, device, sample_rate, "
-    "peak_rss_bytes, expected_seconds"
+    "peak_rss_bytes, expected_seconds, remarks"
 ).split(", ")
 
 

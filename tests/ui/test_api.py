@@ -97,7 +97,10 @@ def test_the_snippets_of_gradio_are_within_range(offered):
 
 def test_the_figures_are_described_one_by_one(offered):
     _, figures = offered["/generate"]["returns"]
-    assert list(figures["type"]["properties"]) == [field.name for field in fields(Figures)]
+    assert list(figures["type"]["properties"]) == [
+        *(field.name for field in fields(Figures)),
+        "remarks",
+    ]
     assert all(field["description"] for field in figures["type"]["properties"].values())
     assert "audio_seconds: float (length of the audio)" in figures["python_type"]["type"]
 

@@ -8,9 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dia_demo.engine.events import AudioChunk, Cancelled, Failed, Finished, Loading, Waiting
+from dia_demo.engine.events import (
+    AudioChunk,
+    Cancelled,
+    Failed,
+    Finished,
+    FinishReason,
+    Loading,
+    Waiting,
+)
 from dia_demo.errors import InputError
-from dia_demo.services.wording import duration
+from dia_demo.services.wording import duration, length_remark
 from dia_demo.text.script_check import Finding, check_script
 from dia_demo.ui.html import figures_table, script_report, status_card
 from dia_demo.ui.status import (
@@ -21,6 +29,7 @@ from dia_demo.ui.status import (
     figure_rows,
     status_of,
     tokens_hint,
+    with_remarks,
 )
 from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
 
@@ -31,6 +40,7 @@ from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
         (Waiting(2, 40.0), "waiting", "Place 2 in the queue, about 40 s"),
         (Waiting(1), "waiting", "Place 1 in the queue."),
         (Loading("Reading the weights", 0.4), "loading", "Reading the weights, 40%"),
+        (Loading("Getting the voice ready", None), "loading", "Getting the voice ready"),
         (STARTED, "running", "seed 7"),
         (RUNNING, "running", "12.4 s of audio, 0.31x realtime, about 20 s left"),
         (Finished(result()), "done", "14.2 s of audio in 45.8 s, 0.31x realtime"),
@@ -44,6 +54,42 @@ def test_every_event_is_said_in_plain_words(event, state, words):
     status = status_of(event, PREPARING)
     assert status.state == state and words in status.detail
     assert f'data-state="{state}"' in status_card(status)
+
+
+LONG = "It went on after the end of the script (24 s for about 0.3 s of text): try another seed."
+SHORT = (
+    "It is much shorter than the script (0.7 s for about 4.0 s of text): words are probably "
+    "missing. Try another seed."
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected", "reason", "remark"),
+    [
+        (24.5, 0.3, "end", LONG),
+        (24.5, 0.3, "max_tokens", LONG),
+        (0.7, 4.0, "end", SHORT),
+        (0.7, 4.0, "max_tokens", None),
+        (0.7, 4.0, "cancelled", None),
+        (24.5, 20.0, "max_tokens", None),
+        # A word: the silence around it weighs more than the word.
+        (0.7, 0.26, "end", None),
+        (24.5, None, "end", None),
+    ],
+)
+def test_an_odd_length_is_remarked(made, expected, reason, remark):
+    figures = replace(
+        FIGURES, audio_seconds=made, expected_seconds=expected, finish_reason=FinishReason(reason)
+    )
+    assert length_remark(figures) == remark
+
+
+def test_a_take_that_went_on_to_max_tokens_is_not_told_to_raise_them():
+    over = result("max_tokens")
+    over = replace(over, figures=replace(over.figures, audio_seconds=24.5, expected_seconds=0.3))
+    status = status_of(Finished(over), PREPARING)
+    assert LONG in status.detail and "raise Max tokens" not in status.detail
+    assert with_remarks(status, [LONG]).notes == (), "it is said once"
 
 
 def test_the_status_keeps_its_notes_for_the_whole_run():

@@ -87,7 +87,7 @@ def make_generate(
             asked = form.Form.of([named[name] for name in form.FIELDS])
             take = whole_take(handlers.synthesis, asked, cancel)
             # Yielded while the folder exists: gradio copies the file first.
-            yield str(take.save(folder / "take.wav")), asdict(take.figures)
+            yield str(take.save(folder / "take.wav")), take.report()
 
     return with_signature(generate, arguments)
 
@@ -199,6 +199,8 @@ FIGURES = _object(
     device="string: cpu or xpu",
     sample_rate="integer: samples a second",
     peak_rss_bytes="integer: most memory of the program so far",
+    expected_seconds="number: how long the script was expected to take",
+    remarks="array: what is wrong with the sound or odd about its length, in words",
 )
 REPORT = _object(
     "What the script holds and what is worth changing.",

@@ -95,6 +95,9 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         [*(fields[name] for name in form.SAMPLING), parts.model_note, fields["normalise"]],
         **IMMEDIATE,
     )
+    # Settings that no model has an opinion on.
+    others = [fields["speed"], fields["seed"]]
+    parts.defaults.click(lambda: (1.0, ""), None, others, **IMMEDIATE)
     fields["model"].change(handlers.live_rate, fields["model"], parts.live, **IMMEDIATE)
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)

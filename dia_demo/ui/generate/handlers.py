@@ -116,7 +116,7 @@ class GenerateHandlers:
                     live.done = True
                     yield {self.parts.live: live.state()}
                     take = self.synthesis.take(asked, result)
-                    status = with_remarks(status, take.health)
+                    status = with_remarks(status, take.remarks)
                     saved = self.files.save(take, run.key)
                     status = replace(status, notes=status.notes + saved.notes)
                     update = take_updates(self.parts, saved)

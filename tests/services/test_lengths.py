@@ -1,0 +1,94 @@
+"""How long a take is: at another speed, and where its length is odd."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dia_demo.engine.events import AudioChunk, Finished, Loading, Progress
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
+from dia_demo.services.wording import length_remark
+from tests.helpers.synthesis_requests import make_request, runtime, say
+
+pytestmark = pytest.mark.usefixtures("talkative")
+
+
+@pytest.mark.parametrize("speed", [0.5, 2.0])
+def test_every_figure_is_that_of_the_file_at_its_speed(synthesis, speed):
+    whole = say(synthesis, make_request(synthesis))[-1].result
+    request = make_request(synthesis, speed=speed)
+    events = say(synthesis, request)
+    take = synthesis.take(request, events[-1].result)
+    seconds = len(take.samples) / take.sample_rate
+    assert seconds == pytest.approx(whole.figures.audio_seconds / speed, rel=0.1)
+    assert take.figures.audio_seconds == seconds
+    assert take.figures.realtime_factor == pytest.approx(seconds / take.figures.wall_seconds)
+    assert take.figures.expected_seconds == whole.figures.expected_seconds / speed
+    last = [event for event in events if isinstance(event, Progress)][-1]
+    assert last.audio_seconds == pytest.approx(seconds, rel=0.15)
+
+
+def test_what_is_heard_meanwhile_has_the_speed_of_the_take(synthesis):
+    request = make_request(synthesis, speed=0.5)
+    events = say(synthesis, request)
+    heard = [event.samples for event in events if isinstance(event, AudioChunk)]
+    assert len(heard) > 2, "and it does not come at the end alone"
+    take = synthesis.take(request, events[-1].result)
+    np.testing.assert_array_equal(np.concatenate(heard), take.samples)
+
+
+def test_the_same_seed_sounds_the_same_at_another_speed(synthesis):
+    one, two = (say(synthesis, make_request(synthesis, speed=1.3))[-1].result for _ in range(2))
+    np.testing.assert_array_equal(one.samples, two.samples)
+
+
+def test_a_wait_without_a_known_end_has_no_percentage(folder, tmp_path):
+    synthesis, ready = Synthesis(Settings(runtime(folder), 2, tmp_path)), threading.Event()
+    synthesis._warming = threading.Thread(target=ready.wait)
+    synthesis._warming.start()
+    events = synthesis.stream(make_request(synthesis), threading.Event())
+    event = next(event for event in events if isinstance(event, Loading))
+    ready.set()
+    assert event.fraction is None and event.text == "Getting the voice ready"
+    events.close()
+
+
+@pytest.fixture(scope="module")
+def lengths(tmp_path_factory):
+    """The embedded voice's remark on the length of a script's take, for seed 1 at speed 1."""
+    synthesis = Synthesis(Settings(takes_folder=tmp_path_factory.mktemp("nano")))
+    params = synthesis.info("nano").config.defaults
+
+    def remark(script: str) -> tuple[float, str | None]:
+        request = Request(script, replace(params, seed=1), with_audio=False)
+        events = list(synthesis.stream(request, threading.Event()))
+        assert isinstance(events[-1], Finished)
+        figures = events[-1].result.figures
+        return figures.audio_seconds, length_remark(figures)
+
+    yield remark
+    synthesis.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "script", ["Hello", "5", "[S1] Thank you very much.", "[S1] Where are the keys? [S2] Here."]
+)
+def test_the_embedded_voice_says_a_short_script_and_ends(lengths, script):
+    """Without [S1], a word became 24 s."""
+    seconds, remark = lengths(script)
+    assert 0.3 < seconds < 4 and remark is None
+
+
+@pytest.mark.slow
+def test_letters_that_become_babble_are_remarked(lengths):
+    assert "went on after the end" in (lengths("[S1] a b c d e f g")[1] or "")
+
+
+@pytest.mark.slow
+def test_missing_words_are_remarked(lengths):
+    remark = lengths("[S1] Oh. [S2] Ah. [S1] Oh. [S2] Ah.")[1]
+    assert "words are probably missing" in (remark or "")
