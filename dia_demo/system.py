@@ -20,6 +20,7 @@ CGROUP = Path("/sys/fs/cgroup")
 RENDER_NODES = Path("/sys/class/drm")
 PROC = Path("/proc")
 INTEL = "0x8086"
+LOWEST_PRIORITY = 19
 _M_ARENA_MAX = -8
 
 
@@ -95,6 +96,18 @@ def available_bytes() -> int | None:
     except (OSError, ValueError):
         pass
     return min(limits) if limits else None
+
+
+def resident_bytes() -> int:
+    """Memory that this process holds now."""
+    return psutil.Process().memory_info().rss
+
+
+def lower_priority() -> None:
+    """Give way to every other process that wants to compute."""
+    with suppress(psutil.Error, OSError):
+        lowest = psutil.IDLE_PRIORITY_CLASS if sys.platform == "win32" else LOWEST_PRIORITY
+        psutil.Process().nice(lowest)
 
 
 def has_intel_graphics() -> bool | None:

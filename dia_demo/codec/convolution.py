@@ -124,12 +124,14 @@ def _rows(x_1C1T: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class BackendChoice:
     """The precision and backend of a codec's convolutions, and why. gflops: GFLOP/s of each
-    (precision, backend) that passed the trial."""
+    (precision, backend) that passed the trial. realtime: seconds of audio a second, if the whole
+    decoder reaches the trial's rate."""
 
     precision: str
     backend: str
     gflops: dict[tuple[str, str], float]
     reason: str
+    realtime: float
 
     @property
     def dtype(self) -> torch.dtype:
@@ -163,10 +165,10 @@ def choose_backend(
     gflop = 2e-9 * weight_OIK.numel() * _trial_rows(weight_OIK)
     gflops = {key: 1000 * gflop / ms for key, ms in milliseconds.items()}
     best = _best(gflops, FAST_ENOUGH * gflop_per_second)
-    realtime = gflops[best] / gflop_per_second
+    realtime = float(gflops[best] / gflop_per_second)
     tried = ", ".join(f"{name} {backend} {speed:.0f}" for (name, backend), speed in gflops.items())
     reason = f"{best[0]}, {best[1]}: about {realtime:.1f}x realtime here (GFLOP/s: {tried})"
-    return BackendChoice(*best, gflops, reason)
+    return BackendChoice(*best, gflops, reason, realtime)
 
 
 def _best(gflops: dict[tuple[str, str], float], enough: float) -> tuple[str, str]:

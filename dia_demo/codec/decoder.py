@@ -159,12 +159,9 @@ class StreamingDecoder:
 
         macs: of `macs_per_frame`.
         """
-        gflop_per_second = 2e-9 * sum(macs.values()) * frames_per_second
         # Compiles the activation now, not during the first take.
         log.info("the codec's activation: %s", snake_kind())
-        # The largest is one of those of kernel 7, which do nine tenths of the work.
-        largest = max(macs, key=lambda name: macs[name])
-        self.choice = choose_backend(read(largest), gflop_per_second, precision)
+        self.choice = choose(read, macs, frames_per_second, precision)
         self.quantizer = ResidualVQ(read, num_codebooks)
         self.layers = list(_layers(read, self.choice, num_blocks))
 
@@ -177,6 +174,16 @@ class StreamingDecoder:
         for layer in self.layers:
             x_TC = layer(x_TC, state, last)
         return x_TC[:, 0].float().tanh()
+
+
+def choose(
+    read: Read, macs: dict[str, int], frames_per_second: float, precision: str = "auto"
+) -> BackendChoice:
+    """How a decoder's convolutions are computed here, by a trial on the largest one."""
+    gflop_per_second = 2e-9 * sum(macs.values()) * frames_per_second
+    # The largest is one of those of kernel 7, which do nine tenths of the work.
+    largest = max(macs, key=lambda name: macs[name])
+    return choose_backend(read(largest), gflop_per_second, precision)
 
 
 def macs_per_frame(shapes: dict[str, tuple[int, ...]], rates: list[int]) -> dict[str, int]:

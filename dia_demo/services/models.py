@@ -8,9 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from dia_demo.checkpoint_config import read_model_config
+from dia_demo.checkpoint_files import weight_files
 from dia_demo.codec.config import CodecFormat, check_codec_fits, codec_format
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
+from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
 from dia_demo.hub import cached_config, fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
@@ -107,6 +109,14 @@ class ModelRef:
     def folder(self) -> Path | None:
         """Where its config files are on this machine, if they are."""
         return self.local or self.cached
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether its weights are on this machine, so that nothing need be fetched."""
+        try:
+            return self.folder is not None and bool(weight_files(self.folder))
+        except InputError:
+            return False
 
     def describe(self) -> ModelInfo:
         """What is known of it without the network. Its files are read again when they change."""

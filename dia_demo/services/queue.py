@@ -61,6 +61,8 @@ class Queue:
         # Arrivals and services in one order. `_served`: the last of each address and visitor.
         self._clock = count(1)
         self._served: dict[str | Visitor, int] = {}
+        # Set while there is any ticket: who works in the background stops then.
+        self.busy = threading.Event()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -74,6 +76,7 @@ class Queue:
             self._admit(visitor)
             ticket = Ticket(visitor, next(self._clock))
             self._tickets.append(ticket)
+            self.busy.set()
         try:
             yield ticket
         finally:
@@ -158,6 +161,8 @@ class Queue:
         here = visitors | {visitor.address for visitor in visitors}
         self._served = {holder: when for holder, when in self._served.items() if holder in here}
         ticket.called.set()
-        if self._tickets:
+        if not self._tickets:
+            self.busy.clear()
+        else:
             # The next one alone: to wake all of a long line costs more than a short take.
             self._line()[0].called.set()

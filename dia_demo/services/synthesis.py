@@ -36,6 +36,8 @@ from dia_demo.services.ending import Ending
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
+from dia_demo.services.speed.background import BackgroundMeasurement
+from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.take import Request, Take, VoicePrompt
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.script import encode_script, expected_seconds
@@ -68,10 +70,13 @@ class Synthesis:
         self._runtime: RuntimeConfig | None = None
         self._warming: threading.Thread | None = None
         self._ending = Ending()
+        self.speed = MachineSpeed(settings.runtime.threads)
+        self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. Nothing can be asked for afterwards."""
         self._ending.come(self._warming)
+        self._measurement.close()
 
     def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
         """Run `work` in a thread of its own; `close` sets `cancel` and waits for the thread."""
@@ -79,9 +84,11 @@ class Synthesis:
 
     def warm_up(self) -> None:
         """Load the model the app starts with in the background, so that the first take begins at
-        once. Only where it and its codec lie in a folder here: nothing is fetched unasked."""
+        once. Only where it and its codec lie in a folder here: nothing is fetched unasked. Then
+        measure this machine, unless an earlier start did."""
         self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
         self._warming.start()
+        self._measurement.start(after=self._warming)
 
     def _warm(self) -> None:
         runtime = self.settings.runtime
@@ -269,9 +276,17 @@ class Synthesis:
                     event = replace(event, notes=notes[event.row])
                 if isinstance(event, Finished | Cancelled):
                     left.pop(event.row, None)
+                    if event.result is not None and len(rows) == 1:
+                        self._learn(engine, requests[0], rows[0], event.result)
                 yield event
         finally:
             events.close()
+
+    def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
+        """Improve what is known of this machine's speed by a take that was made alone."""
+        if request.voice is None and request.runtime.device == "cpu":
+            info, threads = self.info(request.runtime.model), engine.placement.threads
+            self.speed.learn_take(info, result.figures, threads, len(row.text), request.speed)
 
 
 def _encode(request: Request, info: ModelInfo) -> bytes:

@@ -48,6 +48,15 @@ def duration(seconds: float, tenths: bool = False) -> str:
     return f"{hours} h {minutes} min"
 
 
+def about(seconds: float) -> str:
+    """An estimated length of time, rounded as it deserves: "about 35 s", "under 1 s"."""
+    if seconds < 1:
+        return "under 1 s"
+    steps = ((20, 1), (100, 5), (600, 30), (3600, 60))
+    step = next((step for limit, step in steps if seconds < limit), 300)
+    return f"about {duration(step * round(seconds / step))}"
+
+
 def plural(count: int, noun: str) -> str:
     """A count with its noun: "1 turn", "4 turns"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

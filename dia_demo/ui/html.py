@@ -14,7 +14,6 @@ from html import escape
 import numpy as np
 from PIL import Image
 
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import plural
 from dia_demo.text.checks import Level
 from dia_demo.text.normaliser import Reading
@@ -144,11 +143,6 @@ def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:
         f"<figcaption><span>0 s</span><span>time → · pitch ↑</span>"
         f"<span>{seconds:.1f} s</span></figcaption></figure>"
     )
-
-
-def model_note(info: ModelInfo) -> str:
-    """The chosen model, described in one line."""
-    return f'<p class="model-note">{escape(info.note)}</p>'
 
 
 def header(parts: Sequence[str]) -> str:

@@ -76,7 +76,7 @@ def download(page, name: str, folder: Path) -> Path:
 def test_the_page_fits_the_window(open_window, size):
     page = open_window(size).open()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    assert "Dia-1.6B is the original model" in page.locator("#model-note").inner_text()
+    assert "a small synthetic voice for trying" in page.locator("#speaker").inner_text()
     assert page.get_by_label("Intel XPU (experimental)").is_disabled()
     assert not page.get_by_label("Intel XPU (experimental)").is_checked()
     page.get_by_role("tab", name="About").click()

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from pathlib import Path
 
 from dia_demo.services.bench import hardware
 from dia_demo.services.bench.plan import BenchPlan
-from dia_demo.services.bench.types import HardwareResult, RunResult
+from dia_demo.services.bench.types import HardwareResult, QuickResult, RunResult
 from dia_demo.services.bench.worker import JobProgress
+from dia_demo.services.speed.machine_speed import VERSION, machine_identity
+
+QUICK = QuickResult(
+    read_gb_s=45.0,
+    gflops=180.0,
+    nano_ms_per_step=0.3,
+    nano_codec=80.0,
+    dia_codec=5.0,
+    undisturbed=True,
+)
+
+
+def write_speed(cache: Path, quick: QuickResult) -> None:
+    """Write into a cache folder that this machine was measured."""
+    raw = {"version": VERSION, "machine": machine_identity(), "takes": {}, "stretches": []}
+    (cache / "speed.json").write_text(json.dumps(raw | {"quick": asdict(quick)}))
+
 
 TINY = BenchPlan(random="tiny", precisions=("float32",), steps=4, text_bytes=9, threads=1)
 HARDWARE = {

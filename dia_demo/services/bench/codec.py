@@ -74,6 +74,15 @@ def _float32_rate(codec: Codec, codes_TC: np.ndarray, job: Job) -> float | None:
     return len(codes_TC) / exact.frames_per_second / timed(lambda: exact.decode(codes_TC))
 
 
+def streamed_rate(codec: Codec, audio_seconds: float, decode_seconds: float) -> float:
+    """Seconds of audio decoded a second, as it arrives; the better of two takes, each of so much
+    audio as is expected to take `decode_seconds` at most."""
+    codes = random_codes(codec, audio_seconds)
+    codes = codes[: affordable_frames(codec, codes, decode_seconds)]
+    took = min(timed(lambda: stream(codec, codes)) for _ in range(2))
+    return len(codes) / codec.frames_per_second / took
+
+
 def random_codes(codec: Codec, seconds: float) -> np.ndarray:
     """Codes int64 [T, C] of so much audio: speed does not depend on what is said."""
     frames = max(2 * ARRIVING, round(seconds * codec.frames_per_second))

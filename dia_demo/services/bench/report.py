@@ -79,6 +79,26 @@ class BenchReport:
     quality: QualityResult | None = None
     failures: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> BenchReport:
+        """A report from `dataclasses.asdict` of one that went through JSON."""
+        plan = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in raw["plan"].items()
+        }
+        hardware, codec, quality = raw["hardware"], raw["codec"], raw["quality"]
+        return cls(
+            plan=BenchPlan(**plan),
+            threads=raw["threads"],
+            automatic=raw["automatic"],
+            machine=Machine(**raw["machine"]),
+            hardware=None if hardware is None else HardwareResult.from_json(hardware),
+            codec=None if codec is None else CodecResult(**codec),
+            runs=tuple(FailedRun(**r) if "error" in r else RunResult(**r) for r in raw["runs"]),
+            quality=None if quality is None else QualityResult.from_json(quality),
+            failures=dict(raw["failures"]),
+        )
+
     @property
     def read_gb_s(self) -> float | None:
         """The best bandwidth seen during the whole benchmark, so that no limit flatters."""
@@ -140,11 +160,13 @@ def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
     )
 
 
-def take_seconds(run: RunResult, audio: float) -> float:
+def take_seconds(run: RunResult, audio: float, ms_per_step: float | None = None) -> float:
     """Seconds that a take of so much audio takes, estimated from what was measured: its frames
-    and the delays behind them step by step, and decoding."""
+    and the delays behind them step by step, and decoding. ms_per_step: in place of the run's own.
+    """
     frames = audio * run.frames_per_second + run.max_delay
-    return frames * run.ms_per_step / 1000 + run.rows * audio / run.realtime_codec
+    step = run.ms_per_step if ms_per_step is None else ms_per_step
+    return frames * step / 1000 + run.rows * audio / run.realtime_codec
 
 
 def pair_ratios(runs: Sequence[RunResult]) -> dict[str, dict[str, float]]:

@@ -10,6 +10,7 @@ from typing import Any
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
+from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.bench.types import (
@@ -21,6 +22,7 @@ from dia_demo.services.bench.types import (
     RunResult,
 )
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import available_bytes
 from dia_demo.task import Task
@@ -49,11 +51,24 @@ class Part:
 def bench(
     synthesis: Synthesis, plan: BenchPlan, cancel: threading.Event
 ) -> Generator[Waiting | Loading | Measuring, None, BenchReport]:
-    """`measure` in the queue's order, with no model in memory and no take beside it."""
+    """`measure` in the queue's order, with no model in memory and no take beside it; its result is
+    kept, and improves the estimates of takes."""
     plan = plan.checked()
     with synthesis.alone(cancel) as waiting:
         yield from waiting
-        return (yield from measure(plan, cancel))
+        report = yield from measure(plan, cancel)
+    keep_report(report)
+    name = model_of(plan)
+    for run in report.finished_runs() if name else ():
+        synthesis.speed.learn_run(name, run)
+    return report
+
+
+def model_of(plan: BenchPlan) -> str | None:
+    """The model whose takes the plan's runs stand for: speed does not depend on the weights."""
+    if plan.random is None:
+        return plan.model
+    return DIA_NAME if plan.random == "dia-1.6b" else None
 
 
 def measure(

@@ -45,7 +45,9 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
     report_progress("First sound", 0.6, **known)
     known["first_audio_seconds"] = first_audio(engine, job.rows, job.text_bytes, report_progress)
     report_progress("Decoding", 0.7, **known)
-    known["realtime_codec"] = decode_rate(engine, job.codec_seconds or CODEC_SECONDS)
+    known["realtime_codec"] = codec.streamed_rate(
+        engine.codec, job.codec_seconds or CODEC_SECONDS, DECODE_SECONDS
+    )
     known["peak_rss_bytes"] = generating()
     report_progress("Timing steps", 0.8, **known)
     seconds, known["read_gb_s_then"] = time_steps(
@@ -121,11 +123,3 @@ def time_steps(
                 report_progress("Timing steps", 0.8 + 0.2 * len(seconds) / (WARM_STEPS + steps))
             began = perf_counter()
     return seconds[WARM_STEPS + 1 :], statistics.median(bandwidths)
-
-
-def decode_rate(engine: Engine, seconds: float) -> float:
-    """Seconds of audio decoded a second, as it arrives; the better of two takes."""
-    codes = codec.random_codes(engine.codec, seconds)
-    codes = codes[: codec.affordable_frames(engine.codec, codes, DECODE_SECONDS)]
-    took = min(codec.timed(lambda: codec.stream(engine.codec, codes)) for _ in range(2))
-    return len(codes) / engine.codec.frames_per_second / took

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 
 class JobKind(StrEnum):
-    """The four measurements, each a module of this package."""
+    """The measurements, each a module of this package."""
 
+    QUICK = "quick"
     HARDWARE = "hardware"
     CODEC = "codec"
     RUN = "run"
@@ -25,8 +26,8 @@ class Job:
     """One measurement. Fields that its kind does not use keep their defaults.
 
     folder: the checkpoint's, None for random weights. available_bytes: free memory. codec_seconds:
-    how much audio to decode, None for the usual length. began: when the worker started, by its
-    perf_counter.
+    how much audio to decode, None for the usual length. low_priority: give way to every other
+    process. began: when the worker started, by its perf_counter.
     """
 
     kind: JobKind
@@ -42,6 +43,7 @@ class Job:
     text_bytes: int = 120
     sentences: int = 32
     codec_seconds: float | None = None
+    low_priority: bool = False
     began: float | None = None
 
 
@@ -82,6 +84,36 @@ class HardwareResult:
     def from_json(cls, raw: Mapping[str, Any]) -> HardwareResult:
         proxy = raw.get("serial_proxy")
         return cls(**{**raw, "serial_proxy": None if proxy is None else SerialProxy(**proxy)})
+
+
+@dataclass(frozen=True)
+class QuickResult:
+    """The few rates from which the time of a take is estimated (estimate.py).
+
+    read_gb_s and gflops: of all threads. nano: of the embedded voice as it runs here. dia_codec:
+    seconds of audio a second of Descript's codec, which Dia-1.6B uses, at the rate of its largest
+    convolution. undisturbed: whether the cores were free; otherwise the rates are lower than that.
+    """
+
+    read_gb_s: float
+    gflops: float
+    nano_ms_per_step: float
+    nano_codec: float
+    dia_codec: float
+    undisturbed: bool
+
+    def better(self, other: QuickResult | None) -> QuickResult:
+        """The better of each rate: whatever disturbs only lowers them."""
+        if other is None:
+            return self
+        return QuickResult(
+            max(self.read_gb_s, other.read_gb_s),
+            max(self.gflops, other.gflops),
+            min(self.nano_ms_per_step, other.nano_ms_per_step),
+            max(self.nano_codec, other.nano_codec),
+            max(self.dia_codec, other.dia_codec),
+            self.undisturbed or other.undisturbed,
+        )
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from dataclasses import asdict
 from time import monotonic, perf_counter
 from typing import Any, NamedTuple
 
+from dia_demo import system
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.files import ROOT
 from dia_demo.services.bench.types import Job, JobKind, ReportProgress
@@ -169,6 +170,8 @@ def main() -> None:
     line = sys.stdin.readline()
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     job = Job(**json.loads(line) | {"began": perf_counter()})
+    if job.low_priority:
+        system.lower_priority()
     try:
         send(result=asdict(_jobs()[job.kind](job, report_progress)))
     except DiaDemoError as error:
@@ -191,8 +194,10 @@ def _end_with_parent() -> None:
 def _jobs() -> dict[str, Callable[[Job, ReportProgress], Any]]:
     """What a child can do. Imported here: the parent needs none of it."""
     from dia_demo.services.bench import codec, hardware, quality, steps
+    from dia_demo.services.speed import quick
 
     return {
+        JobKind.QUICK: quick.run_job,
         JobKind.HARDWARE: hardware.run_job,
         JobKind.CODEC: codec.run_job,
         JobKind.RUN: steps.run_job,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gradio as gr
 
 from dia_demo.services.take import random_seed
-from dia_demo.ui.generate import form
+from dia_demo.ui.generate import expectation, form
+from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
@@ -30,6 +31,8 @@ def connect(
     _connect_generate(page, parts, handlers, person)
     _connect_form(parts, form_handlers)
     _connect_saved_form(page, parts, form_handlers, saved)
+    expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
+    expectation.connect(page, parts.fields, parts.take, expected, form_handlers.change_model)
 
 
 def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
@@ -92,7 +95,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         [fields["model"].input, parts.defaults.click],
         handlers.change_model,
         fields["model"],
-        [*(fields[name] for name in form.SAMPLING), parts.model_note, fields["normalise"]],
+        [*(fields[name] for name in form.SAMPLING), fields["normalise"]],
         **IMMEDIATE,
     )
     # Settings that no model has an opinion on.
@@ -121,7 +124,7 @@ def _connect_saved_form(
     """Save script and settings in the browser's own storage, and restore them after a reload."""
     fields = [parts.fields[name] for name in form.REMEMBERED]
     voice = [parts.fields[name] for name in form.VOICE]
-    outputs = [*fields, parts.model_note, *voice, parts.lost_prompt]
+    outputs = [*fields, *voice, parts.lost_prompt]
     restored = page.load(handlers.reload, saved, outputs, **IMMEDIATE)
     restored.then(None, None, None, js="() => { window.diaRestored = true; }")
     remembered = [*fields, *voice]

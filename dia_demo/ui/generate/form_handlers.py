@@ -96,27 +96,27 @@ class FormHandlers:
         return {"rate": self.synthesis.info(model).sample_rate}
 
     def change_model(self, model: str):
-        """The defaults of a model: sliders in the order of `form.SAMPLING`, then its note, and
-        whether the choice to normalise is shown."""
+        """The defaults of a model: sliders in the order of `form.SAMPLING`, then whether the choice
+        to normalise is shown."""
         info = self.synthesis.info(model)
         defaults = form.defaults_of(info)
         sliders = [
             gr.update(value=defaults[name], **slider) for name, slider in sliders_of(info).items()
         ]
-        return [*sliders, html.model_note(info), gr.update(visible=not info.normalises)]
+        return [*sliders, gr.update(visible=not info.normalises)]
 
     def restore(self, saved):
-        """The form from saved values: fields in the order of `form.REMEMBERED`, then the note."""
+        """The form from saved values: fields in the order of `form.REMEMBERED`."""
         names = [info.name for info in self.synthesis.models()]
         if not isinstance(saved, dict) or saved.get("model") not in names:
-            return [gr.skip()] * (len(form.REMEMBERED) + 1)
+            return [gr.skip()] * len(form.REMEMBERED)
         info = self.synthesis.info(saved["model"])
         values = form.restored(saved, form.slider_ends(info))
         changes: dict[str, dict[str, Any]] = {name: {} for name in form.REMEMBERED}
         changes |= sliders_of(info) | {"normalise": {"visible": not info.normalises}}
         for name, value in values.items():
             changes[name]["value"] = value
-        return [*(gr.update(**changes[name]) for name in form.REMEMBERED), html.model_note(info)]
+        return [gr.update(**changes[name]) for name in form.REMEMBERED]
 
     def reload(self, saved):
         """The form after a reload: what `restore` gives, then sound and words of the voice prompt,

@@ -142,7 +142,7 @@ class HistoryHandlers:
     def drop(self, path: str | None):
         """Restore the settings that a take's file contains."""
         if not path:
-            return [gr.skip()] * (len(form.REMEMBERED) + 2)
+            return [gr.skip()] * (len(form.REMEMBERED) + 1)
         take = read_take(Path(path))
         if take is None:
             raise InputError("This file contains no settings. Use a WAV or FLAC from this program.")
@@ -166,7 +166,7 @@ class HistoryHandlers:
         ]
 
     def _restored(self, values: dict, voice_transcript: str | None):
-        """The fields of the form, the note of the model, and a status naming what is missing."""
+        """The fields of the form, and a status naming what is missing."""
         self._check_model(values)
         info = self.page.synthesis.info(values["model"])
         notes = [] if voice_transcript is None else [_voice_note(voice_transcript)]
@@ -219,7 +219,7 @@ def connect(
     # The player changes with a finished take, which is kept by then.
     generate.take.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
     fields = [generate.fields[name] for name in form.REMEMBERED]
-    restored = [*fields, generate.model_note, generate.status]
+    restored = [*fields, generate.status]
     parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)
     parts.dropped.upload(handlers.drop, parts.dropped, restored, **IMMEDIATE)
     sides = [lab.fields[f"{side}_{name}"] for side in "ab" for name in SIDE_FIELDS]

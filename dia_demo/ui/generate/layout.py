@@ -14,7 +14,8 @@ from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.models import ModelInfo
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import html
-from dia_demo.ui.generate import form
+from dia_demo.ui.generate import expectation, form
+from dia_demo.ui.generate.expectation import ExpectationPanel
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
@@ -39,7 +40,7 @@ class GenerateParts:
     chips: gr.HTML
     lost_prompt: gr.HTML
     report: gr.HTML
-    model_note: gr.HTML
+    expectation: ExpectationPanel
     dice: gr.Button
     defaults: gr.Button
     generate: gr.Button
@@ -76,7 +77,7 @@ def build_layout(
     """The tab's components. On a phone the style sheet moves script and take above the settings."""
     with gr.Row(elem_id="generate-grid"):
         with gr.Column(elem_id="model-area", elem_classes="card"):
-            model, precision, note = _model_part(models, info, runtime)
+            model, precision = _model_part(models, info, runtime)
         with gr.Column(elem_id="script-area", elem_classes="card"):
             script = _script_part(info)
         with gr.Column(elem_id="take-area", elem_classes="card"):
@@ -89,7 +90,6 @@ def build_layout(
     fields |= {name: script.pop(name) for name in ("script", "normalise")}
     return GenerateParts(
         fields=fields,
-        model_note=note,
         dice=dice,
         defaults=defaults,
         xpu=xpu,
@@ -113,8 +113,7 @@ def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig
         filterable=False,
         elem_id="precision",
     )
-    note = gr.HTML(html.model_note(info), elem_id="model-note", js_on_load=None)
-    return model, precision, note
+    return model, precision
 
 
 def _script_part(info: ModelInfo) -> dict[str, Any]:
@@ -141,7 +140,9 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
         visible=not info.normalises,
         elem_id="normalise",
     )
-    generate = gr.Button("Generate", variant="primary", elem_id="generate")
+    generate, expected = expectation.build_layout(
+        lambda: gr.Button("Generate", variant="primary", elem_id="generate")
+    )
     chips = gr.HTML(
         {}, html_template='<div class="chips"></div>',
         js_on_load=start_class(SCRIPT_FILES / "chips.js", "Chips"),
@@ -152,7 +153,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     report = gr.HTML(elem_id="report", js_on_load=start_class(SCRIPT_FILES / "report.js", "Report"))
     return {
         "script": script, "normalise": normalise, "examples": examples, "generate": generate,
-        "chips": chips, "lost_prompt": lost_prompt, "report": report,
+        "expectation": expected, "chips": chips, "lost_prompt": lost_prompt, "report": report,
     }  # fmt: skip
 
 

@@ -1,0 +1,111 @@
+"""The quick measurement in the background: made while nobody generates, given up for a press."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import Any
+
+from dia_demo import system
+from dia_demo.errors import RunError
+from dia_demo.model.checkpoint import EMBEDDED, local_folder
+from dia_demo.services.bench.types import Job, JobKind, QuickResult
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.speed.machine_speed import MachineSpeed
+from dia_demo.task import Task
+
+# It begins after so many seconds without a take. A machine on which it takes longer than the second
+# number is too slow or too busy for it, and one that has not been idle for as long as the third is
+# measured by its takes alone.
+IDLE_SECONDS, LONGEST_SECONDS, MOST_PATIENCE = 2.0, 120.0, 3600.0
+# Where other programs disturb it, it is repeated after a pause, and the best of all counts.
+ATTEMPTS, PAUSE_SECONDS = 4, 20.0
+# With less free memory no second process is started.
+LEAST_MEMORY = 800_000_000
+
+Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
+
+log = logging.getLogger(__name__)
+
+
+class BackgroundMeasurement:
+    """Measures a machine once, in a thread of its own.
+
+    busy: set while anybody generates, which interrupts the measurement; it starts again later.
+    """
+
+    def __init__(
+        self, speed: MachineSpeed, busy: threading.Event, child: Child = run_child
+    ) -> None:
+        self._speed, self._busy, self._child = speed, busy, child
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="machine speed", daemon=True)
+        self._after: threading.Thread | None = None
+
+    def start(self, after: threading.Thread | None = None) -> None:
+        """Measure unless that was done before, once the thread `after` has ended."""
+        self._speed.keeps = True
+        if self._speed.quick is None:
+            self._speed.measuring = True
+            self._after = after
+            self._thread.start()
+
+    def close(self) -> None:
+        """Give the measurement up; nothing is measured afterwards."""
+        self._closed.set()
+        self._busy.set()
+        if self._thread.is_alive():
+            self._thread.join(LONGEST_SECONDS)
+
+    def _work(self) -> None:
+        try:
+            if self._after is not None:
+                self._after.join()
+            self._measure_until_undisturbed()
+        except RunError as error:
+            log.info("This machine's speed was not measured: %s", error)
+        finally:
+            self._speed.measuring = False
+
+    def _measure_until_undisturbed(self) -> None:
+        """Measure, again while others disturb it. Raises RunError where it cannot be measured."""
+        best: QuickResult | None = None
+        attempts, patience = 0, time.monotonic() + MOST_PATIENCE
+        while attempts < ATTEMPTS and time.monotonic() < patience and not self._closed.is_set():
+            if not self._is_idle() or (result := self._measure()) is None:
+                continue
+            attempts, best = attempts + 1, result.better(best)
+            if best.undisturbed:
+                break
+            self._closed.wait(PAUSE_SECONDS)
+        if best is not None:
+            self._speed.learn_quick(best)
+
+    def _is_idle(self) -> bool:
+        """Whether nobody generates for IDLE_SECONDS."""
+        return not self._closed.wait(IDLE_SECONDS) and not self._busy.is_set()
+
+    def _measure(self) -> QuickResult | None:
+        """One measurement, None where it was interrupted."""
+        free = system.available_bytes()
+        if free is not None and free < LEAST_MEMORY:
+            raise RunError("there is too little free memory")
+        job = Job(
+            JobKind.QUICK,
+            EMBEDDED,
+            str(local_folder(EMBEDDED)),
+            threads=self._speed.threads,
+            low_priority=True,
+        )
+        deadline = time.monotonic() + LONGEST_SECONDS
+        with closing(Task(self._child(job, self._busy))) as work:
+            try:
+                for _ in work:
+                    if time.monotonic() > deadline:
+                        raise RunError(f"it took more than {LONGEST_SECONDS:.0f} s")
+            except BenchStopped:
+                return None
+            return QuickResult(**work.result)

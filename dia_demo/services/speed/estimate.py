@@ -1,0 +1,135 @@
+"""How long a take takes on this machine, from a few measured rates.
+
+A decoder step of one utterance must read every weight of the decoder's linears, and reading them is
+most of what it does (docs/performance.md): its time follows from the memory's bandwidth, the bytes
+of a precision, and the share of the bandwidth that a step reaches. Reading the text follows from
+the rate of matrix products; the codec was measured itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from dia_demo import system
+from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.memory import (
+    DESCRIPT_CHANNELS,
+    STEP_BYTES,
+    gb,
+    needed_bytes,
+    other_weights,
+)
+from dia_demo.engine.placement import CACHED_BYTES, place_on_cpu
+from dia_demo.errors import InputError
+from dia_demo.model.checkpoint import EMBEDDED
+from dia_demo.model.linear import decoder_weights
+from dia_demo.services.bench.types import QuickResult
+from dia_demo.services.models import ModelInfo
+
+# The share of the bandwidth between the steps that a step of one utterance reaches, from the tables
+# of docs/performance.md and the processors there.
+STEP_SHARE = {"float32": 0.85, "bfloat16": 0.90, "int8": 0.88, "int4": 0.75}
+# The share of its largest convolution's rate that Descript's whole decoder reaches.
+CODEC_SHARE = 0.9
+# The model whose codec and text encoder the quick measurement stands for.
+DIA_SAMPLE_RATE = 44_100
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds to read a byte of the text, to take a decoder step, and to decode a second of audio.
+
+    measured: by takes or a benchmark of this very model; otherwise derived from other rates.
+    """
+
+    per_byte: float
+    per_step: float
+    per_codec_second: float
+    measured: bool = True
+
+    def take_seconds(self, info: ModelInfo, audio_seconds: float, text_bytes: int) -> float:
+        """Seconds of a take of so much audio, its model loaded."""
+        steps = audio_seconds * info.frames_per_second + info.config.max_delay
+        decoding = audio_seconds * self.per_codec_second
+        return text_bytes * self.per_byte + steps * self.per_step + decoding
+
+
+def derived_pace(
+    info: ModelInfo, precision: str, quick: QuickResult, audio_seconds: float
+) -> Pace | None:
+    """The pace of a model that nobody has measured here; None where it does not follow from the
+    quick measurement.
+
+    The embedded voice was measured itself, in its own precision. Of others, those of Dia-1.6B's
+    kind follow: steps far larger than a cache, by compiled kernels, and Descript's codec.
+    """
+    config, per_byte = info.config, seconds_per_byte(info.config, quick)
+    if info.name == EMBEDDED:
+        if precision != "float32":
+            return None
+        return Pace(per_byte, quick.nano_ms_per_step / 1000, 1 / quick.nano_codec)
+    size = decoder_weights(config) * STEP_BYTES[precision]
+    descript = config.decoder.num_channels == DESCRIPT_CHANNELS
+    like_dia = descript and info.sample_rate == DIA_SAMPLE_RATE and size > 2 * CACHED_BYTES
+    if not like_dia or find_spec("numba") is None:
+        return None
+    middle = round(audio_seconds * info.frames_per_second / 2)
+    size += cached_bytes(config, precision, middle)
+    per_step = size / (1e9 * quick.read_gb_s * STEP_SHARE[precision])
+    return Pace(per_byte, per_step, 1 / (CODEC_SHARE * quick.dia_codec), measured=False)
+
+
+def seconds_per_byte(config: ModelConfig, quick: QuickResult) -> float:
+    """Seconds to read a byte of the text: a product with every weight outside the tables."""
+    e, d = config.encoder, config.decoder
+    tables = e.vocab_size * e.hidden_size + d.num_channels * d.vocab_size * d.hidden_size
+    return 2e-9 * (other_weights(config) - tables) / quick.gflops
+
+
+def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:
+    """Bytes of keys and values that a step with guidance reads after so many positions."""
+    d = config.decoder
+    itemsize = 4 if precision == "float32" else 2
+    return 2 * 2 * d.num_layers * d.num_kv_heads * d.head_dim * positions * itemsize
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a take needs on this machine.
+
+    seconds: of waiting once the model is loaded; None where nothing was measured. precision: the
+    one it would run in. shortage: why it cannot run here. download: whether its weights must be
+    fetched first.
+    """
+
+    audio_seconds: float
+    precision: str = ""
+    seconds: float | None = None
+    shortage: str | None = None
+    download: bool = False
+
+
+def memory_shortage(config: ModelConfig, precision: str) -> str | None:
+    """Why a model does not fit into this machine's memory; None where it does.
+
+    Whatever this process holds now is freed before another model is loaded.
+    """
+    needed = needed_bytes(config, precision)
+    granted, free = system.memory_bytes(), system.available_bytes()
+    needs = f"it needs {gb(needed)} of memory in {precision}"
+    if granted is not None and needed > granted:
+        return f"{needs}, and this machine has {gb(granted)}"
+    if free is not None and needed > free + system.resident_bytes():
+        return f"{needs}, and {gb(free)} are free now"
+    return None
+
+
+def precision_here(info: ModelInfo, runtime: RuntimeConfig) -> tuple[str, str | None]:
+    """The precision that a model would run in on this CPU, and why it cannot, if so."""
+    try:
+        precision = place_on_cpu(runtime, info.config).precision
+    except InputError as error:
+        precision = "int8" if runtime.precision == "auto" else runtime.precision
+        return precision, memory_shortage(info.config, precision) or str(error)
+    return precision, memory_shortage(info.config, precision)

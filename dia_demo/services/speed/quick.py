@@ -1,0 +1,100 @@
+"""The quick measurement: the few rates from which the time of a take is estimated (estimate.py).
+
+It takes a few seconds and little memory, in a process that gives way to every other one. Each rate
+is timed in short bursts, of which the better ones count; where other programs keep the cores busy,
+the result says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import numpy as np
+import torch
+
+from dia_demo.codec.codec import random_dac
+from dia_demo.codec.decoder import choose, macs_per_frame
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.loop import run
+from dia_demo.model.cpu_model import torch_threads
+from dia_demo.services.bench import codec, hardware
+from dia_demo.services.bench.fixtures import load_engine, make_rows
+from dia_demo.services.bench.plan import TEXT_BYTES
+from dia_demo.services.bench.types import Job, QuickResult, ReportProgress
+from dia_demo.system import granted_cores
+
+# Beyond most caches, yet read in a few milliseconds.
+PROBE_BYTES, PROBES = 2**27, 12
+# A text of usual length, through some outputs of a linear of Dia-1.6B's encoder.
+PRODUCT, PRODUCTS = (128, 1024, 2048), 12
+NANO_STEPS, NANO_SECONDS, NANO_DECODINGS = 60, 1.0, 6
+# The share of the cores' time that an undisturbed measurement has while it reads memory.
+UNDISTURBED = 0.7
+DIA_SAMPLE_RATE = 44_100
+
+
+def run_job(job: Job, report_progress: ReportProgress) -> QuickResult:
+    """Memory, matrix products, the embedded voice, and the convolutions of Dia-1.6B's codec."""
+    threads = job.threads or granted_cores()
+    report_progress("Reading memory", 0.0)
+    read, share = read_rate(threads)
+    report_progress("Multiplying matrices", 0.3)
+    gflops = product_rate(threads)
+    report_progress("The codec of Dia-1.6B", 0.4)
+    dia_codec = convolution_rate(threads)
+    report_progress("The nano voice", 0.6)
+    engine = load_engine(job, lambda *_, **results: None)
+    nano = ms_per_step(engine), codec_rate(engine)
+    return QuickResult(read, gflops, *nano, dia_codec, share >= UNDISTURBED)
+
+
+def read_rate(threads: int) -> tuple[float, float]:
+    """GB/s, and the share of the cores' time that the reading threads had."""
+    with hardware.bandwidth_probe(threads, PROBE_BYTES) as probe:
+        computed, began = time.process_time(), time.perf_counter()
+        rates = [probe() for _ in range(PROBES)]
+        share = (time.process_time() - computed) / (time.perf_counter() - began) / threads
+    return float(np.percentile(rates, 75)), share
+
+
+@torch.inference_mode()
+def product_rate(threads: int) -> float:
+    """GFLOP/s of the products that reading a text consists of, in float32."""
+    torch.set_num_threads(threads)
+    rows, inputs, outputs = PRODUCT
+    text, weights = torch.randn(rows, inputs), torch.randn(inputs, outputs)
+    seconds = _good(lambda: text @ weights, PRODUCTS)
+    return 2e-9 * rows * inputs * outputs / seconds
+
+
+def convolution_rate(threads: int) -> float:
+    """Seconds of audio that Descript's decoder would decode a second at the rate of its largest
+    convolution."""
+    torch.set_num_threads(threads)
+    dac = random_dac(sample_rate=DIA_SAMPLE_RATE)
+    macs = macs_per_frame(dac.shapes, list(dac.net.decoder_rates))
+    return choose(dac.read, macs, DIA_SAMPLE_RATE / dac.net.hop_length).realtime
+
+
+def ms_per_step(engine: Engine) -> float:
+    """Milliseconds of a decoder step of one utterance."""
+    rows = make_rows(engine.config, 1, TEXT_BYTES, NANO_STEPS + 20)
+    with closing(run(engine.model, rows)) as stepping:
+        next(stepping)
+        return 1000 * _good(lambda: next(stepping), NANO_STEPS)
+
+
+def codec_rate(engine: Engine) -> float:
+    """Seconds of audio decoded a second by the engine's codec, as it arrives."""
+    loaded = engine.load_codec()
+    codes = codec.random_codes(loaded, NANO_SECONDS)
+    with torch_threads(engine.placement.threads):
+        seconds = _good(lambda: codec.stream(loaded, codes), NANO_DECODINGS)
+    return len(codes) / loaded.frames_per_second / seconds
+
+
+def _good(run: Callable[[], object], times: int) -> float:
+    """Seconds of a call at its usual best: the lower quartile."""
+    return float(np.percentile([codec.timed(run) for _ in range(times)], 25))

@@ -1,0 +1,104 @@
+"""The time beside Generate and the line about the speaker, on a machine whose speed is known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.helpers.browser import DESKTOP, PHONE, press, wait_state, write_script
+
+SHORT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
+DIA_SECONDS = re.compile(r"about (\d+) s for this script on this machine")
+
+
+def line(page) -> str:
+    return page.locator("#speaker").inner_text()
+
+
+def dia_seconds(page) -> int:
+    return int(DIA_SECONDS.search(line(page))[1])
+
+
+@pytest.fixture(scope="module")
+def visit(chromium, home):
+    """A function that opens a page of a size, once for all tests."""
+    pages = {}
+
+    def of(size):
+        width = size["width"]
+        if width not in pages:
+            page = chromium.new_context(viewport=size).new_page()
+            page.set_default_timeout(60_000)
+            page.goto(home)
+            page.wait_for_function("window.diaRestored === true")
+            pages[width] = page
+        return pages[width]
+
+    yield of
+    for page in pages.values():
+        page.context.close()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_who_speaks_is_above_the_fold(visit, size):
+    page = visit(size)
+    assert "Nano: a small synthetic voice for trying." in line(page)
+    for place in ("#generate", "#wait .wait", ".switch-model"):
+        box = page.locator(place).bounding_box()
+        assert box["y"] + box["height"] <= size["height"], place
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_times_are_there_before_the_first_press(visit, size):
+    page = visit(size)
+    assert page.locator("#wait").inner_text() == "under 1 s"
+    assert dia_seconds(page) > 5
+
+
+# The seconds of Dia-1.6B in the line.
+SECONDS = "Number(/about (\\d+) s/.exec(document.querySelector('#speaker').innerText)[1])"
+
+
+def test_the_times_follow_the_form(visit):
+    page = visit(DESKTOP)
+    first = dia_seconds(page)
+    write_script(page, SHORT)
+    page.wait_for_function(f"(first) => {SECONDS} < first", arg=first)
+    short = dia_seconds(page)
+    choose(page, "Precision", "bfloat16")
+    page.wait_for_function(f"(short) => {SECONDS} > short", arg=short)
+    choose(page, "Precision", "auto")
+    page.wait_for_function(f"(short) => {SECONDS} === short", arg=short)
+
+
+def choose(page, label: str, name: str) -> None:
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=name, exact=True).click()
+
+
+def test_the_button_in_the_line_chooses_the_model(visit):
+    page = visit(DESKTOP)
+    place = page.locator("#generate").bounding_box()
+    press(page, "Use Dia-1.6B")
+    page.get_by_role("button", name="Back to Nano").wait_for()
+    assert page.get_by_label("Model", exact=True).input_value() == "Dia-1.6B (0626)"
+    # Its own settings, as the model choice brings them.
+    assert page.get_by_label("number input for Temperature").input_value() == "1.8"
+    page.get_by_text("At most 3,072 tokens").wait_for()
+    page.wait_for_function("document.querySelector('#wait').innerText.startsWith('about ')")
+    assert page.locator("#wait").inner_text() in line(page).lower()
+    assert page.locator("#generate").bounding_box() == place, "the button stays where it was"
+    press(page, "Back to Nano")
+    page.get_by_role("button", name="Use Dia-1.6B").wait_for()
+    assert page.get_by_label("number input for Temperature").input_value() == "0.2"
+
+
+def test_a_take_leaves_the_line_in_its_place(visit):
+    page = visit(DESKTOP)
+    write_script(page, SHORT, max_tokens=200)
+    press(page, "Generate")
+    wait_state(page, "done", "cut")
+    page.wait_for_function("/^(under|about) /.test(document.querySelector('#wait').innerText)")
+    assert "Use Dia-1.6B" in line(page)

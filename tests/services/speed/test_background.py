@@ -1,0 +1,162 @@
+"""The quick measurement in the background: once, while nobody generates, and never in the way."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, replace
+
+import psutil
+import pytest
+
+from dia_demo import system
+from dia_demo.errors import RunError
+from dia_demo.model.checkpoint import EMBEDDED, local_folder
+from dia_demo.services.bench.types import Job, JobKind
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.queue import Queue
+from dia_demo.services.speed import background, quick
+from dia_demo.services.speed.background import BackgroundMeasurement
+from dia_demo.services.speed.machine_speed import MachineSpeed
+from tests.helpers.bench_stubs import QUICK
+
+SOON = 30.0
+
+
+@pytest.fixture(autouse=True)
+def at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
+    monkeypatch.setattr(background, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(background, "PAUSE_SECONDS", 0.0)
+
+
+class Children:
+    """Children that give these results, one after another; the jobs they were asked for."""
+
+    def __init__(self, *results) -> None:
+        self.results, self.jobs = list(results), []
+
+    def __call__(self, job, cancel):
+        self.jobs.append(job)
+        yield JobProgress("measuring", 0.5)
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return asdict(result)
+
+
+def measured(child, busy=None) -> MachineSpeed:
+    """What is known when the background is done."""
+    speed = MachineSpeed()
+    BackgroundMeasurement(speed, busy or threading.Event(), child).start()
+    wait_for_end(speed)
+    return speed
+
+
+def wait_for_end(speed: MachineSpeed) -> None:
+    for thread in threading.enumerate():
+        if thread.name == "machine speed":
+            thread.join(SOON)
+    assert not speed.measuring
+
+
+def test_a_machine_is_measured_once():
+    children = Children(QUICK)
+    assert measured(children).quick == QUICK
+    assert measured(children).quick == QUICK
+    assert len(children.jobs) == 1, "the second start read the file"
+
+
+def test_the_measurement_gives_way_to_everything_else():
+    children = Children(QUICK)
+    measured(children)
+    assert children.jobs[0].low_priority and children.jobs[0].kind == JobKind.QUICK
+
+
+def test_a_take_interrupts_the_measurement():
+    queue, started, interrupted = Queue(5), threading.Event(), threading.Event()
+
+    def child(job, cancel):
+        if interrupted.is_set():
+            yield JobProgress("again", 0.5)
+            return asdict(QUICK)
+        started.set()
+        assert cancel.wait(SOON), "nobody interrupted"
+        interrupted.set()
+        yield JobProgress("interrupted", 0.5)
+        raise BenchStopped
+
+    speed = MachineSpeed()
+    BackgroundMeasurement(speed, queue.busy, child).start()
+    assert started.wait(SOON)
+    with queue.place():
+        assert interrupted.wait(SOON)
+        assert speed.quick is None and speed.measuring
+    wait_for_end(speed)
+    assert speed.quick == QUICK, "it starts again when the take is over"
+
+
+def test_nothing_is_measured_beside_a_take():
+    queue = Queue(5)
+    children = Children(QUICK)
+    speed = MachineSpeed()
+    with queue.place():
+        measurement = BackgroundMeasurement(speed, queue.busy, children)
+        measurement.start()
+        measurement.close()
+    assert children.jobs == [] and speed.quick is None
+
+
+def test_a_disturbed_measurement_is_repeated():
+    disturbed = replace(QUICK, read_gb_s=9.0, undisturbed=False)
+    children = Children(disturbed, QUICK)
+    assert measured(children).quick == QUICK
+    assert len(children.jobs) == 2
+
+
+def test_the_best_of_a_few_counts_where_all_are_disturbed():
+    rates = [9.0, 30.0, 20.0, 10.0]
+    assert len(rates) == background.ATTEMPTS
+    children = Children(*(replace(QUICK, read_gb_s=r, undisturbed=False) for r in rates))
+    assert measured(children).quick.read_gb_s == 30.0
+
+
+def test_what_cannot_be_measured_is_not_known():
+    assert measured(Children(RunError("no"))).quick is None
+
+
+def test_no_second_process_is_started_where_memory_is_short(monkeypatch):
+    monkeypatch.setattr(system, "available_bytes", lambda: background.LEAST_MEMORY - 1)
+    children = Children(QUICK)
+    assert measured(children).quick is None and children.jobs == []
+
+
+def test_a_measurement_that_takes_too_long_is_given_up(monkeypatch):
+    monkeypatch.setattr(background, "LONGEST_SECONDS", -1.0)
+    assert measured(Children(QUICK)).quick is None
+
+
+@pytest.mark.slow
+def test_the_real_measurement_gives_rates_of_this_machine():
+    job = Job(JobKind.QUICK, EMBEDDED, str(local_folder(EMBEDDED)), threads=1)
+    result = quick.run_job(job, lambda *_, **results: None)
+    # From a slow laptop's memory and core to the fastest server's.
+    assert 1 < result.read_gb_s < 2000 and 1 < result.gflops < 10_000
+    assert 0.05 < result.nano_ms_per_step < 100
+    assert result.nano_codec > 0.5 and 0.01 < result.dia_codec < 200
+
+
+@pytest.mark.slow
+def test_a_real_child_has_the_lowest_priority_until_it_is_interrupted():
+    cancel = threading.Event()
+    job = Job(JobKind.QUICK, EMBEDDED, str(local_folder(EMBEDDED)), threads=1, low_priority=True)
+    child = run_child(job, cancel)
+    while next(child).doing == "Starting":
+        pass
+    (process,) = psutil.Process().children()
+    assert process.nice() == system.LOWEST_PRIORITY
+    cancel.set()
+    with pytest.raises(BenchStopped):
+        for _ in child:
+            pass
+    assert not process.is_running()

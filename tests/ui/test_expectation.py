@@ -1,0 +1,159 @@
+"""What the page says of a take before it is made: the time beside Generate, and who speaks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dia_demo import system
+from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelRef
+from dia_demo.services.settings import Settings
+from dia_demo.services.speed.estimate import Expectation
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.wording import about
+from dia_demo.ui.generate import expectation
+from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
+from tests.helpers.bench_stubs import QUICK
+from tests.helpers.page_stubs import FIGURES, parts_by_name
+
+SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
+FIRST = (SCRIPT, False, "nano", 1024, "auto", 1.0, None, False)
+
+
+@pytest.fixture
+def handlers(tmp_path, monkeypatch):
+    """Over a machine that nobody has measured."""
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path))
+    monkeypatch.setattr(system, "memory_bytes", lambda: 10**11)
+    monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
+    return ExpectationHandlers(Synthesis(Settings()), parts_by_name(expectation.ExpectationPanel))
+
+
+@pytest.fixture
+def measured(handlers):
+    handlers.synthesis.speed.learn_quick(QUICK)
+    return handlers
+
+
+def shown(handlers, **changes) -> dict[str, str]:
+    """The texts of the panel."""
+    values = dict(zip(FIELDS, FIRST, strict=True)) | changes
+    updates = handlers.refresh(*values.values())
+    return {
+        name: re.sub("<[^>]+>", "", html) for name, html in updates.items() if isinstance(html, str)
+    }
+
+
+def test_the_line_says_who_speaks_and_what_dia_needs(measured):
+    line = shown(measured)["speaker"]
+    assert re.fullmatch(
+        r"Nano: a small synthetic voice for trying\. Dia-1\.6B sounds like people: about \d+ s for "
+        rf"this script on this machine, {DIA_DOWNLOAD} to download once\. Use Dia-1\.6B",
+        line,
+    )
+
+
+def test_the_line_of_dia_says_its_time_and_the_way_back(measured):
+    line = shown(measured, model=DIA_NAME, max_tokens=3072)["speaker"]
+    assert re.fullmatch(
+        r"Dia-1\.6B: sounds like people\. About \d+ s for this script on this machine, "
+        rf"{DIA_DOWNLOAD} to download once\. Back to Nano",
+        line,
+    )
+
+
+def test_the_time_beside_generate_is_that_of_the_line(measured):
+    here = shown(measured, model=DIA_NAME, max_tokens=3072)
+    assert here["wait"].lower() in here["speaker"].lower() and here["wait"].startswith("about ")
+    assert here["wait"] in shown(measured)["speaker"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"script": 3 * SCRIPT},
+        {"precision": "bfloat16"},
+        {"max_tokens": 100},
+    ],
+    ids=["script", "precision", "max tokens"],
+)
+def test_the_time_follows_the_form(measured, changes):
+    dia = {"model": DIA_NAME, "max_tokens": 3072}
+    assert shown(measured, **dia)["wait"] != shown(measured, **dia | changes)["wait"]
+
+
+def test_the_time_follows_the_speed_once_a_change_was_measured(measured):
+    info, learn = measured.synthesis.info("nano"), measured.synthesis.speed.learn_take
+    take = replace(FIGURES, precision="float32", codec_seconds=1.0)
+    learn(info, take, 1, 80)
+    learn(info, replace(take, codec_seconds=50.0), 1, 80, speed=0.5)
+    assert shown(measured, speed=0.5)["wait"] != shown(measured)["wait"]
+
+
+def test_a_machine_that_is_not_measured_has_no_times(handlers):
+    here = shown(handlers)
+    assert here["wait"] == "" and "this script" not in here["speaker"]
+    assert "Dia-1.6B sounds like people: 6.4 GB to download once." in here["speaker"]
+
+
+def test_the_page_asks_again_while_the_machine_is_measured(handlers):
+    handlers.synthesis.speed.measuring = True
+    updates = handlers.refresh(*FIRST)
+    assert "measuring this machine" in updates["wait"] and updates["timer"].active
+    handlers.synthesis.speed.learn_quick(QUICK)
+    handlers.synthesis.speed.measuring = False
+    updates = handlers.refresh(*FIRST)
+    assert "under 1 s" in updates["wait"] and not updates["timer"].active
+
+
+def test_a_model_that_cannot_run_here_says_so(measured, monkeypatch):
+    monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
+    needs = f"it cannot run here: it needs {DIA_MEMORY['int8']} of memory in int8, and this"
+    line = shown(measured, precision="int8")["speaker"]
+    assert f"Dia-1.6B sounds like people, but {needs} machine has 1.0 GB." in line
+    assert "Use Dia" not in line
+    here = shown(measured, model=DIA_NAME, precision="int8")
+    assert "Back to Nano" in here["speaker"] and "this machine has 1.0 GB." in here["speaker"]
+    assert here["wait"] == ""
+
+
+@pytest.mark.parametrize(
+    "incomplete", [{"max_tokens": ""}, {"max_tokens": None}, {"speed": None}, {"model": "/etc"}]
+)
+def test_nothing_changes_while_a_field_is_incomplete(measured, incomplete):
+    assert shown(measured, **incomplete) == {}
+
+
+def test_an_empty_script_has_no_time(measured):
+    assert shown(measured, script=" ")["wait"] == ""
+
+
+def test_a_model_of_ones_own_can_be_left_for_nano(folder):
+    info = ModelRef.resolve(str(folder)).describe()
+    line = expectation.speaker_html(info, Expectation(3.0), None)
+    assert "a Dia checkpoint of your own." in line and "Back to Nano" in line
+
+
+def test_a_name_is_escaped():
+    info = ModelRef.resolve("nano").describe()
+    evil = Expectation(3.0, shortage="<img src=x>")
+    assert "<img" not in expectation.speaker_html(info, evil, evil)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.2, "under 1 s"),
+        (1.4, "about 1 s"),
+        (12.6, "about 13 s"),
+        (34.2, "about 35 s"),
+        (98.0, "about 1 min 40 s"),
+        (130.0, "about 2 min"),
+        (1000.0, "about 17 min"),
+        (7000.0, "about 1 h 55 min"),
+    ],
+)
+def test_an_estimate_is_rounded(seconds, text):
+    assert about(seconds) == text
