@@ -28,9 +28,9 @@ export function voteOfKey(event, kind) {
 
 export function keyHelp(kind) {
   const [clips, every] = kind === "abx" ? ["1, 2, X", "all three"] : ["1, 2", "both"];
-  const digits = kind === "abx" ? "1 or 2" : "1, 0 or 2";
+  const votes = VOTES[kind].map(([, , digit]) => `Shift+${digit}`).join(", ");
   return `Keys: ${clips} play a clip · P plays ${every} · Space plays and pauses · ← → move by 2 s · `
-    + `R repeats · Shift with ${digits} votes`;
+    + `R repeats · ${votes} vote`;
 }
 
 // What is still missing before a vote counts. `needed`: seconds of each clip; `missing`: letters.

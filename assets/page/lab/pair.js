@@ -244,7 +244,7 @@ export class Pair {
       const node = makeButton("lab-vote", text, () => this.room.vote(answer));
       node.dataset.vote = answer;
       node.setAttribute("aria-keyshortcuts", `Shift+${digit}`);
-      const key = make("kbd", "", `Shift ${digit}`);
+      const key = make("kbd", "", `Shift+${digit}`);
       key.setAttribute("aria-hidden", "true");
       node.append(key);
       return node;
@@ -253,7 +253,7 @@ export class Pair {
 
   #strengths() {
     const group = make("fieldset", "lab-strength");
-    group.append(make("legend", "", "How clearly? (optional)"));
+    group.append(make("legend", "", "How clearly? (optional, before you vote)"));
     for (const [value, text] of Object.entries(STRENGTHS)) {
       const isChosen = this.#before.strength === Number(value);
       const label = makeChoice("radio", "", text, isChosen, () => this.room.remember());

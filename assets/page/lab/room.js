@@ -9,6 +9,8 @@ import { Player } from "./player.js";
 import { Result } from "./result.js";
 
 const DRAW_MS = 100;
+const UNREACHABLE =
+  "The server cannot be reached. Try again in a moment, or reload the page: your votes are kept.";
 const LOOK_MS = 2000; // between two looks while the first pair is being made
 
 export class Room {
@@ -86,9 +88,11 @@ export class Room {
 
   // The server
 
+  // The answer; null if it is an error, which is shown.
   async ask(question) {
-    const answer = await this.#server.ask({ ...this.comparison, ...question });
-    if (answer && answer.error) {
+    // gradio gives nothing where the connection failed.
+    const answer = await this.#server.ask({ ...this.comparison, ...question }) || { error: UNREACHABLE };
+    if (answer.error) {
       this.#say(answer.error, true);
       return null;
     }
@@ -174,11 +178,13 @@ export class Room {
     }
     this.#busy = true;
     this.player.stop();
-    const next = await this.ask({ do: "vote", vote: answer, ...pair.ballot });
+    // A vote whose answer was lost may have been saved all the same.
+    const next = await this.ask({ do: "vote", vote: answer, ...pair.ballot })
+      || await this.ask({ do: "look", trial: pair.trial.id });
     this.#busy = false;
     // Another comparison may have been opened meanwhile.
     if (this.comparison !== comparison) return;
-    if (!next) {
+    if (!next || (next.trial && next.trial.id === pair.trial.id)) {
       this.#drawPlayer();
       return;
     }

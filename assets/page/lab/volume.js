@@ -6,8 +6,8 @@ import { make, makeButton, makeGroup } from "./dom.js";
 const SECONDS = 1.5; // of each clip
 const LABEL = "Play a short sample";
 const ADVICE =
-  "Set your volume first: play a short sample, make it comfortable to listen to, and leave it so "
-  + "for the whole test. With headphones you hear smaller differences than from loudspeakers.";
+  "Set your volume first: play a short sample, adjust it until it is comfortable, and leave it there "
+  + "for the whole test. Headphones reveal smaller differences than loudspeakers.";
 
 export class VolumeCheck {
   #player;

@@ -184,6 +184,33 @@ def test_the_volume_check_is_not_listening(room):
     assert room.locator(".lab-volume").count() == 0, "once is enough"
 
 
+def test_a_lost_connection_loses_no_vote(chromium, home, finished_pairs, tmp_path):
+    """A request that never arrives is repeated by the listener; one whose answer is lost counts.
+
+    In a window of its own, because the browser reports lost requests in its console.
+    """
+    context = chromium.new_context(viewport=DESKTOP)
+    room = compare_tab(Watch(context, home))
+    open_zip(room, zipped(finished_pairs, tmp_path))
+    for letter in "AB":
+        hear(room, letter)
+    room.route("**/component_server/**", lambda route: route.abort())
+    vote(room, "A")
+    room.get_by_text("The server cannot be reached.").wait_for()
+    assert room.locator(".lab-vote").first.is_enabled()
+    room.unroute("**/component_server/**")
+    room.route("**/component_server/**", lose_the_answer, times=1)
+    vote(room, "A")
+    room.get_by_text("Pair 2 of 2").wait_for()
+    room.get_by_text("Vote saved.").wait_for()
+    context.close()
+
+
+def lose_the_answer(route) -> None:
+    route.fetch()
+    route.abort()
+
+
 def test_the_room_takes_turns_with_other_players(long_room):
     """With a media element, as gradio's player is one."""
     silence = io.BytesIO()
