@@ -190,7 +190,7 @@ def _explain(name: str, file: str, error: Exception) -> InputError:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return InputError(f"The disk is full: {file} of {name} could not be stored.")
     return InputError(
-        f"{file} of {name} could not be fetched ({type(error).__name__}): the hub cannot be "
-        "reached from here, and the file is not in the local cache. Connect once, or give the "
-        "folder of a checkpoint. The embedded model 'nano' works offline."
+        f"{name} could not be downloaded: the hub cannot be reached from this machine, and {file} "
+        "is not in its cache. Check the internet connection and try again, or use the nano voice, "
+        "which works offline."
     )

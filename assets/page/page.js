@@ -1,6 +1,6 @@
-// Runs once when the page has loaded. Ctrl+Enter (or Cmd+Enter) presses Generate from anywhere.
+// Runs once when the page has loaded.
 () => {
-  document.documentElement.lang = "en";
+  // Ctrl+Enter (or Cmd+Enter) presses Generate from anywhere.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     const button = document.querySelector("#generate");
@@ -8,4 +8,34 @@
     event.preventDefault();
     button.click();
   });
+
+  // gradio shows the documentation of the API only after a click on the button in the footer. With
+  // ?view=api it takes it for shown, and the first click closes it.
+  const openApi = () => document.querySelector("footer .show-api").click();
+  if (new URLSearchParams(location.search).get("view") === "api") {
+    openApi();
+    openApi();
+  }
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("a[href='?view=api']")) return;
+    event.preventDefault();
+    openApi();
+  });
+
+  // gradio's folds do not say whether they are open, and a section's fold is no heading.
+  function describeFolds() {
+    for (const button of document.querySelectorAll("button.label-wrap:not([aria-expanded])")) {
+      const update = () => button.setAttribute("aria-expanded", button.classList.contains("open"));
+      new MutationObserver(update).observe(button, { attributeFilter: ["class"] });
+      update();
+      if (button.parentElement.matches(".section")) {
+        const heading = document.createElement("h2");
+        button.replaceWith(heading);
+        heading.append(button);
+      }
+    }
+  }
+  // A tab is built when it is opened for the first time.
+  new MutationObserver(describeFolds).observe(document.body, { childList: true, subtree: true });
+  describeFolds();
 }

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from html import escape
+
 import gradio as gr
 
+from dia_demo.files import PAGE_FILES
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME, ModelInfo
 
 
@@ -51,34 +55,43 @@ with an exact transcript fixes them.
 
 ## What is stored, and where
 
-The script and the settings are stored only in this browser. Takes and uploaded voice prompts are in
-a temporary folder of the machine that runs this page, under random names, until the program ends
-and for a day at most. Your comparisons and your latest 30 takes are stored on that machine until
-you delete them. The key that opens them is in this browser; nobody else can see them.
+The script and the settings are stored in this browser, audio on the computer that runs this page:
 
-If the storage of the machine is full, the people who use the most of it lose their oldest takes,
+| What | Where | Until |
+|---|---|---|
+| Script and settings | this browser | you clear its data |
+| Takes, uploaded voice prompts | a temporary folder of that computer | a day at most |
+| Your latest 30 takes, your comparisons | that computer | you delete them |
+| The key that opens them, and nobody else has | this browser | you clear its data |
+
+Nothing is sent anywhere else, and there are no usage statistics. Only a model from the hub is
+downloaded, when you select one. A downloaded WAV or FLAC contains the script, settings, seed and
+model of its take.
+
+If the storage of the computer is full, the people who use the most of it lose their oldest takes,
 and comparisons that have not been used for a long time lose their audio: plan, votes and result
 stay, and the same audio can be generated again. If that is not enough, comparisons without votes
-are deleted, and finally the voice prompts of the others. Nothing is sent anywhere else, and there
-are no usage statistics. Only a model from the hub is downloaded, when you select one.
+are deleted, and finally the voice prompts of the others.
+"""
 
-A downloaded WAV or FLAC contains the script, settings, seed and model of its take.
+# The address is that of the page on show, whatever its host and port: assets/page/about.js.
+EXAMPLE = """from gradio_client import Client  # pip install gradio_client
 
-## For programs
-
-Programs can use the same function (`pip install gradio_client`). Add `?view=api` to the address of
-this page for a list of all arguments.
-
-```text
-from gradio_client import Client
-
-client = Client("http://127.0.0.1:7860")
+client = Client("{address}")
 wav, figures = client.predict(script="[S1] Hello. [S2] Hi. [S1]", api_name="/generate")
-```
+print(wav, figures["audio_seconds"])"""
+SCRIPT = (PAGE_FILES / "about.js").read_text(encoding="utf-8")
+PROGRAMS = f"""
+<h2>For programs</h2>
+<p>A program can do what this page does. This example generates a take and prints the name of its
+WAV file:</p>
+<pre class="example"><code data-example="{escape(EXAMPLE)}"></code></pre>
+<p>Arguments that are left out have the model's own defaults. <code>/check</code> checks a script
+without speaking it, and <code>/models</code> lists the models. The <a href="?view=api">API page</a>
+has all arguments, and <code>docs/api.md</code> more examples, also for curl.</p>
+"""
 
-`/check` checks a script without speaking it, and `/models` lists the models. `docs/api.md` has more
-examples, also for curl.
-
+NOTICES = """
 ## Licences
 
 The code and weights of Dia are by Nari Labs, under the Apache License 2.0. The codec is the
@@ -96,8 +109,11 @@ passed on your GPU.
 """
 
 
-def build_layout(models: list[ModelInfo]) -> None:
-    """The text, and one line about each model on the page."""
+def build_layout(models: list[ModelInfo], build_xpu: Callable[[], None]) -> None:
+    """The text, one line about each model on the page, and the section on the XPU."""
     with gr.Column(elem_id="about", elem_classes="card"):
+        gr.Markdown(TEXT)
+        gr.HTML(PROGRAMS, elem_classes="prose", js_on_load=SCRIPT)
         listed = "\n".join(f"- **{info.title}** (`{info.name}`): {info.note}" for info in models)
-        gr.Markdown(f"{TEXT}\n## Models on this page\n\n{listed}\n")
+        gr.Markdown(f"{NOTICES}\n## Models on this page\n\n{listed}\n")
+        build_xpu()

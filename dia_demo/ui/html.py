@@ -18,6 +18,7 @@ from dia_demo.services.wording import plural
 from dia_demo.text.checks import Level
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.script_check import Finding, ScriptReport
+from dia_demo.ui.head import TITLE
 from dia_demo.ui.status import Status
 
 SPECTROGRAM_SIZE = (880, 160)
@@ -145,10 +146,15 @@ def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:
     )
 
 
+def heading(text: str) -> str:
+    """The heading of a section of the page."""
+    return f'<h2 class="section">{escape(text)}</h2>'
+
+
 def header(parts: Sequence[str]) -> str:
     """The page's title and, beside it, the machine in a few words."""
     return (
-        '<header class="masthead"><div><h1>Dia on your CPU</h1>'
+        f'<header class="masthead"><div><h1>{escape(TITLE)}</h1>'
         "<p>Write a dialogue and listen to it.</p></div>"
         f'<p class="machine">{escape(" · ".join(parts))}</p></header>'
     )

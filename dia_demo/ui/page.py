@@ -14,7 +14,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
 from dia_demo.services.wording import plural
-from dia_demo.ui import about, html, problems, xpu
+from dia_demo.ui import about, head, html, problems, xpu
 from dia_demo.ui import machine as machine_tab
 from dia_demo.ui.compare import events as compare_events
 from dia_demo.ui.compare import layout as compare_layout
@@ -53,13 +53,13 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     history, comparisons = _stores(synthesis)
     machine: MachinePanel | None = None
 
-    with api.Page(title="Dia on your CPU", analytics_enabled=False) as page:
+    with api.Page(title=head.TITLE, analytics_enabled=False) as page:
         gr.HTML(html.header(_machine_facts()), js_on_load=None)
         saved = gr.BrowserState(None, storage_key="dia-form-1", secret=STORAGE_SECRET)
         saved_plan = gr.BrowserState(None, storage_key="dia-compare-1", secret=STORAGE_SECRET)
         # The key that opens a person's takes and comparisons; the server creates it.
         person = gr.BrowserState(None, storage_key="dia-person-1", secret=STORAGE_SECRET)
-        with gr.Tabs(elem_id="tabs") as tabs:
+        with gr.Tabs(elem_id="tabs", overflow_behavior="wrap") as tabs:
             with gr.Tab("Generate", id="generate"):
                 parts = generate_layout.build_layout(
                     models, info, settings.runtime, live, partial(xpu.build_layout, synthesis)
@@ -72,7 +72,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
                 with gr.Tab("Machine", id="machine-tab"):
                     machine = machine_tab.build_layout()
             with gr.Tab("About", id="about"):
-                about.build_layout(models)
+                about.build_layout(models, partial(xpu.build_document, synthesis))
         handlers = GenerateHandlers(synthesis, parts, live, history)
         form_handlers = FormHandlers(synthesis, parts)
         compare_handlers = CompareHandlers(synthesis, comparisons, compare)
@@ -112,16 +112,17 @@ def _stores(synthesis: Synthesis) -> tuple[History, ComparisonStore]:
 
 
 def launch_options(settings: Settings) -> dict:
-    """How the page is served, locally and on a Space: no external resources, no footer links.
+    """How the page is served, locally and on a Space: no external resources.
 
     gradio takes the server's name and port from the environment.
     """
     return {
         "theme": make_theme(),
         "css_paths": [*STYLES, *compare_layout.STYLES, problems.STYLE],
+        "favicon_path": head.ICON,
         "head": "".join(f"<script>{path.read_text('utf-8')}</script>" for path in HEAD_SCRIPTS),
         "js": (PAGE_FILES / "page.js").read_text(encoding="utf-8"),
-        "footer_links": [],
+        "footer_links": ["api"],
         "run_history": False,
         "ssr_mode": False,
         "pwa": False,

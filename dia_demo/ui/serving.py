@@ -28,6 +28,7 @@ from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
 from dia_demo.system import exclude_from_collection, release_free_memory
 from dia_demo.ui.gate import Gate, watch_connections
+from dia_demo.ui.head import PageHead
 
 # Open pages. A program's call also has a session, which is dropped first.
 MAX_SESSIONS = 200
@@ -59,6 +60,7 @@ def server_options(settings: Settings) -> dict:
             "middleware": [
                 Middleware(Gate, origins=settings.origins),
                 Middleware(UploadGuard, scratch=scratch),
+                Middleware(PageHead),
             ],
         },
         "max_threads": threads(settings),

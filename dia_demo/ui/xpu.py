@@ -61,23 +61,26 @@ class XpuPanel:
 
 
 def build_layout(synthesis: Synthesis) -> XpuPanel:
-    """The toggle with its reason, and the self-check where there is a GPU to check."""
+    """The toggle and, where there is a GPU to check, its reason and the self-check."""
     accelerator = synthesis.accelerator("xpu")
     status = accelerator.status()
     runtime = replace(synthesis.settings.runtime, device="xpu")
     report = last_report(synthesis, runtime)
     interactive, info = toggle_state(status, report)
     with gr.Column(elem_id="xpu-area", min_width=0):
-        toggle = gr.Checkbox(
-            label=TITLE, info=info, value=False, interactive=interactive, elem_id="xpu"
-        )
-        gr.HTML(
-            f'<p class="xpu-why">{escape(WHY)} <a href="#xpu-document">More about this</a></p>',
-            elem_id="xpu-why",
-            js_on_load=(PAGE_FILES / "xpu.js").read_text(encoding="utf-8"),
-        )
-        with gr.Accordion(f"About {TITLE}", open=False, elem_id="xpu-document"):
-            gr.Markdown(document())
+        with gr.Row(elem_id="xpu-line"):
+            toggle = gr.Checkbox(
+                label=TITLE,
+                info=info,
+                value=False,
+                interactive=interactive,
+                elem_id="xpu",
+            )
+            gr.HTML(
+                f'<a href="#xpu-document">{"About this" if status.usable else "Why it is off"}</a>',
+                elem_id="xpu-why",
+                js_on_load=(PAGE_FILES / "xpu.js").read_text(encoding="utf-8"),
+            )
         with gr.Row(visible=status.usable):
             check = gr.Button("Run the self-check", size="sm", elem_id="xpu-check")
             stop = gr.Button("Stop the check", size="sm", interactive=False, elem_id="xpu-stop")
@@ -89,6 +92,13 @@ def build_layout(synthesis: Synthesis) -> XpuPanel:
     return XpuPanel(toggle, check, stop, save, html)
 
 
+def build_document(synthesis: Synthesis) -> None:
+    """The section of the About tab: why the toggle is off here, and docs/xpu.md."""
+    status = synthesis.accelerator("xpu").status()
+    here = "" if status.usable else f" It is off on this machine: {status.reason}"
+    gr.Markdown(f"## {TITLE}\n\n{WHY}{here}\n\n{document()}", elem_id="xpu-document")
+
+
 def document() -> str:
     """docs/xpu.md without its title."""
     if not DOCUMENT.is_file():
@@ -96,10 +106,10 @@ def document() -> str:
     return DOCUMENT.read_text(encoding="utf-8").partition("\n")[2].strip()
 
 
-def toggle_state(status: DeviceStatus, report: SelfCheckReport | None) -> tuple[bool, str]:
-    """Whether the toggle can be turned on, and the sentence under it."""
+def toggle_state(status: DeviceStatus, report: SelfCheckReport | None) -> tuple[bool, str | None]:
+    """Whether the toggle can be turned on, and the sentence under it, where there is a GPU."""
     if not status.usable:
-        return False, f"Off: {status.reason}"
+        return False, None
     if report is None:
         return False, "Off until the self-check has passed on this machine. Run it below."
     if not report.passed:

@@ -37,7 +37,7 @@ from tests.helpers.cli import SCRIPT, error_line
         (("--threads", 1024), "threads"),
         (("--precision", "float16"), "float32"),
         (("--device", "tpu"), "xpu"),
-        (("--device", "xpu"), "--device cpu"),
+        (("--device", "xpu"), "Use the CPU, the default"),
         (("--model", "nothing here"), "nothing here"),
         (("--model", ""), "hub name"),
         (("--no-such-option",), "--no-such-option"),

@@ -289,8 +289,8 @@ def _refuse_equal(settings: Sequence[Setting]) -> None:
         if settings[first] == settings[second]:
             raise InputError(
                 f"Settings {NAMES[first]} and {NAMES[second]} are identical, so every pair would "
-                "be the same audio twice: change one field, give one side another seed "
-                "(seed_shift 1), or choose ABX to see what guessing looks like."
+                "be the same audio twice: change one field, or set the seed shift of one side "
+                "to 1. ABX allows identical settings, to see what guessing looks like."
             )
 
 

@@ -144,7 +144,8 @@ def _count_row(count: Count) -> str:
 
 def _table(caption: str, head: str, rows: str) -> str:
     return (
-        f'<div class="scroll"><table class="lab-table"><caption>{caption}</caption>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">'
+        f'<table class="lab-table"><caption>{caption}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 

@@ -71,7 +71,9 @@ def build_layout(
 
     with gr.Column(elem_id="compare"):
         with gr.Column(elem_classes="card"):
-            with gr.Accordion("1 · Set up", open=True, elem_id="lab-setup") as setup:
+            with gr.Accordion(
+                "1 · Set up", open=True, elem_id="lab-setup", elem_classes="section"
+            ) as setup:
                 parts = _setup_part(synthesis, models, runtime)
             parts |= {"setup": setup} | _run_part()
         with gr.Column(elem_classes="card"):
@@ -83,7 +85,9 @@ def build_layout(
                 elem_id="lab",
             )
         with gr.Column(elem_classes="card"):
-            with gr.Accordion("Saved comparisons", open=True, elem_id="lab-keep"):
+            with gr.Accordion(
+                "Saved comparisons", open=True, elem_id="lab-keep", elem_classes="section"
+            ):
                 parts |= _stored_part()
     return CompareParts(lab=room, **parts)
 

@@ -45,7 +45,7 @@ def build_layout(history: History, served: Path) -> HistoryParts:
         return answer(history, served, request)
 
     with gr.Column(elem_id="history", elem_classes="card"):
-        with gr.Accordion("Earlier takes", open=False, elem_id="earlier"):
+        with gr.Accordion("Earlier takes", open=False, elem_id="earlier", elem_classes="section"):
             shown = gr.HTML(
                 {},
                 html_template=_LIST,

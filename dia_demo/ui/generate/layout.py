@@ -79,10 +79,13 @@ def build_layout(
         with gr.Column(elem_id="model-area", elem_classes="card"):
             model, precision = _model_part(models, info, runtime)
         with gr.Column(elem_id="script-area", elem_classes="card"):
+            gr.HTML(html.heading("Script"), js_on_load=None)
             script = _script_part(info)
         with gr.Column(elem_id="take-area", elem_classes="card"):
+            gr.HTML(html.heading("Take"), js_on_load=None)
             take = _take_part(info, live)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
+            gr.HTML(html.heading("Settings"), js_on_load=None)
             settings = _settings_part(info)
             dice, defaults = settings.pop("dice"), settings.pop("defaults")
             xpu = build_xpu()
@@ -121,6 +124,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     script = gr.Textbox(
         value=scripts[0]["script"],
         label="Script",
+        show_label=False,
         placeholder="[S1] Good morning. Did you sleep well?\n[S2] Yes, thank you.",
         lines=7,
         max_lines=14,
@@ -176,6 +180,7 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
     )
     take = gr.Audio(
         label="Take",
+        show_label=False,
         interactive=False,
         buttons=[],
         elem_id="take",

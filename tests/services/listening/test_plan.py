@@ -54,7 +54,7 @@ def test_each_two_settings_of_a_round_are_balanced(base):
 
 
 def test_a_preference_test_refuses_identical_sides(base):
-    with pytest.raises(InputError, match="identical.*seed_shift.*ABX"):
+    with pytest.raises(InputError, match="identical.*seed shift.*ABX"):
         make_plan("preference", [base, base], SCRIPTS, (1,))
     make_plan("abx", [base, base], SCRIPTS, (1,))
     make_plan("preference", [base, base.changed({"seed_shift": 1})], SCRIPTS, (1,))

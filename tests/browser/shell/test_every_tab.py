@@ -1,0 +1,140 @@
+"""Every tab as it looks in every width, light and dark: axe-core, overflow, places, headings.
+
+The states are visited once for each colour scheme; the tests read what was seen there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+
+from tests.helpers.browser import DESKTOP, Watch, press, wait_state, write_script
+from tests.helpers.lab_page import WAIT, hear, open_zip, zipped
+
+pytest.importorskip("playwright.sync_api")
+
+WIDTHS = (320, 390, 820, 1440, 1600)
+SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
+WITH_FINDINGS = "[S1] Hello [S2] Hi. (lauhgs) [S2] What? [S3]"
+# target-size (24 px, WCAG 2.5.8) is off by default.
+AXE = """async () => {
+  // A button that has just been enabled fades in.
+  await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
+  const options = { resultTypes: ["violations"], rules: { "target-size": { enabled: true } } };
+  const { violations } = await axe.run(document, options);
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.html}`));
+}"""
+# Fixed parts of the page: the header and the tabs.
+PLACES = """() => [".masthead", ...["generate", "compare", "machine-tab", "about"].map(
+  (id) => `#tabs [role=tab][data-tab-id=${id}]`)].map((selector) => {
+    const { x, y, width } = document.querySelector(selector).getBoundingClientRect();
+    return [x + scrollX, y + scrollY, width].map(Math.round);
+  })"""
+
+
+@dataclass
+class View:
+    """A state of the page at one width."""
+
+    state: str
+    width: int
+    overflow: int
+    places: list
+    violations: list[str]
+
+
+@dataclass
+class Visit:
+    """What was seen in one colour scheme. headings: the h2 of each state."""
+
+    views: list[View] = field(default_factory=list)
+    headings: dict[str, list[str]] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator[Visit]:
+    """All states of the page in one colour scheme."""
+    context = chromium.new_context(viewport=DESKTOP, color_scheme=request.param)
+    watch = Watch(context, home)
+    page = watch.open()
+    page.set_default_timeout(WAIT)
+    page.set_default_timeout(10_000)
+    page.evaluate(AXE_SCRIPT)
+    seen = Visit()
+    packed = zipped(finished_pairs, tmp_path_factory.mktemp("zip"))
+    for state in states(page, packed):
+        seen.headings[state] = page.locator("h2:visible").all_inner_texts()
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            places = page.evaluate(PLACES)
+            seen.views.append(View(state, width, overflow, places, page.evaluate(AXE)))
+        page.set_viewport_size(DESKTOP)
+    context.close()
+    assert watch.errors == [] and watch.outside == []
+    yield seen
+
+
+def states(page, packed) -> Iterator[str]:
+    """Bring the page into one state after the other; yields their names."""
+    write_script(page, SHORT, max_tokens=60)
+    press(page, "Generate")
+    wait_state(page, "done", "cut")
+    page.locator("#take").get_by_label("Play", exact=True).wait_for()
+    for name in ("More", "Voice prompt", "Earlier takes"):
+        page.get_by_role("button", name=name).click()
+    page.get_by_role("button", name="Compare with this").wait_for()
+    write_script(page, WITH_FINDINGS)
+    yield "generate"
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_role("button", name="Make the pairs").wait_for()
+    yield "compare form"
+    open_zip(page, packed)
+    yield "blind room"
+    hear(page, "A")
+    hear(page, "B")
+    page.keyboard.press("1")
+    page.get_by_text("Pair 2 of 2").wait_for()
+    page.locator(".lab-end").click()
+    page.locator(".lab-end").click()
+    page.locator('.lab-room[data-state="open"]').wait_for()
+    yield "result"
+    page.get_by_role("tab", name="Machine").click()
+    page.get_by_role("button", name="Measure", exact=True).wait_for()
+    yield "machine"
+    page.get_by_role("tab", name="About").click()
+    page.get_by_text("How it sounds says nothing about").wait_for()
+    yield "about"
+
+
+def test_axe_finds_no_serious_violation(visit):
+    found = {(view.state, view.width): view.violations for view in visit.views if view.violations}
+    assert found == {}
+
+
+def test_nothing_overflows_at_any_width(visit):
+    assert {(v.state, v.width): v.overflow for v in visit.views if v.overflow > 0} == {}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_header_tabs_stay_in_place(visit, width):
+    """A second click at the same place must not open another tab."""
+    places = {view.state: view.places for view in visit.views if view.width == width}
+    assert all(seen == places["generate"] for seen in places.values()), places
+
+
+def test_sections_have_headings(visit):
+    expected = {
+        "generate": {"Script", "Take", "Settings", "Earlier takes"},
+        "compare form": {"1 · Set up", "2 · Listen", "Saved comparisons"},
+        "result": {"3 · Result"},
+        "machine": {"What this machine can do"},
+        "about": {"What this is", "For programs", "Intel XPU (experimental)"},
+    }
+    for state, headings in expected.items():
+        assert headings <= {text.removesuffix("▼").strip() for text in visit.headings[state]}, state
