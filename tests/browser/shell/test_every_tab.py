@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 
 from tests.helpers.browser import DESKTOP, Watch, press, wait_state, write_script
-from tests.helpers.lab_page import WAIT, hear, open_zip, zipped
+from tests.helpers.lab_page import WAIT, hear, open_zip, vote, zipped
 
 pytest.importorskip("playwright.sync_api")
 
@@ -98,7 +98,7 @@ def states(page, packed) -> Iterator[str]:
     yield "blind room"
     hear(page, "A")
     hear(page, "B")
-    page.keyboard.press("1")
+    vote(page, "A")
     page.get_by_text("Pair 2 of 2").wait_for()
     page.locator(".lab-end").click()
     page.locator(".lab-end").click()
