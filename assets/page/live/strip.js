@@ -226,12 +226,13 @@ export class LiveStrip {
 }
 
 // Seconds until the rest of the take is made sooner than it is heard; null if that is not known.
-function secondsToWait({ done, total, left, lag, playback }) {
+function secondsToWait({ done, total, left, lag, ready, fetched, rate, playback }) {
   if (done) return 0;
   if (left === null) return null;
   const heard = playback ? playback.heard : 0;
   // Until the end, the sound comes in blocks that are up to `lag` behind what is made.
-  return Math.max(0, SPARE_FACTOR * left + SPARE_SECONDS - (total - lag - heard));
+  const behind = lag + Math.max(0, ready - fetched / rate);
+  return Math.max(0, SPARE_FACTOR * left + SPARE_SECONDS - (total - behind - heard));
 }
 
 function startsIn(word, seconds) {
