@@ -27,9 +27,11 @@ from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import export_zip, import_zip
 from dia_demo.services.listening.claims import abx_warning, what_it_can_show
 from dia_demo.services.listening.comparison import Comparison, rebuilt
+from dia_demo.services.listening.names import value_texts
 from dia_demo.services.listening.plan import (
     NAMES,
     SETTING_FIELDS,
+    ComparisonKind,
     ComparisonPlan,
     Setting,
     differences,
@@ -38,12 +40,13 @@ from dia_demo.services.listening.plan import (
     split_scripts,
 )
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
-from dia_demo.services.listening.result import ComparisonResult
+from dia_demo.services.listening.result import ComparisonResult, Count
+from dia_demo.services.listening.table import EXPLANATION, write_table
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
 
-PAIRS = 6
+PAIRS = 12
 _LETTERS = NAMES.lower()
 
 
@@ -52,8 +55,8 @@ def register(commands) -> None:
     parser = commands.add_parser("compare", help="blind comparison of settings, by ear")
     parser.set_defaults(run=_compare)
     helps = {
-        "a": f"settings A: {', '.join(SETTING_FIELDS)}",
-        "b": "settings B; a round has --c to --f as well",
+        "a": f"the first side: {', '.join(SETTING_FIELDS)}",
+        "b": "the second side; a round has --c to --f as well",
     }
     for letter in _LETTERS:
         text = helps.get(letter, argparse.SUPPRESS)
@@ -87,6 +90,12 @@ def register(commands) -> None:
         "--score", type=Path, metavar="DIR", help="print the result of a folder or zip"
     )
     parser.add_argument(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help=f"with --score: also write the votes as CSV, one row per pair. {EXPLANATION}",
+    )
+    parser.add_argument(
         "--reveal", action="store_true", help="with --score: end the test and print its result"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
@@ -96,16 +105,21 @@ def register(commands) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    for path in (options.zip, options.csv):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InputError(f"The folder {path.absolute().parent} does not exist: create it.")
     if options.score is not None:
         if options.output is not None or any(getattr(options, letter) for letter in _LETTERS):
-            raise InputError("--score DIR takes no other options than --reveal and --json.")
+            raise InputError("--score DIR takes no other options than --reveal, --csv and --json.")
         return _score(options)
+    if options.csv is not None:
+        raise InputError(
+            "--csv writes the votes of a test that has ended: use it with --score DIR."
+        )
     if options.reveal:
-        raise InputError("--reveal ends the test in a folder: give it beside --score DIR.")
-    if options.zip is not None and not options.zip.absolute().parent.is_dir():
-        raise InputError(f"The folder {options.zip.absolute().parent} does not exist: make it.")
+        raise InputError("--reveal ends the test in a folder: use it with --score DIR.")
     if options.output is None:
-        raise InputError("Give -o DIR for the clips and the plan, or --score DIR for a result.")
+        raise InputError("Use -o DIR for the clips and the plan, or --score DIR for a result.")
     settings = Settings.from_env()
     runtime = runtime_of(options, settings)
     synthesis = Synthesis(replace(settings, runtime=runtime))
@@ -121,7 +135,7 @@ def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison
     if (options.output / plan_file.NAME).exists():
         if any(asked) or options.script or options.normalise:
             raise InputError(
-                f"{options.output} already holds a comparison: give -o alone to resume it, or "
+                f"{options.output} already holds a comparison: use -o alone to resume it, or "
                 "another folder for a new one."
             )
         return Comparison.open(options.output)
@@ -135,7 +149,7 @@ def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
     plan = plan_file.read_plan(path)
     if plan.voice_file is not None and voice_of(options) is None:
         raise InputError(
-            f"This plan has a voice prompt: give it with --voice-prompt or --voice-codes "
+            f"This plan has a voice prompt: add it with --voice-prompt or --voice-codes "
             f"({path.with_name(plan.voice_file)})."
         )
     return replace(rebuilt(plan), voice_file=None)
@@ -143,19 +157,22 @@ def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
 
 def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
     if not (options.a and options.b):
-        raise InputError("Give both sides, such as --a temperature=1.2 --b temperature=1.8.")
+        raise InputError("Name both sides, such as --a temperature=1.2 --b temperature=1.8.")
     sides = [words for words in asked if words]
     if asked[: len(sides)] != sides:
         raise InputError("Name the settings in order, without a gap: --a, --b, --c and so on.")
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)
-    settings = [replace(_setting(words, runtime), normalise=options.normalise) for words in sides]
+    settings = [_setting(words, runtime) for words in sides]
+    settings = [
+        replace(setting, normalise=setting.normalise or options.normalise) for setting in settings
+    ]
     least = len(scripts) * math.ceil(PAIRS / len(scripts))
     pairs = least if options.pairs is None else options.pairs
     if pairs < 1 or pairs % len(scripts):
         raise InputError(
             f"--pairs must be a multiple of the number of scripts, {len(scripts)}, not {pairs}: "
-            "every script is said with every seed."
+            "every script is spoken with every seed."
         )
     seeds = draw_seeds(pairs // len(scripts), options.seed)
     return make_plan("abx" if options.abx else "preference", settings, scripts, seeds)
@@ -167,7 +184,7 @@ def _setting(words: Sequence[str], runtime) -> Setting:
     for word in (part for argument in words for part in argument.split(",")):
         name, sign, value = word.partition("=")
         if not sign:
-            raise InputError(f"{word!r} is no setting: write NAME=VALUE, as in temperature=1.2.")
+            raise InputError(f"{word!r} is not a setting: write NAME=VALUE, as in temperature=1.2.")
         changes[name.strip().replace("-", "_")] = value.strip()
     model = changes.get("model", runtime.model)
     info = result_of(models.fetch_description(model))
@@ -176,7 +193,7 @@ def _setting(words: Sequence[str], runtime) -> Setting:
 
 def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
     if not paths:
-        raise InputError("Give --script FILE: what both sides should say.")
+        raise InputError("Name --script FILE: what both sides should say.")
     scripts: list[str] = []
     for path in paths:
         try:
@@ -204,13 +221,13 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     else:
         print(
             f"{options.output}: {ended.pairs_made} of {ended.pairs} pairs, "
-            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. To hear it: "
+            f"{ended.audio_seconds:.1f} s of audio in {ended.wall_seconds:.1f} s. To listen: "
             f"DIA_COMPARE={options.output} python app.py, or open it on a page as a zip (--zip)."
         )
     if ended.pairs_made < ended.pairs and not ended.stopped:
         raise RunError(
-            f"{ended.pairs - ended.pairs_made} of {ended.pairs} pairs could not be made. The same "
-            "command with -o alone tries them again."
+            f"{ended.pairs - ended.pairs_made} of {ended.pairs} pairs could not be generated. The "
+            "same command with -o alone tries them again."
         )
     return 0
 
@@ -262,7 +279,7 @@ def _score(options: argparse.Namespace) -> int:
         if folder.is_file():
             if options.reveal:
                 raise InputError(
-                    f"{folder} is a zip, in which a test cannot be ended: give the folder it was "
+                    f"{folder} is a zip, in which a test cannot be ended: use the folder it was "
                     "made from, or open it on the page."
                 )
             folder = Path(scratch) / "zip"
@@ -272,6 +289,10 @@ def _score(options: argparse.Namespace) -> int:
     if options.reveal:
         comparison.reveal()
     results = [(source, source.result()) for source in (comparison, *listeners)]
+    if options.csv is not None:
+        if not comparison.is_unblinded:
+            raise InputError("--csv contains the answers: add --reveal to end the test.")
+        write_table(comparison.plan, comparison.votes, options.csv)
     if options.json:
         own, *others = (asdict(result) for _, result in results)
         more = {"differences": differences(comparison.plan.settings), "listeners": others}
@@ -290,18 +311,29 @@ def _open_lines(result: ComparisonResult) -> list[str]:
 
 
 def _lines(comparison: Comparison, result: ComparisonResult) -> list[str]:
+    """The result as text: settings by their values, as on the page."""
     lines = [result.sentence, f"{result.voted} of {result.pairs} pairs judged."]
-    for name, values in differences(comparison.plan.settings).items():
-        sides = (f"{side} {value}" for side, value in zip(NAMES, values, strict=False))
-        lines.append(f"{name}: {', '.join(sides)}")
+    differing = differences(comparison.plan.settings)
+    if len(differing) > 1:
+        lines += [
+            f"{name}: {', '.join(value_texts(name, values))}" for name, values in differing.items()
+        ]
     counts = [result.overall] if result.overall else []
-    for count in [*counts, *result.by_pair, *result.by_script, *result.by_seed]:
-        low, high = count.interval
-        rate = "" if count.rate is None else f", {count.rate:.0%} ({low:.0%} to {high:.0%})"
-        p = "" if count.p is None else f", p = {count.p:.3f}"
-        lines.append(f"{count.label}: {count.first} to {count.second}, {count.ties} ties{rate}{p}")
+    rows = [(count.label, count) for count in (*counts, *result.parts)]
+    rows += [(" against ".join(count.settings), count) for count in result.by_pair]
+    lines += [_count_line(label, count, result.kind) for label, count in rows]
     lines += [
-        f"{entry.setting}: strength {entry.strength:+.2f} ({entry.low:+.2f} to {entry.high:+.2f})"
+        f"{entry.name}: strength {entry.strength:+.2f} ({entry.low:+.2f} to {entry.high:+.2f})"
         for entry in result.ranking
     ]
     return lines + list(result.notes)
+
+
+def _count_line(label: str, count: Count, kind: str) -> str:
+    is_abx = kind == ComparisonKind.ABX
+    first, second = ("right", "wrong") if is_abx else count.settings
+    low, high = count.interval
+    ties = "" if is_abx else f", no difference {count.ties}"
+    rate = "" if count.rate is None else f"; {first} {count.rate:.0%} ({low:.0%} to {high:.0%})"
+    p = "" if count.p is None else f", p = {count.p:.3f}"
+    return f"{label}: {first} {count.first}, {second} {count.second}{ties}{rate}{p}"

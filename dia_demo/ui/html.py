@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -67,15 +68,22 @@ def script_report(report: ScriptReport, byte_limit: int, unused_transcript: bool
         f"about {seconds:.0f} s" if seconds >= 1 else "less than 1 s",
         f"{report.num_bytes:,} of {byte_limit:,} bytes",
     ]
+    if unused_transcript:
+        report = replace(report, findings=(*report.findings, UNUSED_TRANSCRIPT))
+    readings = [] if report.reading is None else [report.reading]
+    return report_of(counts, readings, report, '<button type="button" class="undo">Undo</button>')
+
+
+def report_of(
+    counts: Sequence[str], readings: Iterable[Reading], report: ScriptReport, undo: str = ""
+) -> str:
+    """Counts, what the model reads, and the findings of one script or several."""
     findings = "".join(_finding(index, finding) for index, finding in enumerate(report.findings))
     fixes = len(report.fixes)
     fix_all = _repair_button(FIX_ALL, 0, f"Fix all ({fixes})") if fixes > 1 else ""
-    changed = "" if report.reading is None else read_as(report.reading)
-    if unused_transcript:
-        findings += _finding(len(report.findings), UNUSED_TRANSCRIPT)
     return (
-        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}'
-        f'<button type="button" class="undo">Undo</button></p>{changed}'
+        f'<div class="report"><p class="counts">{escape(" · ".join(counts))}{undo}</p>'
+        f"{''.join(map(read_as, readings))}"
         f'<ul class="findings" aria-label="Findings">{findings}</ul>{fix_all}</div>'
     )
 

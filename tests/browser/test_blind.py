@@ -140,7 +140,7 @@ def look_around(watch, comparison: Comparison, path) -> dict:
               .filter((one) => one.name.includes("component_server"))
               .map((one) => [one.initiatorType, one.decodedBodySize])"""
         ),
-        "zip": page.locator("#lab-zip").is_disabled(),
+        "downloads": page.locator("#lab-downloads").is_hidden(),
     }
     spy.settle(page)
     blind = {"bodies": dict(spy.bodies), "headers": spy.headers, "sockets": spy.sockets}
@@ -165,7 +165,7 @@ def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path
     differing = one["bodies"].items() ^ other["bodies"].items()
     assert not differing, differing
     assert any("needed" in body for _, body in one["bodies"]), "the spy sees the pair's answer"
-    assert one["zip"], "the zip holds the answers"
+    assert one["downloads"], "they hold the answers"
     everything = json.dumps([list(one["bodies"]), one["room"]])
     for word in ("flip", "gain", "lufs", "codes_sha256", "sealed"):
         assert word not in everything.split("<script")[0].lower(), word
@@ -243,7 +243,7 @@ def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
         # Both votes are under way before either answer is awaited.
         vote(ann, "A")
         vote(bob, "B")
-    for page, said in ((ann, "You preferred A"), (bob, "You preferred B")):
+    for page, said in ((ann, "heard as clip 1"), (bob, "heard as clip 2")):
         page.locator('.lab-room[data-state="open"]').wait_for()
         text = page.locator(".lab-result").inner_text()
         assert text.count(said) == 2 and "2 of 2 pairs judged" in text

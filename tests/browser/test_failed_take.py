@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.browser import PHONE, Watch, press, running_app
 from tests.helpers.checkpoints import write_small
-from tests.helpers.lab_page import SCRIPT, compare_tab, fill, hear, ready, vote
+from tests.helpers.lab_page import SCRIPT, compare_tab, fill_in, hear, ready, vote
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -53,11 +53,7 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
 
 def begin(page) -> None:
     """Two short pairs, in the making."""
-    page.get_by_label("What both sides say").fill(SCRIPT)
-    for label, value in (("Max tokens, A", 60), ("Max tokens, B", 60), ("Temperature, B", 0.9)):
-        fill(page, label, value)
-    fill(page, "number input for Seeds for each script", PAIRS)
-    page.get_by_text(f"{PAIRS} pairs to listen to").wait_for()
+    fill_in(page, SCRIPT, max_tokens=60, seeds=PAIRS)
     press(page, "Make the pairs")
 
 

@@ -106,20 +106,34 @@ def vote(page, answer: str) -> None:
     page.keyboard.press(VOTE_KEYS[answer])
 
 
-def fill(page, label: str, value: object) -> None:
-    """A field's new value, as the server has it."""
-    page.get_by_label(label, exact=True).fill(str(value))
-    page.get_by_label(label, exact=True).press("Tab")
+def open_more(page) -> None:
+    """Unfold everything but the question."""
+    if not page.locator("#lab-scripts").is_visible():
+        page.get_by_role("button", name="Scripts, seeds and other settings").click()
+        page.locator("#lab-scripts").wait_for()
 
 
-def fill_in(page, script: str, max_tokens: int, seeds: int, temperature_b: float = 0.9) -> None:
+def fill(page, name: str, value: object) -> None:
+    """A field's new value, as the server has it. name: the end of its id, such as "second"."""
+    field = page.locator(f"#lab-{name} input").first
+    field.fill(str(value))
+    field.press("Tab")
+
+
+def fill_in(page, script: str, max_tokens: int, seeds: int, second: float = 0.9) -> None:
     """The form of a blind comparison of temperatures, until the server has read it."""
+    open_more(page)
     page.get_by_label("What both sides say").fill(script)
-    for side in "AB":
-        fill(page, f"Max tokens, {side}", max_tokens)
-    fill(page, "Temperature, B", temperature_b)
-    fill(page, "number input for Seeds for each script", seeds)
+    fill(page, "a-max-tokens", max_tokens)
+    fill(page, "second", second)
+    fill(page, "seeds", seeds)
     page.get_by_text(f"{seeds} pair{'s' if seeds > 1 else ''} to listen to").wait_for()
+
+
+def choose(page, name: str, option: str) -> None:
+    """Choose from a menu of the form. name: the end of its id."""
+    page.locator(f"#lab-{name} input").click()
+    page.get_by_role("option", name=option).click()
 
 
 def ask_server(page, question: dict) -> dict:

@@ -16,7 +16,7 @@ from dia_demo.services.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
-from dia_demo.ui.compare.form import FIELDS, HEAD
+from dia_demo.ui.compare.form import FIELDS, HEAD, VOICE
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
@@ -97,10 +97,13 @@ def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
 
 def compare_values(first: dict, second: dict | None = None, **head) -> list:
     """The values of the Compare tab's fields, in the order of the page. `second` is what differs
-    on side B."""
-    defaults = ("preference", COMPARE_SCRIPT, 2, "7", "top_k", "", False)
-    values = dict(zip(HEAD, defaults, strict=True)) | head
+    on the second side; its first entry is the question."""
     changes = {"temperature": 1.9} if second is None else second
+    name = next(iter(changes), "temperature")
+    pair = first[name], changes.get(name, first[name])
+    defaults = ("preference", name, *pair, *pair, "", COMPARE_SCRIPT, 2, "7", False)
+    values = dict(zip(HEAD, (*defaults, len(changes) > 1), strict=True)) | head
     for side, fields in (("a", first), ("b", first | changes)):
         values |= {f"{side}_{name}": value for name, value in fields.items()}
-    return [values[name] for name in FIELDS]
+    values |= {"voice_prompt": None, "voice_transcript": ""} | head
+    return [values[name] for name in (*FIELDS, *VOICE)]

@@ -32,13 +32,13 @@ def on_disk(disk, finished):
 def test_a_vote_that_cannot_be_written_does_not_count(on_disk, disk):
     filler = fill(disk)
     # A full disk has no room for the file; what is left of its first page later takes some lines.
-    with pytest.raises(RunError, match="vote could not be kept: No space left.*Free some space"):
+    with pytest.raises(RunError, match="vote could not be saved: No space left.*Free some space"):
         on_disk.vote(on_disk.plan.trials[0].id, "A", HEARD)
     assert on_disk.votes == {}
     filler.unlink()
     on_disk.vote(on_disk.plan.trials[0].id, "A", HEARD)
     filler = fill(disk)
-    with pytest.raises(RunError, match="vote could not be kept"):
+    with pytest.raises(RunError, match="vote could not be saved"):
         for trial in on_disk.plan.trials[1:]:
             on_disk.vote(trial.id, "B", HEARD, note="long " * 100)
     counted = on_disk.votes.keys()

@@ -101,7 +101,7 @@ def test_votes_lead_to_the_result(unvoted, copied_id):
         vote = {"do": "vote", "trial": state["trial"]["id"], "vote": "A"} | LISTENED
         state = unvoted.lab.ask(vote | {"strength": 2, "note": "<i>rough</i>"} | ask)
     assert state["open"] and state["trial"] is None
-    assert "too few" in state["result"] and "Pair 2" in state["result"]
+    assert "Too few scripts" in state["result"] and "Pair 2" in state["result"]
     assert "&lt;i&gt;rough" in state["result"] and "<i>rough" not in state["result"]
     trial = unvoted.store.get(unvoted.key, copied_id).plan.trials[0].id
     pictures = unvoted.lab.ask({"do": "pictures", "trial": trial} | ask)["html"]
@@ -121,9 +121,9 @@ def test_ending_early_closes_the_vote(unvoted, copied_id):
 def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):
     parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
-    assert handlers.zip(unvoted.key, copied_id)["zip_file"] == {}
+    assert handlers.zip(unvoted.key, copied_id)["file"] == {}
     unvoted.store.get(unvoted.key, copied_id).reveal()
-    zipped = Path(handlers.zip(unvoted.key, copied_id)["zip_file"]["file"])
+    zipped = Path(handlers.zip(unvoted.key, copied_id)["file"]["file"])
     assert zipped.name == f"comparison-{copied_id}.zip"
     upload = tmp_path / "upload.zip"
     upload.write_bytes(zipped.read_bytes())
@@ -148,7 +148,9 @@ def test_the_buttons_are_disabled_only_while_the_run_lasts(unvoted, synthesis):
 
 
 def test_a_round_or_abx_comparison_has_a_chart(unvoted, synthesis, side_values):
-    form = CompareForm.of(compare_values(side_values, kind="round", values="3, 9, 30", seeds=1))
+    form = CompareForm.of(
+        compare_values(side_values, kind="round", differs="top_k", values="3, 9, 30", seeds=1)
+    )
     for plan in (
         form.plan(synthesis),
         CompareForm.of(compare_values(side_values, kind="abx", seeds=1)).plan(synthesis),

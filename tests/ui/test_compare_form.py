@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
+
 import pytest
 
+from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
-from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
-from dia_demo.ui.compare.handlers import CompareHandlers
-from dia_demo.ui.compare.layout import CompareParts
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
+from dia_demo.services.models import DIA_NAME
+from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
+from dia_demo.ui.compare.form import default_side as default_fields
+from dia_demo.ui.compare.question import default_values, round_values
+from dia_demo.ui.compare.setup import START, SetupHandlers
+from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values
+
+
+@pytest.fixture
+def setup(synthesis):
+    """The form's handlers over components that are their own names."""
+    parts = SimpleNamespace(
+        fields={name: name for name in FIELDS},
+        rows={name: f"row_{name}" for name in SIDE_FIELDS},
+        before="before",
+        between="between",
+        after="after",
+    )
+    return SetupHandlers(synthesis, parts)
+
+
+def note_of(setup, values) -> str:
+    return setup.describe(*values)[0]
 
 
 def test_a_form_is_a_plan(synthesis, side_values):
@@ -16,24 +39,32 @@ def test_a_form_is_a_plan(synthesis, side_values):
         compare_values(side_values, scripts=f"{COMPARE_SCRIPT}\n---\n[S1] More.")
     ).plan(synthesis)
     assert plan.kind == "preference" and plan.seeds == (7, 8) and len(plan.trials) == 4
-    assert [one.params.temperature for one in plan.settings] == [
+    assert [setting.params.temperature for setting in plan.settings] == [
         side_values["temperature"], 1.9,
     ]  # fmt: skip
 
 
-def test_more_text_than_is_looked_at_is_refused_at_once(synthesis, side_values, monkeypatch):
+def test_only_the_question_differs_unless_more_is_asked_for(synthesis, side_values):
+    values = compare_values(side_values, second={"temperature": 1.9, "top_k": 3}, separate=False)
+    one, other = CompareForm.of(values).settings(synthesis)
+    assert one.params.top_k == other.params.top_k == side_values["top_k"]
+    values = compare_values(side_values, second={"temperature": 1.9, "top_k": 3})
+    assert CompareForm.of(values).settings(synthesis)[1].params.top_k == 3
+
+
+def test_more_text_than_is_looked_at_is_refused_at_once(synthesis, setup, side_values, monkeypatch):
     monkeypatch.setattr("dia_demo.ui.compare.form.split_scripts", None)
     long = compare_values(side_values, scripts="a" * (MAX_SCRIPTS_CHARACTERS + 1))
     with pytest.raises(InputError, match="100,000 are allowed"):
         CompareForm.of(long).plan(synthesis)
-    assert "100,000" in CompareHandlers(synthesis, None, parts_by_name(CompareParts)).describe(
-        *long
-    )
+    assert "100,000" in note_of(setup, long)
 
 
 def test_a_round_varies_one_value(synthesis, side_values):
-    form = CompareForm.of(compare_values(side_values, kind="round", values="5, 9,20"))
-    assert [one.params.top_k for one in form.settings(synthesis)] == [5, 9, 20]
+    form = CompareForm.of(
+        compare_values(side_values, kind="round", differs="top_k", values="5, 9,20")
+    )
+    assert [setting.params.top_k for setting in form.settings(synthesis)] == [5, 9, 20]
     assert len(form.plan(synthesis).trials) == 6
 
 
@@ -41,57 +72,159 @@ def test_a_round_varies_one_value(synthesis, side_values):
     "change, message",
     [
         (dict(kind="round", values="5"), "2 to 6 values"),
-        (dict(kind="round", values="5, many"), "top_k must be a whole number"),
+        (dict(kind="round", differs="top_k", values="5, many"), "top_k must be a whole number"),
+        (dict(kind="round", differs="model", values="5, many"), "needs one model"),
         (dict(second={}), "identical"),
-        (dict(second={"temperature": None}), "Settings B: temperature must be a number"),
+        (dict(second={"temperature": None}), "^temperature must be a number"),
+        (
+            dict(second={"temperature": 1.9, "top_k": None}),
+            "Second side: top_k must be a whole number, not blank",
+        ),
         (dict(scripts=" "), "script is empty"),
         (dict(first_seed="soon"), "seed"),
         (dict(seeds=0), "number of seeds"),
+        (dict(second={"temperature": 9}), "temperature must be a number from 0 to 5, not 9"),
+        (dict(second={"temperature": -1}), "temperature must be a number from 0 to 5, not -1"),
+        (dict(second={"speed": 0}), "speed must be"),
+        (dict(second={"speed": float("nan")}), "speed must be"),
+        (dict(use_voice=True), "no voice prompt on the Generate tab"),
+        (dict(seeds=float("nan")), "number of seeds must be"),
+        (dict(seeds=float("inf")), "number of seeds must be"),
+        (dict(seeds=1e300), "number of seeds must be"),
+        (dict(seeds="many"), "number of seeds must be"),
+        (dict(seeds=2.5), "number of seeds must be"),
+        (dict(scripts="[S1] " + "word " * 400), "bytes and the model reads"),
     ],
 )
-def test_forms_say_what_is_wrong(synthesis, side_values, change, message):
-    with pytest.raises(InputError, match=message):
-        CompareForm.of(compare_values(side_values, **change)).plan(synthesis)
+def test_the_note_refuses_what_cannot_be_made(setup, side_values, change, message):
+    """Before the pairs are made, in the words of the refusal then."""
+    note = note_of(setup, compare_values(side_values, **change))
+    assert 'class="plan-note problem"' in note
+    assert re.search(message, note.split("<p>")[1]), note
 
 
-def test_the_note_describes_the_planned_comparison(synthesis, side_values):
-    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
-    note = handlers.describe(*compare_values(side_values, seeds=6))
-    assert "Temperature" in note and "vs. 1.9" in note and ".field-temperature" in note
+def test_the_note_describes_the_planned_comparison(setup, side_values):
+    note = note_of(setup, compare_values(side_values, seeds=6))
     assert "6 pairs to listen to, 12 takes to generate" in note
     assert "6 pairs of 1 script can show nothing" in note and "differ by chance" not in note
-    abx = handlers.describe(*compare_values(side_values, kind="abx"))
-    assert "differ by chance" in abx
-    assert "differ by chance" not in handlers.describe(
-        *compare_values(side_values, kind="abx", second={"speed": 1.5})
+    assert "differ by chance" in note_of(setup, compare_values(side_values, kind="abx"))
+    assert "differ by chance" not in note_of(
+        setup, compare_values(side_values, kind="abx", second={"speed": 1.5})
     )
-    two = handlers.describe(*compare_values(side_values, second={"temperature": 1.9, "top_k": 3}))
-    assert "More than one setting differs" in two
-    assert "problem" in handlers.describe(*compare_values(side_values, second={"top_k": None}))
+    two = note_of(setup, compare_values(side_values, second={"temperature": 1.9, "top_k": 3}))
+    assert "More than one setting differs (temperature, top-k)" in two
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, "many", 2.5])
-def test_numbers_that_are_none_are_refused_in_words(synthesis, side_values, number):
-    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
-    assert "number of seeds must be" in handlers.describe(
-        *compare_values(side_values, seeds=number)
-    )
-
-
-@pytest.mark.parametrize("speed", [0, float("nan"), -1])
-def test_a_speed_that_is_none_is_refused_in_words(synthesis, side_values, speed):
-    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
-    assert "speed must be" in handlers.describe(
-        *compare_values(side_values, second={"speed": speed})
-    )
-
-
-def test_both_sides_start_from_other_settings(synthesis, side_values):
-    handlers = CompareHandlers(synthesis, None, parts_by_name(CompareParts))
-    values = side_values | {"temperature": 0.3, "script": "x", "cfg_scale": None}
-    sides = handlers.both_sides(values)
+def test_the_power_of_a_test_is_told_in_plain_words(setup, side_values):
+    six = "\n---\n".join(f"[S1] This is number {number}." for number in range(6))
+    note = note_of(setup, compare_values(side_values, scripts=six, seeds=1))
     assert (
-        len(sides) == 2 * len(SIDE_FIELDS)
-        and sides[: len(SIDE_FIELDS)] == sides[-len(SIDE_FIELDS) :]
+        "Even if one side really is better three times in four, a test of 6 pairs notices it only "
+        "18% of the time: take more scripts." in note
     )
-    assert sides[0] == 0.3 and sides[1] == side_values["cfg_scale"]
+
+
+# -- the question ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["nano", DIA_NAME])
+def test_every_setting_has_two_values_to_begin_with(synthesis, model):
+    side = default_fields(synthesis, model)
+    for name in SIDE_FIELDS:
+        first, second = default_values(name, side, synthesis.models())
+        assert first != second and type(first) is type(second)
+        if name in PARAMS:
+            assert first == side[name], "the model's own default comes first"
+        if name != "model":
+            assert len(round_values(name, first, second).split(", ")) >= 2
+
+
+def test_values_to_begin_with_suit_the_model(synthesis):
+    def pairs(model):
+        side = default_fields(synthesis, model)
+        return [
+            default_values(name, side, synthesis.models()) for name in ("temperature", "cfg_scale")
+        ]
+
+    assert pairs("nano") == [(0.2, 0.5), (1.0, 2.5)]
+    assert pairs(DIA_NAME) == [(1.8, 1.2), (3.0, 2.0)]
+
+
+def test_a_chosen_setting_brings_its_values(setup, side_values):
+    updates = setup.choose_setting("preference", "precision", False, *side_values.values())
+    assert updates["first_choice"]["value"] == "float32" and updates["first_choice"]["visible"]
+    assert not updates["first"]["visible"] and not updates["values"]["visible"]
+    assert not updates["row_precision"]["visible"] and updates["row_temperature"]["visible"]
+
+
+def test_a_second_model_brings_its_own_defaults(setup, side_values):
+    updates = setup.choose_setting("preference", "model", False, *side_values.values())
+    assert updates["second_choice"]["value"] == DIA_NAME
+    assert updates["b_temperature"]["value"] == 1.8 and updates["b_temperature"]["visible"]
+    assert setup.choose_second("model", "nano")["b_temperature"]["value"] == 0.2
+    assert setup.choose_second("precision", "int8") == {}
+
+
+def test_a_model_of_both_sides_brings_its_values_to_the_question(setup):
+    updates = setup.change_model("temperature", DIA_NAME, "auto")
+    assert (updates["first"]["value"], updates["second"]["value"]) == (1.8, 1.2)
+    assert updates["a_cfg_scale"]["value"] == 3.0 and updates["values"]["value"] == "1.2, 1.5, 1.8"
+
+
+@pytest.mark.parametrize(
+    "kind, shown", [("preference", {"first", "second"}), ("round", {"values"})]
+)
+def test_only_fields_that_count_are_shown(setup, kind, shown):
+    updates = setup.choose_kind(kind, "temperature", False)
+    question = ("first", "second", "first_choice", "second_choice", "values")
+    assert {name for name in question if updates[name]["visible"]} == shown
+    assert not any(updates[f"b_{name}"]["visible"] for name in SIDE_FIELDS)
+    assert updates["separate"]["visible"] == (kind != "round")
+
+
+def test_the_second_side_begins_as_the_first(setup, side_values):
+    updates = setup.separate("preference", "temperature", True, *side_values.values())
+    assert updates["b_top_k"] == {
+        "__type__": "update", "visible": True, "value": side_values["top_k"],
+    }  # fmt: skip
+    assert (
+        "value"
+        not in setup.separate("preference", "temperature", False, *side_values.values())["b_top_k"]
+    )
+
+
+def test_both_sides_start_from_other_settings(setup, side_values):
+    values = side_values | {"temperature": 0.3, "script": "x", "cfg_scale": None}
+    started = dict(zip(START, setup.start_from(values, "temperature"), strict=True))
+    assert started["first"] == 0.3 != started["second"] and started["scripts"] == "x"
+    assert started["a_cfg_scale"] == started["b_cfg_scale"] == side_values["cfg_scale"]
+
+
+# -- the scripts -------------------------------------------------------------------------------
+
+SCRIPTS = "[S1] I’m sure. [S2]\n---\n[S1] Fine. [S2]\n---\n[S1] Don’t. (laugh) [S2]"
+
+
+def press(setup, values, code: str):
+    return setup.repair(SimpleNamespace(code=code), *values)
+
+
+def test_scripts_are_checked_together(setup, side_values):
+    report = setup.describe(*compare_values(side_values, scripts=SCRIPTS))[1]
+    assert "3 scripts · about" in report
+    assert "Scripts 1 and 3: Typographic quotes" in report
+    assert "Script 3, line 1: “(laugh)” is not a sound Dia knows" in report
+    assert "Fix all (2)" in report
+
+
+def test_a_repair_changes_every_script_that_needs_it(setup, side_values):
+    values = compare_values(side_values, scripts=SCRIPTS)
+    assert press(setup, values, "typographic") == SCRIPTS.replace("’", "'")
+    fixed = press(setup, values, "fix_all")
+    assert fixed == SCRIPTS.replace("’", "'").replace("(laugh)", "(laughs)")
+
+
+def test_the_report_shows_what_nano_reads(setup, synthesis):
+    side = default_fields(synthesis, "nano")
+    report = setup.describe(*compare_values(side, scripts="[S1] It costs $5. [S2]"))[1]
+    assert "Read as" in report and "five dollars" in report

@@ -17,9 +17,10 @@ from dia_demo.services.history import History, read_samples
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import new_key
 from dia_demo.services.take import Request, VoicePrompt
-from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm
+from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.compare.setup import START
 from dia_demo.ui.generate.history import HistoryHandlers, answer
 from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
@@ -66,10 +67,11 @@ def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
     values, status = handlers.use(kept_take.key, SimpleNamespace(id=identity))
     assert values["seed"] == 5 and values["script"] == COMPARE_SCRIPT and "<li>" not in status
     assert "Max tokens 60" in status and "Seed 5" in status
-    compared = handlers.compare_with(kept_take.key, SimpleNamespace(id=identity))
-    script, *sides, tabs, _ = compared
-    assert script == COMPARE_SCRIPT and isinstance(tabs, gr.Tabs)
-    assert len(sides) == 2 * len(SIDE_FIELDS)
+    compared = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
+    *started, tabs, _ = compared
+    values = dict(zip(START, started, strict=True))
+    assert values["scripts"] == COMPARE_SCRIPT and isinstance(tabs, gr.Tabs)
+    assert (values["first"], values["second"]) == (1.0, 1.2)
     assert "error" in ask(do="hear", id=identity, key=new_key()), "a stranger's key"
     assert ask(do="delete", id=identity) == {}
     assert not heard.parent.exists(), "what is deleted cannot be fetched either"
@@ -107,11 +109,11 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
     assert values.get("precision") == (precision if precision == "int8" else None)
     identity = kept_take.history.add(kept_take.key, take)
     assert kept_take.history.get(kept_take.key, identity).values() == values
-    *sides, _, _ = handlers_of(kept_take, synthesis).compare_with(
-        kept_take.key, SimpleNamespace(id=identity)
+    *started, _, _ = handlers_of(kept_take, synthesis).compare_with(
+        kept_take.key, "temperature", SimpleNamespace(id=identity)
     )
-    at = 1 + list(SIDE_FIELDS).index("precision")
-    assert sides[at] == (precision if precision == "int8" else "auto")
+    values = dict(zip(START, started, strict=True))
+    assert values["a_precision"] == (precision if precision == "int8" else "auto")
 
 
 @pytest.mark.parametrize("normalise", [True, False])
@@ -133,5 +135,5 @@ def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     assert "Note: Temperature was 7.5, but the slider ends at 2.5." in status
     assert "voice prompt that says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
     identity = kept_take.history.add(kept_take.key, take)
-    (*_, compared) = handlers.compare_with(kept_take.key, SimpleNamespace(id=identity))
+    (*_, compared) = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
     assert "voice prompt" in compared

@@ -102,7 +102,9 @@ def test_the_page_has_its_slider(offered):
 
 def test_a_comparison_has_its_fields(offered):
     labels = {props.get("label") for props in offered["components"]}
-    assert {"Min-p, A", "Min-p, B"} <= labels
+    assert {"Min-p", "Min-p, second side"} <= labels
+    (differs,) = (props for props in offered["components"] if props.get("elem_id") == "lab-differs")
+    assert ["Min-p", "min_p"] in differs["choices"]
 
 
 def test_a_take_stores_its_value(offered):

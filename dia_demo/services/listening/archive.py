@@ -129,17 +129,19 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except FileNotFoundError as error:
-        raise InputError("The zip is gone from the server: choose it again.") from error
+        raise InputError("The zip is no longer on the server: choose it again.") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
-        raise InputError("This is no zip that can be read: choose one saved here.") from error
+        raise InputError("This is not a readable zip: choose one saved by this program.") from error
     except (RuntimeError, ValueError, zlib.error) as error:
-        raise InputError("The zip is damaged or encrypted: choose one saved here.") from error
+        raise InputError(
+            "The zip is damaged or encrypted: choose one saved by this program."
+        ) from error
 
 
 def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) > MAX_FILES:
-        raise InputError(f"The zip holds {len(members):,} files, and {MAX_FILES:,} are allowed.")
+        raise InputError(f"The zip contains {len(members):,} files; {MAX_FILES:,} are allowed.")
     total = sum(member.file_size for member in members)
     if total > MAX_TOTAL_BYTES or any(member.file_size > MAX_FILE_BYTES for member in members):
         raise InputError(
@@ -153,12 +155,12 @@ def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         is_link = stat.S_ISLNK(member.external_attr >> 16)
         if not _ALLOWED.fullmatch(name) or is_link or member.flag_bits & 1 or name in by_name:
             raise InputError(
-                f"The zip holds {member.filename[:80]!r}, which is no part of a comparison: "
-                "nothing was unpacked."
+                f"The zip contains {member.filename[:80]!r}, which is not part of a comparison. "
+                "Nothing was unpacked."
             )
         by_name[name] = member
     if plan_file.NAME not in by_name:
-        raise InputError(f"The zip holds no {plan_file.NAME}: it is not a comparison.")
+        raise InputError(f"The zip contains no {plan_file.NAME}, so it is not a comparison.")
     return by_name
 
 
@@ -173,7 +175,7 @@ def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     if size > MAX_RATIO * Path(archive.filename).stat().st_size:
         raise InputError(
             f"The zip would unpack to more than {MAX_RATIO} times its size, which no comparison "
-            "does: choose one saved here."
+            "does: choose one saved by this program."
         )
     return by_name
 
@@ -199,6 +201,6 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, limit
         while block := source.read(1 << 20):
             written += len(block)
             if written > limit:
-                raise InputError("The zip unpacks to more than it says: nothing was kept.")
+                raise InputError("The zip unpacks to more than its index says. Nothing was saved.")
             file.write(block)
     return written

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 
 from dia_demo import stats
 from dia_demo.services.listening.plan import ComparisonKind, Setting, differences
+from dia_demo.services.wording import plural
 
 # Whichever side is ahead on each of them, fewer scripts cannot differ from chance.
 FEWEST_SCRIPTS = 6
+# Guessing gives all of fewer answers right too often.
+FEWEST_ANSWERS = 5
+# How often the better side wins a vote, where the power of a test is told, and the power below
+# which a test is called small.
+RATE, ENOUGH_POWER = 0.75, 0.8
 
 
 def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
@@ -28,36 +34,43 @@ def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
 
 
 def what_it_can_show(kind: str, scripts: int, seeds: int) -> str:
-    """What a comparison (for each two settings) can and cannot show, before any take is made."""
+    """What a comparison (of each two settings) can and cannot show, before any take is made."""
     if kind == ComparisonKind.SIGHTED:
         return "Not blind: good for tuning, but expectations matter, so it proves nothing."
     if kind == ComparisonKind.ABX:
         return _what_abx_can_show(scripts * seeds)
-    pairs = scripts * seeds
-    size = "1 pair" if pairs == 1 else f"{pairs} pairs"
-    of_scripts = "1 script" if scripts == 1 else f"{scripts} scripts"
+    pairs = plural(scripts * seeds, "pair")
+    of_scripts = plural(scripts, "script")
     needed = stats.fewest_significant(scripts)
     if needed is None:
         return (
-            f"{size} of {of_scripts} can show nothing, however you vote: preferences differ "
+            f"{pairs} of {of_scripts} can show nothing, however you vote: preferences differ "
             "between scripts, so all seeds of one script count once. Use "
             f"{FEWEST_SCRIPTS} scripts or more."
         )
     p = stats.binomial_two_sided(needed, scripts)
-    power = stats.power(scripts, seeds, 0.75)
+    power = stats.power(scripts, seeds, RATE)
     wins = f"all {of_scripts}" if needed == scripts else f"{needed} of {of_scripts}"
-    more = " More scripts show more than more seeds." if seeds > 1 else ""
+    even, only, more = "If", "", ""
+    if power < ENOUGH_POWER:
+        even, only, more = "Even if", "only ", ": take more scripts"
+        more += ", which show more than more seeds" if seeds > 1 else ""
     return (
-        f"With {size} of {of_scripts}, a side must win {wins} for a significant result "
-        f"(p = {p:.3f}). If it is the better one three times in four, {power:.0%} of such tests "
-        f"find that.{more}"
+        f"One side must be ahead on {wins} to be preferred beyond chance (p = {p:.3f}). {even} one "
+        f"side really is better three times in four, a test of {pairs} notices it {only}"
+        f"{power:.0%} of the time{more}."
     )
 
 
 def _what_abx_can_show(pairs: int) -> str:
-    size = "1 pair" if pairs == 1 else f"{pairs} pairs"
     needed = stats.fewest_above_chance(pairs)
     if needed is None:
-        return f"{size} can show nothing: guessing all of them right is too likely. Use 5 or more."
+        return (
+            f"{plural(pairs, 'pair')} can show nothing: guessing all of them right is too likely. "
+            f"Use {FEWEST_ANSWERS} or more."
+        )
     p = stats.binomial_at_least(needed, pairs)
-    return f"With {size}, {needed} right answers are better than guessing (p = {p:.3f})."
+    return (
+        f"With {plural(pairs, 'pair')}, {needed} right answers are better than guessing "
+        f"(p = {p:.3f})."
+    )

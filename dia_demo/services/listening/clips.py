@@ -35,7 +35,7 @@ def read_wave(path: Path) -> tuple[np.ndarray, int]:
     try:
         return soundfile.read(path, dtype="float32")
     except (OSError, soundfile.LibsndfileError) as error:
-        raise RunError(f"{path.name} cannot be read any more: delete it and go on.") from error
+        raise RunError(f"{path.name} can no longer be read: delete it and resume.") from error
 
 
 def wave_seconds(path: Path) -> float:
@@ -67,7 +67,7 @@ def facts_of(take: Take) -> dict:
     if seconds < SHORTEST_SECONDS or take.health.loudness_lufs is None:
         raise RunError(
             f"The take has {seconds:.1f} s and no measurable loudness, so it cannot be compared: "
-            "retry it, or take another seed."
+            "retry it, or use another seed."
         )
     words = sum(len(turn.text.split()) for turn in parse_turns(take.request.script))
     peak = true_peak(take.samples, take.sample_rate)

@@ -26,7 +26,13 @@ from dia_demo.services.listening.plan import (
     TakeSlot,
     Trial,
 )
-from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent
+from dia_demo.services.listening.render import (
+    CLIPS,
+    TAKES,
+    Renderer,
+    RenderEvent,
+    check_plan,
+)
 from dia_demo.services.listening.result import ComparisonResult, evaluate, interim_result
 from dia_demo.services.listening.voice import keep_voice
 from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read_votes
@@ -82,9 +88,7 @@ class Comparison:
 
         Raises InputError where the folder is in use or a take could never be made.
         """
-        for setting in plan.settings:
-            for script in plan.scripts:
-                synthesis.validate(setting.request(script, plan.seeds[0], voice))
+        check_plan(plan, synthesis, voice)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
@@ -129,13 +133,11 @@ class Comparison:
         try:
             self.listener.parent.mkdir(exist_ok=True)
             if len(os.listdir(self.listener.parent)) >= MAX_LISTENERS:
-                raise InputError(
-                    f"{MAX_LISTENERS:,} people have voted here, which is the most that are kept."
-                )
+                raise InputError(f"{MAX_LISTENERS:,} people have voted here, the maximum.")
             self.listener.mkdir(exist_ok=True)
         except OSError as error:
             reason = error.strerror or error
-            raise RunError(f"Your votes cannot be kept: {reason}. Free some space.") from error
+            raise RunError(f"Your votes cannot be saved: {reason}. Free some space.") from error
 
     # -- making --------------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ class Comparison:
     ) -> Generator[RenderEvent, None, None]:
         """Make what is missing (see Renderer.stream). One run at a time."""
         if not self._running.acquire(blocking=False):
-            raise InputError("This comparison is being made already: wait for it, or stop it.")
+            raise InputError("This comparison is already being generated. Wait for it, or stop it.")
         try:
             plan = replace(self.plan, sound_removed=False)
             yield from Renderer(self.folder, plan, self._save, synthesis, cancel).stream()
@@ -225,7 +227,9 @@ class Comparison:
         try:
             return self._clip_path(identity, letter).read_bytes()
         except OSError as error:
-            raise RunError("This clip is gone from the disk: make the pair again.") from error
+            raise RunError(
+                "This clip is missing from the disk: generate the pair again."
+            ) from error
 
     def samples(self, identity: str, letter: str) -> tuple[np.ndarray, int]:
         """The same clip as float32 [n], and its sample rate."""
@@ -235,7 +239,7 @@ class Comparison:
         trial = self.trial(identity)
         index = _CLIP_LETTERS.find(letter)
         if len(letter) != 1 or not 0 <= index < len(trial.clips) or not trial.made:
-            raise InputError(f"This pair has no clip {letter!r} to be heard.")
+            raise InputError(f"This pair has no clip {letter!r}.")
         return self.folder / CLIPS / trial.clips[index]
 
     def aligned(self, trial: Trial) -> bool:
@@ -271,9 +275,9 @@ class Comparison:
             if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
                 raise InputError("The sides are already revealed, so votes are no longer accepted.")
             if not trial.made:
-                raise InputError("This pair is not made yet.")
+                raise InputError("This pair has not been generated yet.")
             if identity in self._votes:
-                raise InputError("This pair has been voted on already.")
+                raise InputError("This pair already has a vote.")
             if not all(covered.get(letter, 0.0) >= needed - 0.01 for letter in letters):
                 raise InputError("Listen to each clip to the end, or for 10 s, before you vote.")
             vote = make_vote(self.plan, trial, answer, strength, note, heard)
@@ -316,7 +320,9 @@ class Comparison:
     def revealed(self) -> tuple[Revealed, ...]:
         """Every made trial with its sides. InputError while the test is blind."""
         if not self.is_unblinded:
-            raise InputError("The sides stay hidden until every pair is voted on, or you end it.")
+            raise InputError(
+                "The sides stay hidden until every pair has a vote, or you end the test."
+            )
         return tuple(
             self._revealed(order, trial)
             for order, trial in enumerate(self.plan.trials, start=1)

@@ -24,7 +24,8 @@ MAX_TRIALS = 200
 
 _PARAMS = tuple(param.name for param in fields(GenerationParams) if param.name != "seed")
 _RUNTIME = ("model", "precision", "device")
-_BESIDE = {"speed": float, "seed_shift": int}
+_BESIDE = {"speed": float, "seed_shift": int, "normalise": bool}
+_YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 # Everything two sides may differ in, and how its value is read from text.
 SETTING_FIELDS: dict[str, type] = {
     **{
@@ -57,7 +58,7 @@ class TakeState(StrEnum):
 class Setting:
     """One side: how its takes are made. `params.seed` does not count; seed_shift is added to the
     seed of every pair, so that two sides may differ in nothing but the seed. normalise: see
-    `Request`; it is the same for all sides."""
+    `Request`."""
 
     params: GenerationParams
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
@@ -94,6 +95,8 @@ def _read(name: str, value: Any) -> Any:
     kind = SETTING_FIELDS.get(name)
     if kind is None:
         raise InputError(f"No setting is called {name!r}: use {', '.join(SETTING_FIELDS)}.")
+    if kind is bool:
+        return _read_bool(name, value)
     if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
         raise InputError(f"{name} cannot be {value!r}.")
     try:
@@ -102,7 +105,15 @@ def _read(name: str, value: Any) -> Any:
         return int(float(value)) if kind is int else kind(value)
     except (TypeError, ValueError, OverflowError):
         expected = {int: "a whole number", float: "a number"}[kind]
-        raise InputError(f"{name} must be {expected}, not {value!r}.") from None
+        shown = "blank" if value in (None, "") else repr(value)
+        raise InputError(f"{name} must be {expected}, not {shown}.") from None
+
+
+def _read_bool(name: str, value: Any) -> bool:
+    text = str(value).lower()
+    if text not in (*_YES, *_NO):
+        raise InputError(f"{name} must be yes or no, not {value!r}.")
+    return text in _YES
 
 
 @dataclass(frozen=True)
@@ -270,7 +281,7 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
     if max(map(len, scripts)) > MAX_SCRIPT_CHARACTERS:
         raise InputError(f"A script may have {MAX_SCRIPT_CHARACTERS:,} characters at most.")
     if not seeds or len(set(seeds)) != len(seeds):
-        raise InputError("Every pair needs a seed of its own: give at least one, and none twice.")
+        raise InputError("Every pair needs its own seed: use at least one, and none twice.")
     for seed in seeds:
         Range(0, SEED_LIMIT, whole=True).check("seed", seed)
     for setting in settings:
@@ -285,12 +296,13 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
 
 
 def _refuse_equal(settings: Sequence[Setting]) -> None:
+    which = "Both sides" if len(settings) == 2 else "Two of the settings"
     for first, second in combinations(range(len(settings)), 2):
         if settings[first] == settings[second]:
             raise InputError(
-                f"Settings {NAMES[first]} and {NAMES[second]} are identical, so every pair would "
-                "be the same audio twice: change one field, or set the seed shift of one side "
-                "to 1. ABX allows identical settings, to see what guessing looks like."
+                f"{which} are identical, so every pair would be the same audio twice: choose "
+                "two different values, or set the seed shift of one side to 1. ABX allows "
+                "identical settings, to see what guessing looks like."
             )
 
 

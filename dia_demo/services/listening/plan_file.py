@@ -61,7 +61,9 @@ def read_plan(path: Path) -> ComparisonPlan:
         with open(path, "rb") as file:
             return plan_from_bytes(file.read(MAX_BYTES + 1))
     except FileNotFoundError:
-        raise InputError(f"{path.name} is missing: a comparison's folder holds it.") from None
+        raise InputError(
+            f"{path.name} is missing, so this is not the folder of a comparison."
+        ) from None
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror or error}.") from error
 
@@ -83,7 +85,7 @@ def plan_from(raw: object) -> ComparisonPlan:
         raise InputError(f"{NAME} does not describe a comparison of this program.")
     if raw.get("version") != VERSION:
         raise InputError(
-            f"This comparison is of version {raw.get('version')!r}, and this program reads version "
+            f"This comparison has version {raw.get('version')!r}, but this program reads version "
             f"{VERSION}: open it with the program that made it."
         )
     try:

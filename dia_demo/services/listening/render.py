@@ -30,7 +30,7 @@ from dia_demo.services.listening.plan import (
 )
 from dia_demo.services.listening.voice import voice_of
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request
+from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.script import expected_seconds
 
 CLIPS, TAKES = "clips", "takes"
@@ -257,6 +257,13 @@ class Renderer:
             seconds_left=ahead / factor if factor else None,
             fraction=made / (made + ahead) if made + ahead else 1.0,
         )
+
+
+def check_plan(plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | None) -> None:
+    """InputError where a take of the plan could never be made."""
+    for setting in plan.settings:
+        for script in plan.scripts:
+            synthesis.validate(setting.request(script, plan.seeds[0], voice))
 
 
 def expected(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> float:

@@ -1,21 +1,40 @@
-"""What the votes say: rates, intervals, exact tests, and one plain sentence about them."""
+"""What the votes say: rates, intervals, exact tests, and one plain sentence about them.
+
+The sentences are in `sentences`.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from dia_demo import stats
 from dia_demo.services.listening.claims import FEWEST_SCRIPTS, abx_warning
-from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, TakeState
+from dia_demo.services.listening.names import setting_names
+from dia_demo.services.listening.plan import (
+    NAMES,
+    ComparisonKind,
+    ComparisonPlan,
+    TakeState,
+    differences,
+)
+from dia_demo.services.listening.sentences import (
+    abx_sentence,
+    preference_sentence,
+    round_sentence,
+)
 from dia_demo.services.listening.votes import Vote
+from dia_demo.services.wording import plural
 
 # Strengths of a symmetric result come out of the fit equal but for its last digits.
 _EQUAL_STRENGTH = 1e-6
+# A row of fewer votes says nothing: its interval is nearly the whole scale.
+_FEWEST_VOTES_OF_A_ROW = 3
 
 
 @dataclass(frozen=True)
@@ -24,7 +43,7 @@ class Count:
 
     rate is first / (first + second) with its exact 95% interval for these scripts; ties count in
     neither. p belongs to the test of the whole; the rows of its parts have none, since among many
-    rows one is below 0.05 by chance alone.
+    rows one is below 0.05 by chance alone. settings: the names of the two, by their values.
     """
 
     label: str
@@ -34,6 +53,7 @@ class Count:
     rate: float | None
     interval: tuple[float, float]
     p: float | None = None
+    settings: tuple[str, ...] = ()
 
     @property
     def decided(self) -> int:
@@ -42,7 +62,10 @@ class Count:
 
 @dataclass(frozen=True)
 class Strength:
-    """A setting's place in a round: log-strength with its 95% interval; wins count ties as half."""
+    """A setting's place in a round: log-strength with its 95% interval; wins count ties as half.
+
+    setting is its letter; name says its values.
+    """
 
     setting: str
     strength: float
@@ -50,11 +73,13 @@ class Strength:
     high: float
     wins: float
     heard: int
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class ComparisonResult:
     """The result so far. failed counts pairs without clips: they are missing from the votes.
+    names: of the settings, by their values.
 
     While the test is open (its sides are hidden and votes still count) there are counts alone.
     """
@@ -74,6 +99,14 @@ class ComparisonResult:
     mean_strength: float | None = None
     notes: tuple[str, ...] = field(default=())
     open: bool = False
+    names: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Count, ...]:
+        """The rows by script and by seed that have enough votes to say something."""
+        kinds = [rows for rows in (self.by_script, self.by_seed) if len(rows) > 1]
+        rows = [row for kind in kinds for row in kind]
+        return tuple(row for row in rows if row.decided + row.ties >= _FEWEST_VOTES_OF_A_ROW)
 
 
 def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
@@ -87,6 +120,7 @@ def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> Compariso
         sentence=f"The test is open: {len(votes)} of {len(plan.trials)} pairs judged.",
         notes=_missing(_failed(plan)),
         open=True,
+        names=setting_names(plan.settings),
     )
 
 
@@ -103,17 +137,19 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
         listening_seconds=round(sum(map(_listened, all_votes)), 1),
         mean_strength=sum(strengths) / len(strengths) if strengths else None,
         notes=_notes(plan, len(all_votes), failed),
+        names=setting_names(plan.settings),
     )
     if len(plan.settings) > 2:
         return _round(plan, all_votes, common)
     overall = _count(plan, "all pairs", all_votes)
     if plan.kind == ComparisonKind.ABX:
         p = stats.binomial_at_least(overall.first, overall.decided)
-        sentence = _abx_sentence(plan, all_votes, overall, p)
+        sentence = _abx_sentence(plan, all_votes, overall)
     else:
-        scripts = _by_script(all_votes, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
-        *_, p = stats.sign_test(scripts)
-        sentence = _sentence(plan, overall, scripts)
+        leads = _by_script(all_votes, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
+        *_, p = stats.sign_test(leads)
+        wins = overall.first, overall.second
+        sentence = preference_sentence(common["names"], wins, overall.ties, leads)
     return ComparisonResult(
         sentence=sentence,
         overall=replace(overall, p=p),
@@ -148,14 +184,20 @@ def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
     notes = []
     if voted < len(plan.trials) - failed:
         notes.append(
-            f"Only {voted} of {len(plan.trials)} pairs are judged. The number was fixed beforehand "
-            "for a reason: stopping when it looks good makes chance look like a result."
+            f"Only {voted} of {plural(len(plan.trials), 'pair')} were judged. The number was fixed "
+            "beforehand for a reason: stopping when it looks good makes chance look like a result."
         )
     notes += _missing(failed)
     if plan.kind == ComparisonKind.PREFERENCE and len(set(plan.scripts)) < FEWEST_SCRIPTS:
+        scripts = plural(len(set(plan.scripts)), "script")
         notes.append(
-            f"It was heard {_on_these(plan)} alone, and taste differs from script to script: take "
-            f"at least {FEWEST_SCRIPTS} scripts before more seeds."
+            f"It was heard on {scripts} only, and preferences differ between scripts: use at least "
+            f"{FEWEST_SCRIPTS} scripts before adding seeds."
+        )
+    differing = differences(plan.settings)
+    if len(differing) > 1 and "model" not in differing:
+        notes.append(
+            "More than one setting differs, so the result cannot show which one caused it."
         )
     return tuple(notes)
 
@@ -163,21 +205,25 @@ def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
 def _missing(failed: int) -> tuple[str, ...]:
     if not failed:
         return ()
-    return (f"{failed} pairs could not be made and are missing here: retry them.",)
+    verb = "is" if failed == 1 else "are"
+    return (f"{plural(failed, 'pair')} could not be generated and {verb} missing here.",)
 
 
-def _count(plan: ComparisonPlan, label: str, votes: Iterable[Vote], pair: str = "AB") -> Count:
+def _count(
+    plan: ComparisonPlan, label: str, votes: Iterable[Vote], pair: tuple[int, int] = (0, 1)
+) -> Count:
     votes = list(votes)
     if plan.kind == ComparisonKind.ABX:
         first = sum(vote.correct == "yes" for vote in votes)
         second, ties = len(votes) - first, 0
     else:
-        first = sum(vote.winner == pair[0] for vote in votes)
-        second = sum(vote.winner == pair[1] for vote in votes)
+        first, second = (sum(vote.winner == NAMES[side] for vote in votes) for side in pair)
         ties = len(votes) - first - second
     n = first + second
     interval = stats.clopper_pearson(first, n)
-    return Count(label, first, second, ties, first / n if n else None, interval)
+    names = setting_names(plan.settings)
+    settings = tuple(names[side] for side in pair)
+    return Count(label, first, second, ties, first / n if n else None, interval, None, settings)
 
 
 def _split(plan: ComparisonPlan, votes: list[Vote], word: str, key) -> tuple[Count, ...]:
@@ -188,62 +234,16 @@ def _split(plan: ComparisonPlan, votes: list[Vote], word: str, key) -> tuple[Cou
     )
 
 
-def _sentence(plan: ComparisonPlan, count: Count, leads: list[int]) -> str:
-    n = count.decided
-    ties = f" {count.ties} without a difference." if count.ties else ""
-    if n == 0:
-        return "No pair has been decided yet." + ties
-    for_a, for_b, p = stats.sign_test(leads)
-    lead = for_a - for_b or count.first - count.second
-    if lead == 0:
-        text = f"Both sides won {count.first} of {n} decided pairs.{ties}"
-    else:
-        winner, won = ("A", count.first) if lead > 0 else ("B", count.second)
-        scripts = _scripts(for_a + for_b)
-        text = (
-            f"Settings {winner} won {won} of {n} decided pairs, ahead on {max(for_a, for_b)} of "
-            f"{scripts} (p = {p:.3f}).{ties}"
-        )
-    if p < stats.SIGNIFICANT:
-        return f"{text} That is more than chance explains {_on_these(plan)}."
-    if for_a + for_b < FEWEST_SCRIPTS:
-        return (
-            f"{text} {_scripts(for_a + for_b)} with a majority are too few to conclude anything: "
-            f"take at least {FEWEST_SCRIPTS}, before more seeds."
-        )
-    return f"{text} Chance may well do that: no preference is shown, nor that there is none."
-
-
-def _scripts(count: int) -> str:
-    return "1 script" if count == 1 else f"{count} scripts"
-
-
-def _on_these(plan: ComparisonPlan) -> str:
-    count = len(set(plan.scripts))
-    return "on this 1 script" if count == 1 else f"on these {count} scripts"
-
-
-def _abx_sentence(plan: ComparisonPlan, votes: list[Vote], count: Count, p: float) -> str:
-    n = count.decided
+def _abx_sentence(plan: ComparisonPlan, votes: list[Vote], count: Count) -> str:
     judged = {vote.trial for vote in votes}
     same_codes = all(plan.same_codes(trial) for trial in plan.trials if trial.id in judged)
-    if n == 0:
-        return "Nothing has been answered yet."
-    text = f"{count.first} of {n} answers were right (p = {p:.3f} against guessing)."
-    if p < stats.SIGNIFICANT:
-        if not same_codes and abx_warning(plan.kind, plan.settings):
-            return (
-                f"{text} The two takes of a pair can be told apart {_on_these(plan)}. So can two "
-                "seeds of one setting, so this does not show that the setting itself is heard."
-            )
-        return f"{text} The difference can be heard {_on_these(plan)}."
-    if stats.fewest_above_chance(n) is None:
-        return text + f" {n} answers are too few to conclude anything: take at least 5."
-    return text + " No sign that it can be heard; that does not prove that nobody can."
+    by_setting = same_codes or not abx_warning(plan.kind, plan.settings)
+    return abx_sentence(count.first, count.decided, len(set(plan.scripts)), by_setting)
 
 
 def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonResult:
-    size = len(plan.settings)
+    size, names = len(plan.settings), common["names"]
+    common["by_pair"] = tuple(_count_of(plan, votes, pair) for pair in combinations(range(size), 2))
     wins = np.zeros((size, size))
     for vote in votes:
         a, b = NAMES.index(vote.heard_a), NAMES.index(vote.heard_b)
@@ -253,21 +253,11 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
         else:
             wins[a, b] += 0.5
             wins[b, a] += 0.5
-    pairs = [
-        _count(
-            plan,
-            f"{first} against {second}",
-            [vote for vote in votes if {vote.heard_a, vote.heard_b} == {first, second}],
-            first + second,
-        )
-        for at, first in enumerate(NAMES[:size])
-        for second in NAMES[at + 1 : size]
-    ]
     try:
         fit = stats.bradley_terry(wins)
     except ValueError:
-        sentence = "Not every setting has been compared with the others yet: go on listening."
-        return ComparisonResult(sentence=sentence, by_pair=tuple(pairs), **common)
+        sentence = "Too few votes to rank: not every setting was compared with the others."
+        return ComparisonResult(sentence=sentence, **common)
     ranking = [
         Strength(
             setting=NAMES[index],
@@ -276,37 +266,34 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
             high=float(fit.intervals[index][1]),
             wins=float(wins[index].sum()),
             heard=int(wins[index].sum() + wins[:, index].sum()),
+            name=names[index],
         )
         for index in np.argsort(-fit.strengths)
     ]
     return ComparisonResult(
-        sentence=_round_sentence(plan, votes, ranking, fit),
-        by_pair=tuple(pairs),
+        sentence=_round_sentence(votes, ranking, fit),
         ranking=tuple(ranking),
         softened=fit.softened,
         **common,
     )
 
 
-def _round_sentence(
-    plan: ComparisonPlan, votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry
-) -> str:
-    best = [
-        entry.setting for entry in ranking if ranking[0].strength - entry.strength < _EQUAL_STRENGTH
-    ]
-    if len(best) > 1:
-        return f"Settings {', '.join(best[:-1])} and {best[-1]} share the first place."
+def _count_of(plan: ComparisonPlan, votes: list[Vote], pair: tuple[int, int]) -> Count:
+    """The votes of a round on two of its settings."""
+    first, second = (NAMES[side] for side in pair)
+    both = [vote for vote in votes if {vote.heard_a, vote.heard_b} == {first, second}]
+    return _count(plan, f"{first} against {second}", both, pair)
+
+
+def _round_sentence(votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry) -> str:
+    top = ranking[0].strength
+    shared = sum(top - entry.strength < _EQUAL_STRENGTH for entry in ranking)
     first, second = (entry.setting for entry in ranking[:2])
-    text = f"Settings {first} come first, then {second}."
-    if not fit.differ(NAMES.index(first), NAMES.index(second)):
-        return f"{text} The difference of their strengths is within what chance explains."
-    leads = _by_script(votes, lambda vote: _score(vote, first) - _score(vote, second))
-    for_first, for_second, p = stats.sign_test(leads)
-    if p < stats.SIGNIFICANT:
-        return f"{text} That is more than chance explains {_on_these(plan)} (p = {p:.3f})."
-    return (
-        f"{text} But {first} is ahead on {for_first} of {_scripts(for_first + for_second)} only "
-        f"(p = {p:.3f}): more scripts would settle it, more seeds would not."
+    return round_sentence(
+        [entry.name for entry in ranking],
+        shared,
+        fit.differ(NAMES.index(first), NAMES.index(second)),
+        _by_script(votes, lambda vote: _score(vote, first) - _score(vote, second)),
     )
 
 

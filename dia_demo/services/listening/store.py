@@ -21,6 +21,7 @@ from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan_file import NAME
 from dia_demo.services.listening.render import RenderEvent, expected
+from dia_demo.services.listening.table import write_table
 from dia_demo.services.quota import bytes_in, enforce_quota, size_of
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.synthesis import Synthesis
@@ -32,6 +33,8 @@ LISTENERS_OPEN = 500
 MAX_BYTES = 3 * 10**9
 # Sound has 16 bits, and the estimate of its length may be short by a half.
 BYTES_A_SAMPLE = 2 * 1.5
+# A table of the most pairs, each with the longest note and script.
+MOST_TABLE_BYTES = 10**7
 _KEY = re.compile(r"[A-Za-z0-9_-]{32}")
 _ID = re.compile(r"[0-9a-f]{24}")
 
@@ -72,7 +75,7 @@ class ComparisonStore:
         self.shared = None if shared is None else Comparison.open(shared)
         self._open: dict[Path, Comparison] = {}
         self._heard: OrderedDict[str, Comparison] = OrderedDict()
-        self._zips: dict[Path, str] = {}
+        self._downloads: dict[Path, str] = {}
         self._lock = threading.Lock()
 
     def create(self, key: str, plan: ComparisonPlan, voice: VoicePrompt | None = None) -> str:
@@ -130,7 +133,7 @@ class ComparisonStore:
     def get(self, key: str, identity: str) -> Comparison:
         """One of the person's comparisons. InputError where they have none of that id."""
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
-            raise InputError("There is no such comparison.")
+            raise InputError("Choose a comparison in the list first.")
         if self.shared is not None and identity == self.shared.plan.id:
             return self._shared_with(key, self.shared)
         return self._opened(self._comparisons_of(key) / identity)
@@ -151,7 +154,7 @@ class ComparisonStore:
         with self._lock:
             if folder not in self._open:
                 if not (folder / NAME).is_file():
-                    raise InputError("There is no such comparison here any more.")
+                    raise InputError("This comparison no longer exists here.")
                 self._open[folder] = Comparison.open(folder)
             return self._open[folder]
 
@@ -193,7 +196,7 @@ class ComparisonStore:
                 "This comparison is shared: delete it in the folder that DIA_COMPARE names."
             )
         if not self._remove(comparison):
-            raise InputError("The takes of this comparison are being made: stop that first.")
+            raise InputError("This comparison is being generated: stop it first.")
 
     def _remove(self, comparison: Comparison) -> bool:
         """Remove its folder; False, and nothing goes, while it is being made."""
@@ -201,35 +204,48 @@ class ComparisonStore:
             return False
         with self._lock:
             self._open.pop(comparison.folder, None)
-        shutil.rmtree(self._zip_folder(comparison), ignore_errors=True)
+        shutil.rmtree(self._download_folder(comparison), ignore_errors=True)
         shutil.rmtree(comparison.folder, ignore_errors=True)
         return True
 
     def export(self, key: str, identity: str) -> Path:
         """The comparison as a zip among the files that the page may fetch, under a name that
         cannot be guessed, until the comparison is deleted. InputError while it is blind."""
+        comparison = self._unblinded(key, identity)
+        size = bytes_in(comparison.folder)
+        path = self._download(comparison, f"comparison-{identity}.zip", size)
+        return archive.export_zip(comparison.folder, path, comparison.listener)
+
+    def export_table(self, key: str, identity: str) -> Path:
+        """The votes as a CSV file in the same place. InputError while the comparison is blind."""
+        comparison = self._unblinded(key, identity)
+        path = self._download(comparison, f"comparison-{identity}.csv", MOST_TABLE_BYTES)
+        return write_table(comparison.plan, comparison.votes, path)
+
+    def _unblinded(self, key: str, identity: str) -> Comparison:
         comparison = self.get(key, identity)
         if not comparison.is_unblinded:
             raise InputError(
-                "The zip contains the answers: it can be downloaded when you have voted on every "
-                "pair, or when you end the test."
+                "The files contain the answers: you can download them when every pair has a vote, "
+                "or when you end the test."
             )
+        return comparison
+
+    def _download(self, comparison: Comparison, name: str, size: int) -> Path:
+        """Where a file of at most `size` bytes for the page goes."""
         settings = self.synthesis.settings
-        scratch = Scratch(settings.takes_folder, settings.temp_bytes)
-        size = bytes_in(comparison.folder)
-        scratch.reserve(size)
-        folder = self._zip_folder(comparison)
+        Scratch(settings.takes_folder, settings.temp_bytes).reserve(size)
+        folder = self._download_folder(comparison)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunError(f"The zip cannot be written: {error.strerror or error}.") from error
-        path = folder / f"comparison-{identity}.zip"
-        return archive.export_zip(comparison.folder, path, comparison.listener)
+            raise RunError(f"{name} cannot be written: {error.strerror or error}.") from error
+        return folder / name
 
-    def _zip_folder(self, comparison: Comparison) -> Path:
+    def _download_folder(self, comparison: Comparison) -> Path:
         folder = comparison.listener or comparison.folder
         with self._lock:
-            name = self._zips.setdefault(folder, f"zip-{secrets.token_hex(20)}")
+            name = self._downloads.setdefault(folder, f"zip-{secrets.token_hex(20)}")
         return self.synthesis.settings.served_folder / name
 
     def _comparisons_of(self, key: str) -> Path:
@@ -242,7 +258,7 @@ class ComparisonStore:
             count = sum(1 for _ in home.iterdir())
         except OSError as error:
             raise RunError(
-                f"Comparisons cannot be kept: {error.strerror}. Name another folder in DIA_KEPT."
+                f"Comparisons cannot be saved: {error.strerror}. Name another folder in DIA_KEPT."
             ) from error
         if count >= MAX_COMPARISONS:
             raise InputError(f"You have {count} comparisons, the maximum. Delete one first.")

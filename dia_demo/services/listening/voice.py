@@ -27,7 +27,7 @@ def keep_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) ->
         assert voice.audio is not None, "a prompt is audio or codes"
         suffix = voice.audio.suffix.lower()
         if suffix not in SUFFIXES:
-            raise InputError(f"A voice prompt is one of {', '.join(SUFFIXES)} here.")
+            raise InputError(f"A voice prompt must be one of {', '.join(SUFFIXES)}.")
         name = f"voice{suffix}"
         shutil.copyfile(voice.audio, folder / name)
     return replace(plan, voice_file=name, voice_transcript=voice.transcript)
@@ -40,7 +40,7 @@ def voice_of(folder: Path, plan: ComparisonPlan) -> VoicePrompt | None:
     path = folder / plan.voice_file
     if not path.is_file():
         raise InputError(
-            f"The voice prompt {path.name} is missing: put it back, or make a new plan."
+            f"The voice prompt {path.name} is missing: put it back, or start a new comparison."
         )
     if path.suffix != ".npy":
         return VoicePrompt(audio=path, transcript=plan.voice_transcript)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -101,20 +102,20 @@ def make_vote(
 def append_vote(folder: Path, vote: Vote) -> None:
     """Add a line and wait until the disk has it. Raises RunError where it cannot be kept."""
     path = folder / NAME
-    row = [_plain(value) for value in asdict(vote).values()]
+    row = list(asdict(vote).values())
     try:
         with open(path, "a+b") as file:
             start = _end_of_whole_lines(file)
             file.truncate(start)
             head = [COLUMNS] if start == 0 else []
-            file.write(_lines([*head, row]))
+            file.write(csv_lines([*head, row]))
             file.flush()
             os.fsync(file.fileno())
         if start == 0:
             sync_folder(folder)
     except OSError as error:
         reason = error.strerror or error
-        raise RunError(f"The vote could not be kept: {reason}. Free some space.") from error
+        raise RunError(f"The vote could not be saved: {reason}. Free some space.") from error
 
 
 def read_votes(folder: Path, plan: ComparisonPlan) -> dict[str, Vote]:
@@ -156,9 +157,11 @@ def _plain(value: object) -> str:
     return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
 
 
-def _lines(rows: list) -> bytes:
+def csv_lines(rows: Sequence[Sequence[object]]) -> bytes:
+    """Rows as lines of CSV, without a cell that a spreadsheet would run."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    plain = ([_plain(value) for value in row] for row in rows)
+    csv.writer(buffer, lineterminator="\n").writerows(plain)
     return buffer.getvalue().encode("utf-8")
 
 

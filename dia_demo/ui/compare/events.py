@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gradio as gr
+from gradio.events import Dependency
 
 from dia_demo.ui.compare import reload
-from dia_demo.ui.compare.form import SIDE_FIELDS, VOICE
+from dia_demo.ui.compare.form import QUESTION, SIDE_FIELDS, VOICE
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.compare.setup import START, SetupHandlers
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run
 
+# The choices that decide which fields are shown.
+QUESTIONS = ("kind", "differs", "separate")
 DOWNLOAD = """({ file }) => {
   if (!file) return;
   const link = document.createElement("a");
@@ -34,28 +38,79 @@ def connect(
     """Connect the tab's components. person: the key of this browser; saved: the form's values."""
     # The server checks the key when the page opens and gives a new browser one.
     entered = page.load(handlers.enter, person, [person, parts.kept], **IMMEDIATE)
-    reload.connect(page, entered, parts, tabs, handlers, person, saved)
-    _connect_setup(page, parts, generate, handlers)
+    restored = reload.connect(page, entered, parts, tabs, handlers, person, saved)
+    _connect_setup(page, parts, generate, handlers.setup, restored)
     _connect_making(page, parts, generate, handlers, person)
     _connect_kept(parts, handlers, person)
 
 
 def _connect_setup(
-    page: gr.Blocks, parts: CompareParts, generate: GenerateParts, handlers: CompareHandlers
+    page: gr.Blocks,
+    parts: CompareParts,
+    generate: GenerateParts,
+    handlers: SetupHandlers,
+    restored: Dependency,
 ) -> None:
+    fields = parts.fields
+    voice = [generate.fields[name] for name in VOICE]
+    everything, described = [*parts.inputs, *voice], [parts.note, parts.report]
+    # What changes other fields is described once they have changed.
+    watched = [field for name, field in fields.items() if name not in QUESTIONS]
     gr.on(
-        [page.load, *(field.change for field in parts.fields.values())],
+        [page.load, *(field.change for field in (*watched, *voice))],
         handlers.describe,
-        parts.inputs,
-        parts.note,
+        everything,
+        described,
         trigger_mode="always_last",
         **IMMEDIATE,
     )
-    kind = parts.fields["kind"]
-    kind.change(handlers.choose_kind, kind, [parts.round, *parts.second], **IMMEDIATE)
-    sides = [parts.fields[f"{side}_{name}"] for side in "ab" for name in SIDE_FIELDS]
-    source = [generate.fields[name] for name in form.FIELDS]
-    parts.copy.click(handlers.copy, source, [parts.fields["scripts"], *sides], **IMMEDIATE)
+    for changed in _connect_question(parts, handlers, restored):
+        changed.then(handlers.describe, everything, described, **IMMEDIATE)
+    _connect_fields(parts, handlers)
+    parts.report.click(handlers.repair, everything, fields["scripts"], **IMMEDIATE)
+    source = [fields["differs"], *(generate.fields[name] for name in form.FIELDS)]
+    start = [fields[name] for name in START]
+    parts.copy.click(handlers.copy, source, start, **IMMEDIATE)
+
+
+def _connect_question(
+    parts: CompareParts, handlers: SetupHandlers, restored: Dependency
+) -> list[Dependency]:
+    """What is compared, and how: each choice changes the fields that are shown."""
+    fields = parts.fields
+    first_side = [fields[f"a_{name}"] for name in SIDE_FIELDS]
+    second_side = [fields[f"b_{name}"] for name in SIDE_FIELDS]
+    question = [fields[name] for name in QUESTIONS]
+    values = [fields[name] for name in QUESTION[1:]]
+    words = [parts.before, parts.between, parts.after]
+    shown = [*values, fields["separate"], *second_side, *parts.rows.values(), *words]
+    chosen = [*question, *first_side]
+    return [
+        fields["differs"].input(handlers.choose_setting, chosen, shown, **IMMEDIATE),
+        fields["kind"].input(handlers.choose_kind, question, shown, **IMMEDIATE),
+        fields["separate"].input(handlers.separate, chosen, shown, **IMMEDIATE),
+        restored.then(handlers.choose_kind, question, shown, **IMMEDIATE),
+    ]
+
+
+def _connect_fields(parts: CompareParts, handlers: SetupHandlers) -> None:
+    """A model brings its own defaults. `input`, not `change`: values that come from elsewhere are
+    not replaced by them."""
+    fields = parts.fields
+    first_side = [fields[f"a_{name}"] for name in SIDE_FIELDS]
+    second_side = [fields[f"b_{name}"] for name in SIDE_FIELDS]
+    values = [fields[name] for name in QUESTION[1:]]
+    model = [fields[name] for name in ("differs", "a_model", "a_precision")]
+    fields["a_model"].input(handlers.change_model, model, [*first_side, *values], **IMMEDIATE)
+    fields["b_model"].input(
+        handlers.change_second_model, fields["b_model"], second_side, **IMMEDIATE
+    )
+    choices = (
+        ("first_choice", handlers.choose_first, first_side),
+        ("second_choice", handlers.choose_second, second_side),
+    )
+    for name, handler, side in choices:
+        fields[name].input(handler, [fields["differs"], fields[name]], side, **IMMEDIATE)
 
 
 def _connect_making(
@@ -73,7 +128,7 @@ def _connect_making(
         parts.make,
         parts.stop,
         parts.resume,
-        parts.zip,
+        parts.downloads,
     ]
     voice = [generate.fields[name] for name in VOICE]
     chosen = [person, parts.kept]
@@ -85,13 +140,15 @@ def _connect_making(
 
 
 def _connect_kept(parts: CompareParts, handlers: CompareHandlers, person: gr.BrowserState) -> None:
-    outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.zip, parts.status]
+    outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.downloads, parts.status]
     chosen = [person, parts.kept]
     parts.show.click(handlers.show, chosen, outputs, **IMMEDIATE)
     parts.again.click(handlers.again, chosen, outputs, **IMMEDIATE)
     parts.delete.click(handlers.delete, chosen, outputs, **IMMEDIATE)
     parts.upload.upload(handlers.load, [person, parts.upload], outputs, **PRIVATE)
-    # The zip is written on request; the page downloads it when it is complete.
-    zipped = parts.zip.click(handlers.zip, chosen, [parts.zip_file, parts.status], **PRIVATE)
-    zipped.success(None, parts.zip_file, None, js=DOWNLOAD, api_visibility="private")
-    parts.lab.click(handlers.voted, chosen, [parts.zip, parts.kept, parts.status], **IMMEDIATE)
+    # A file is written on request; the page downloads it when it is complete.
+    for button, handler in ((parts.zip, handlers.zip), (parts.csv, handlers.csv)):
+        written = button.click(handler, chosen, [parts.file, parts.status], **PRIVATE)
+        written.success(None, parts.file, None, js=DOWNLOAD, api_visibility="private")
+    changed = [parts.downloads, parts.kept, parts.status]
+    parts.lab.click(handlers.voted, chosen, changed, **IMMEDIATE)

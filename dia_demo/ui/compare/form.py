@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dia_demo.audio import SPEEDS
 from dia_demo.config import PARAMS, Range, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.services.listening.names import LABELS
 from dia_demo.services.listening.plan import (
     MAX_TRIALS,
     NAMES,
@@ -26,22 +28,29 @@ from dia_demo.ui.generate import form
 # The fields of a side, in the order of the page: label, step of a number field (None: a menu).
 SIDE_FIELDS: dict[str, tuple[str, float | None]] = {
     **{name: (spec.label, spec.step) for name, spec in PARAMS.items() if spec.step},
-    "speed": ("Speed", 0.05),
-    "seed_shift": ("Seed shift", 1),
-    "model": ("Model", None),
-    "precision": ("Precision", None),
+    "speed": (LABELS["speed"], 0.05),
+    "seed_shift": (LABELS["seed_shift"], 1),
+    "model": (LABELS["model"], None),
+    "precision": (LABELS["precision"], None),
+    "normalise": (LABELS["normalise"], None),
 }
+MENUS = tuple(name for name, (_, step) in SIDE_FIELDS.items() if step is None)
 KINDS = [
-    ("Blind A/B", "preference"),
+    ("Blind: which sounds better?", "preference"),
     ("ABX: is there an audible difference?", "abx"),
-    ("Round of 3 to 6 values", "round"),
+    ("Round: 3 to 6 values", "round"),
     ("Side by side, not blind", "sighted"),
 ]
 # Of all scripts of one comparison together.
 MAX_SCRIPTS_CHARACTERS = 5 * MAX_SCRIPT_CHARACTERS
-HEAD = ("kind", "scripts", "seeds", "first_seed", "vary", "values", "use_voice")
+# differs: the setting in question, which has a value on each side (`first` and `second`, of a menu
+# `first_choice` and `second_choice`), or one of the `values` of a round.
+QUESTION = ("differs", "first", "second", "first_choice", "second_choice", "values")
+# separate: the second side has values of its own for the other settings as well.
+HEAD = ("kind", *QUESTION, "scripts", "seeds", "first_seed", "use_voice", "separate")
 FIELDS = (*HEAD, *(f"{side}_{name}" for side in "ab" for name in SIDE_FIELDS))
 VOICE = ("voice_prompt", "voice_transcript")
+SIDES = ("First side", "Second side")
 
 
 @dataclass(frozen=True)
@@ -54,19 +63,19 @@ class CompareForm:
 
     @classmethod
     def of(cls, values: Sequence) -> CompareForm:
-        """From the values of FIELDS, followed by those of VOICE where takes will be made.
+        """From the values of FIELDS, followed by those of VOICE.
 
         Raises InputError if the voice prompt is to be used and there is none.
         """
-        named = dict(zip((*FIELDS, *VOICE), values, strict=False))
+        named = dict(zip((*FIELDS, *VOICE), values, strict=True))
         voice = None
-        if named["use_voice"] and "voice_prompt" in named:
+        if named["use_voice"]:
             if not named["voice_prompt"]:
                 raise InputError(
                     "There is no voice prompt on the Generate tab: add one there, or untick the "
                     "box here."
                 )
-            transcript = (named.get("voice_transcript") or "").strip()
+            transcript = (named["voice_transcript"] or "").strip()
             voice = VoicePrompt(audio=Path(named["voice_prompt"]), transcript=transcript)
         a, b = ({name: named[f"{side}_{name}"] for name in SIDE_FIELDS} for side in "ab")
         return cls({name: named[name] for name in HEAD}, (a, b), voice)
@@ -75,11 +84,28 @@ class CompareForm:
     def kind(self) -> str:
         return "preference" if self.head["kind"] == "round" else self.head["kind"]
 
+    @property
+    def is_separate(self) -> bool:
+        """Whether the second side has values of its own. A model brings its own defaults."""
+        return has_own_values(self.head["kind"], self.head["differs"], self.head["separate"])
+
     def settings(self, synthesis: Synthesis) -> list[Setting]:
         """The settings to compare. Raises InputError, naming the side, for an invalid value."""
-        first = self._setting(synthesis, 0)
-        if self.head["kind"] != "round":
-            return [first, self._setting(synthesis, 1)]
+        name, (first, second) = self.head["differs"], self.sides
+        if self.head["kind"] == "round":
+            sides = [first | {name: value} for value in self._round_values()]
+        else:
+            fields = ("first_choice", "second_choice") if name in MENUS else ("first", "second")
+            fold = (first, second if self.is_separate else first)
+            sides = [
+                side | {name: self.head[field]} for side, field in zip(fold, fields, strict=True)
+            ]
+        return [self._setting(synthesis, index, side) for index, side in enumerate(sides)]
+
+    def _round_values(self) -> list[str]:
+        name = self.head["differs"]
+        if name == "model":
+            raise InputError("A round needs one model: choose another setting, or compare two.")
         values = [part.strip() for part in str(self.head["values"] or "").split(",")]
         values = [value for value in values if value]
         if not 2 <= len(values) <= len(NAMES):
@@ -87,16 +113,20 @@ class CompareForm:
                 f"A round needs 2 to {len(NAMES)} values separated by commas, such as "
                 f"0.8, 1.2, 1.6, not {len(values)}."
             )
-        return [first.changed({self.head["vary"]: value}) for value in values]
+        return values
 
-    def _setting(self, synthesis: Synthesis, side: int) -> Setting:
-        values = self.sides[side]
+    def _setting(self, synthesis: Synthesis, index: int, values: dict) -> Setting:
+        if not values["model"]:
+            raise InputError("Choose a model.")
         info = synthesis.info(values["model"])
-        runtime = RuntimeConfig(model=info.name)
         try:
-            return Setting(info.config.defaults, runtime).changed(values)
+            setting = Setting(info.config.defaults, RuntimeConfig(model=info.name)).changed(values)
+            setting.params.checked(info.config)
+            SPEEDS.check("speed", setting.speed)
         except InputError as error:
-            raise InputError(f"Settings {NAMES[side]}: {error}") from None
+            side = f"{SIDES[index]}: " if self.is_separate else ""
+            raise InputError(f"{side}{error}") from None
+        return setting
 
     def scripts(self) -> tuple[str, ...]:
         """The scripts, one or several. Raises InputError if they are too long."""
@@ -124,26 +154,38 @@ class CompareForm:
         seeds = draw_seeds(self.seeds(), first)
         return make_plan(self.kind, self.settings(synthesis), self.scripts(), seeds)
 
-    def seconds_to_make(self, synthesis: Synthesis, settings: Sequence[Setting]) -> float:
-        """The expected seconds of audio of the whole plan."""
-        total = 0.0
-        for setting in settings:
-            SPEEDS.check("speed", setting.speed)
-            info = synthesis.info(setting.runtime.model)
-            limit = info.seconds_of(setting.params.max_tokens)
-            for script in self.scripts():
-                pace = info.seconds_per_character
-                total += min(expected_seconds(script, pace), limit) / setting.speed
-        return total * self.seeds()
+
+def has_own_values(kind: str, differs: str, separate: bool) -> bool:
+    """Whether the fields of the second side count beside the setting in question."""
+    return kind != "round" and (separate or differs == "model")
+
+
+def seconds_to_make(plan: ComparisonPlan, synthesis: Synthesis) -> float:
+    """The expected seconds of audio of a whole plan."""
+    total = 0.0
+    for setting in plan.settings:
+        info = synthesis.info(setting.runtime.model)
+        limit = info.seconds_of(setting.params.max_tokens)
+        for script in plan.scripts:
+            seconds = expected_seconds(script, info.seconds_per_character)
+            total += min(seconds, limit) / setting.speed
+    return total * len(plan.seeds)
 
 
 def side_of(values: dict, defaults: dict) -> dict:
     """The fields of a side, from values of the Generate tab or of an earlier take."""
-    return defaults | {name: values[name] for name in SIDE_FIELDS if values.get(name) is not None}
+    return defaults | {
+        name: _as_choice(values[name]) for name in SIDE_FIELDS if values.get(name) is not None
+    }
 
 
 def default_side(synthesis: Synthesis, model: str, precision: str = "auto") -> dict:
     """The fields of a side with the defaults of a model."""
     setting = Setting(synthesis.info(model).config.defaults, RuntimeConfig(model=model))
     setting = replace(setting, runtime=replace(setting.runtime, precision=precision))
-    return {name: setting.values()[name] for name in SIDE_FIELDS}
+    return {name: _as_choice(setting.values()[name]) for name in SIDE_FIELDS}
+
+
+def _as_choice(value: Any) -> Any:
+    """A value as its field has it: a menu has words for yes and no."""
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.claims import abx_warning, what_it_can_show
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import differences
+from dia_demo.services.listening.names import LABELS, at_start, in_sentence, value_texts
+from dia_demo.services.listening.plan import TakeState, differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import duration, plural
-from dia_demo.text.normaliser import Reading
 from dia_demo.ui import html
-from dia_demo.ui.compare.form import SIDE_FIELDS, CompareForm, default_side, side_of
-from dia_demo.ui.compare.html import label_of, plan_note, problem_note
+from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.layout import CompareParts
-from dia_demo.ui.generate import form
+from dia_demo.ui.compare.setup import SetupHandlers
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
 from dia_demo.ui.status import Status, explain, factor
 
@@ -32,6 +30,10 @@ AUDIO_REMOVED = (
     "Its audio was removed to free space on this machine; votes and result are kept. Resume "
     "generates the same audio again."
 )
+
+
+_MOST_NAMED = 100
+DELETED = Status("idle", "Ready", "The comparison was deleted.", 0.0, "The comparison was deleted")
 
 
 class CompareHandlers:
@@ -43,6 +45,7 @@ class CompareHandlers:
         self.synthesis = synthesis
         self.comparisons = comparisons
         self.parts = parts
+        self.setup = SetupHandlers(synthesis, parts)
         self.run = LongRun([parts.make, parts.resume], parts.stop)
         self._tick = 0
 
@@ -78,29 +81,38 @@ class CompareHandlers:
 
         def delete() -> Updates:
             self.comparisons.delete(key, identity)
-            parts = self.parts
-            return {
-                parts.kept: gr.update(choices=self._choices(key), value=None),
-                parts.lab: {},
-                parts.resume: gr.update(interactive=False),
-                parts.zip: gr.update(interactive=False),
-            }
+            return self._closed(key) | {self.parts.status: html.status_card(DELETED)}
 
         return self._or_failure(delete)
 
+    def _closed(self, key: str) -> Updates:
+        """The page without a comparison: the form is open, the room is empty."""
+        parts = self.parts
+        return {
+            parts.kept: gr.update(choices=self._choices(key), value=None),
+            parts.lab: {},
+            parts.setup: gr.update(open=True),
+            parts.resume: gr.update(interactive=False),
+            parts.downloads: gr.update(visible=False),
+        }
+
     def zip(self, key: str, identity: str) -> Updates:
         """The comparison as a zip for the page to download."""
+        return self._download(lambda: self.comparisons.export(key, identity))
 
-        def export() -> Updates:
-            return {self.parts.zip_file: {"file": str(self.comparisons.export(key, identity))}}
+    def csv(self, key: str, identity: str) -> Updates:
+        """The votes as a CSV file for the page to download."""
+        return self._download(lambda: self.comparisons.export_table(key, identity))
 
-        return {self.parts.zip_file: {}} | self._or_failure(export)
+    def _download(self, write: Callable[[], Path]) -> Updates:
+        part = self.parts.file
+        return {part: {}} | self._or_failure(lambda: {part: {"file": str(write())}})
 
     def voted(self, key: str, identity: str) -> Updates:
-        """After a change in the listening room, which may unlock the zip."""
+        """After a change in the listening room, which may unlock the downloads."""
         return self._or_failure(
             lambda: {
-                self.parts.zip: self._zip_button(key, identity),
+                self.parts.downloads: self._downloads(key, identity),
                 self.parts.kept: gr.update(choices=self._choices(key), value=identity),
             }
         )
@@ -119,7 +131,7 @@ class CompareHandlers:
             parts.lab: self._room(key, identity),
             parts.setup: gr.update(open=False),
             parts.resume: gr.update(interactive=self._can_resume(key, identity)),
-            parts.zip: self._zip_button(key, identity),
+            parts.downloads: self._downloads(key, identity),
             parts.status: html.status_card(_status_of(comparison)),
         }
 
@@ -128,87 +140,47 @@ class CompareHandlers:
         self._tick += 1
         return {"key": key, "id": identity, "tick": self._tick}
 
-    def _zip_button(self, key: str, identity: str):
-        """The zip contains the answers, so it is available only after the reveal."""
+    def _downloads(self, key: str, identity: str):
+        """The files contain the answers, so they are available only after the reveal."""
         is_open = bool(identity) and self.comparisons.get(key, identity).is_unblinded
-        return gr.update(interactive=is_open)
-
-    # -- setting up ----------------------------------------------------------------------------
-
-    def describe(self, *values):
-        """What differs, what it costs, what it can show."""
-        try:
-            asked = CompareForm.of(values)
-            settings = asked.settings(self.synthesis)
-            scripts, seeds = len(asked.scripts()), asked.seeds()
-            return plan_note(
-                asked.head["kind"],
-                differences(settings),
-                self._cost(asked, settings),
-                what_it_can_show(asked.kind, scripts, seeds) if scripts * seeds else "",
-                abx_warning(asked.kind, settings),
-                self._read_as(asked, settings),
-            )
-        except DiaDemoError as error:
-            return problem_note(str(error))
-
-    def _read_as(self, asked: CompareForm, settings) -> list[Reading]:
-        """Scripts as the nano voice reads them, where that differs from what was written."""
-        models = [self.synthesis.info(setting.runtime.model) for setting in settings]
-        readings = (info.reading(script) for info in models for script in asked.scripts())
-        return list(dict.fromkeys(reading for reading in readings if reading.changes))
-
-    def _cost(self, asked: CompareForm, settings) -> str:
-        count = len(settings)
-        pairs = asked.seeds() * len(asked.scripts())
-        trials = pairs * count * (count - 1) // 2
-        scripts = plural(len(asked.scripts()), "script")
-        seconds = asked.seconds_to_make(self.synthesis, settings)
-        return (
-            f"{plural(trials, 'pair')} to listen to, {plural(pairs * count, 'take')} to "
-            f"generate ({scripts} × {plural(asked.seeds(), 'seed')}), about "
-            f"{duration(seconds)} of audio."
-        )
-
-    def choose_kind(self, kind: str):
-        """A round varies one value of settings A; the other kinds compare with settings B."""
-        is_round = kind == "round"
-        beside = [gr.update(visible=not is_round) for _ in self.parts.second]
-        return [gr.update(visible=is_round), *beside]
-
-    def copy(self, *values):
-        """The script and both sides from the fields of the Generate tab."""
-        named = dict(zip(form.FIELDS, values, strict=True))
-        return [named["script"], *self.both_sides(named)]
-
-    def both_sides(self, values: dict) -> list:
-        """The same values for A and B, in the order of the fields."""
-        default = default_side(self.synthesis, values["model"])
-        side = side_of(values, default)
-        return [side[name] for name in SIDE_FIELDS] * 2
+        return gr.update(visible=is_open)
 
     # -- a run ---------------------------------------------------------------------------------
 
     def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
-        """Generate a new comparison from the fields."""
+        """Generate a new comparison from the fields. One that could not begin is not kept."""
         try:
             asked = CompareForm.of(values)
             identity = self.comparisons.create(key, asked.plan(self.synthesis), asked.voice)
         except Exception as error:
             yield {self.parts.status: html.status_card(_failed(error))}
             return
-        yield from self.resume(request, key, identity)
+
+        def error_update(error: Exception) -> Updates:
+            comparison = self.comparisons.get(key, identity)
+            if any(slot.state != TakeState.WAITING for slot in comparison.plan.slots):
+                return self._failed_run(key, identity, error)
+            self.comparisons.delete(key, identity)
+            return self._closed(key) | self._failed_updates(error)
+
+        yield from self._updates(request, key, identity, error_update)
 
     def resume(self, request: gr.Request, key: str, identity: str) -> Iterator[Updates]:
         """Generate the takes that a comparison lacks."""
+        yield from self._updates(
+            request, key, identity, lambda error: self._failed_run(key, identity, error)
+        )
 
+    def _updates(
+        self,
+        request: gr.Request,
+        key: str,
+        identity: str,
+        error_update: Callable[[Exception], Updates],
+    ) -> Iterator[Updates]:
         def work(cancel: threading.Event) -> Iterator[Updates]:
             yield from self._run(key, identity, cancel)
             yield self._after_run(key, identity)
-
-        def error_update(error: Exception) -> Updates:
-            status = html.status_card(_failed(error))
-            return self._after_run(key, identity) | {self.parts.status: status}
 
         try:
             first = self._opened(key, identity)
@@ -216,6 +188,16 @@ class CompareHandlers:
             yield {self.parts.status: html.status_card(_failed(error))}
             return
         yield from self.run.updates(request, first, work, error_update)
+
+    def _failed_run(self, key: str, identity: str, error: Exception) -> Updates:
+        return self._after_run(key, identity) | self._failed_updates(error)
+
+    def _failed_updates(self, error: Exception) -> Updates:
+        parts = self.parts
+        return {
+            parts.status: html.status_card(_failed(error)),
+            parts.stop: gr.update(interactive=False),
+        }
 
     def _after_run(self, key: str, identity: str) -> Updates:
         parts, stop = self.parts, gr.update(interactive=False)
@@ -307,14 +289,17 @@ def _status_of(comparison: Comparison) -> Status:
 
 
 def _title(comparison: Comparison) -> str:
+    """What is compared, how, how far it is, and when it began."""
     plan = comparison.plan
-    kinds = {"preference": "A/B", "abx": "ABX", "sighted": "side by side"}
+    kinds = {"preference": "blind", "abx": "ABX", "sighted": "side by side"}
     kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
-    differing = differences(plan.settings)
     named = ", ".join(
-        f"{label_of(name)} {' / '.join(map(str, values))}" for name, values in differing.items()
+        f"{in_sentence(LABELS[name])} {' or '.join(value_texts(name, values))}"
+        for name, values in differences(plan.settings).items()
     )
     when = plan.created[:16].replace("T", " ")
     state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
     state += ", audio removed" if plan.sound_removed else ""
-    return f"{when} · {kind} · {named or 'identical settings'} · {state}"[:160]
+    named = at_start(named) or "Identical settings"
+    # On a phone only the beginning is shown.
+    return f"{named[:_MOST_NAMED]} · {state} · {kind} · {when} UTC"

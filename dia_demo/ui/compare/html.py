@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from dia_demo.services.listening.comparison import Comparison, Revealed
+from dia_demo.services.listening.names import LABELS, at_start, setting_names, value_texts
 from dia_demo.services.listening.plan import NAMES, ComparisonKind, differences
 from dia_demo.services.listening.result import ComparisonResult, Count, Strength
+from dia_demo.services.listening.table import CLIP_NUMBERS
 from dia_demo.services.wording import ENDINGS, plural
-from dia_demo.text.normaliser import Reading
-from dia_demo.ui import html
-from dia_demo.ui.compare.form import SIDE_FIELDS
 
 CHART_WIDTH, ROW_HEIGHT, LEFT, RIGHT = 640, 30, 150, 20
 _FACTS = {
@@ -22,45 +21,15 @@ _FACTS = {
     "words_per_minute": ("Words per minute", "{:.0f}"),
     "loudness_lufs": ("Loudness before matching", "{:.1f} LUFS"),
     "true_peak_db": ("True peak before matching", "{:.1f} dB"),
-    "realtime_factor": ("Realtime factor", "{:.2f}x"),
     "finish_reason": ("Ended", "{}"),
     "precision": ("Precision", "{}"),
 }
 
 
-def label_of(name: str) -> str:
-    """The label of a field."""
-    return SIDE_FIELDS.get(name, (name, None))[0]
-
-
-def plan_note(
-    kind: str,
-    differing: Mapping[str, Sequence],
-    cost: str,
-    shows: str,
-    warning: str | None = None,
-    read_as: Sequence[Reading] = (),
-) -> str:
-    """What differs, what it costs and what it can show; highlights the fields that differ.
-
-    read_as: scripts as the nano voice reads them, where they are normalised.
-    """
-    named = " · ".join(
-        f"<strong>{escape(label_of(name))}</strong> {escape(' vs. '.join(map(str, values)))}"
-        for name, values in differing.items()
-    )
-    rules = ", ".join(f"#compare .field-{escape(name)}" for name in differing)
-    soft = "{ background: var(--color-accent-soft); }"
-    highlight = f"<style>{rules} {soft}</style>" if rules else ""
-    several = ""
-    if len(differing) > 1 and kind != "round":
-        several = " More than one setting differs, so a result cannot show which one caused it."
-    read = "".join(map(html.read_as, read_as))
-    caution = f'<p class="caution">{escape(warning)}</p>' if warning else ""
-    return (
-        f'<div class="plan-note">{highlight}<p>Differs: {named or "nothing yet"}.{several}</p>'
-        f"<p>{escape(cost)}</p><p>{escape(shows)}</p>{caution}{read}</div>"
-    )
+def plan_note(cost: str, shows: str, cautions: Sequence[str] = ()) -> str:
+    """What a planned comparison costs and what it can show."""
+    warnings = "".join(f'<p class="caution">{escape(caution)}</p>' for caution in cautions)
+    return f'<div class="plan-note"><p>{escape(cost)}</p><p>{escape(shows)}</p>{warnings}</div>'
 
 
 def problem_note(message: str) -> str:
@@ -69,15 +38,15 @@ def problem_note(message: str) -> str:
 
 
 def result(comparison: Comparison) -> str:
-    """The result of a comparison after the reveal."""
+    """The result of a comparison after the reveal: one sentence, then the figures."""
     if comparison.plan.kind == ComparisonKind.SIGHTED:
-        return _sides(comparison) + _reveal(comparison, with_votes=False)
+        return _settings(comparison) + _reveal(comparison, with_votes=False)
     outcome = comparison.result()
     notes = "".join(f"<li>{escape(note)}</li>" for note in outcome.notes)
     return (
         f'<p class="verdict">{escape(outcome.sentence)}</p><ul class="notes">{notes}</ul>'
-        f"{_sides(comparison)}{_chart(outcome)}{_counts(outcome)}"
-        f'<p class="small">{outcome.voted} of {outcome.pairs} pairs judged, '
+        f"{_settings(comparison)}{_chart(outcome)}{_counts(outcome)}"
+        f'<p class="small">{outcome.voted} of {plural(outcome.pairs, "pair")} judged, '
         f"{outcome.listening_seconds:.0f} s of listening{_clearness(outcome)}. "
         f"{_how_computed(outcome)}</p>"
         f"{_reveal(comparison, with_votes=True)}"
@@ -85,15 +54,18 @@ def result(comparison: Comparison) -> str:
 
 
 def _how_computed(outcome: ComparisonResult) -> str:
+    """The p-value in words, and the one method that the intervals come from."""
+    if outcome.ranking:
+        return "The 95% intervals (Bradley-Terry) apply to these scripts only."
+    if outcome.overall is None or outcome.overall.p is None:
+        return ""
+    p = f"p = {outcome.overall.p:.3f} is the probability"
+    interval = "The 95% interval (Clopper-Pearson) applies to these scripts only."
     if outcome.kind == ComparisonKind.ABX:
-        return (
-            "p is the probability of at least this many right answers by guessing (binomial); "
-            "the interval is exact (Clopper-Pearson)."
-        )
-    interval = "Bradley-Terry" if outcome.ranking else "Clopper-Pearson"
+        return f"{p} of at least this many right answers by guessing (binomial). {interval}"
     return (
-        "p is from a sign test over scripts, each of which counts once. The 95% intervals "
-        f"({interval}) apply to these scripts only."
+        f"{p} of a result at least as one-sided by chance (sign test over scripts, each of which "
+        f"counts once). {interval}"
     )
 
 
@@ -103,43 +75,75 @@ def _clearness(outcome: ComparisonResult) -> str:
     return f", mean strength {outcome.mean_strength:.1f} of 3"
 
 
-def _sides(comparison: Comparison) -> str:
+def _settings(comparison: Comparison) -> str:
+    """The values of each setting where they differ in more than their names say."""
     settings = comparison.plan.settings
     differing = differences(settings)
+    if not differing:
+        return "<p>Both sides have the same settings.</p>"
+    if len(differing) == 1:
+        return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(label_of(name))}</th>'
-        + "".join(f"<td>{escape(str(value))}</td>" for value in values)
+        f'<tr><th scope="row">{escape(LABELS[name])}</th>'
+        + "".join(f"<td>{escape(text)}</td>" for text in value_texts(name, values))
         + "</tr>"
         for name, values in differing.items()
     )
-    head = "".join(f'<th scope="col">Settings {name}</th>' for name in NAMES[: len(settings)])
-    if not rows:
-        rows = f'<tr><td colspan="{len(settings) + 1}">Nothing differs.</td></tr>'
-    return _table("Settings", f"<th></th>{head}", rows)
+    heads = (f'<th scope="col">{escape(at_start(name))}</th>' for name in setting_names(settings))
+    return _table("What differs", f"<td></td>{''.join(heads)}", rows)
 
 
 def _counts(outcome: ComparisonResult) -> str:
-    words = ("Right", "Wrong") if outcome.kind == ComparisonKind.ABX else ("First", "Second")
-    if outcome.overall and outcome.kind != ComparisonKind.ABX:
-        words = ("A", "B")
-    counts = [outcome.overall] if outcome.overall else []
-    # A single script or seed would repeat the overall row.
-    parts = [part for part in (outcome.by_script, outcome.by_seed) if len(part) > 1]
-    counts = [*counts, *outcome.by_pair, *(count for part in parts for count in part)]
-    rows = "".join(map(_count_row, counts))
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("", *words, "No difference", "Rate"))
-    return _table("Votes", head, rows)
+    """The votes as tables: overall with its parts, or every two settings of a round."""
+    if outcome.overall is None:
+        rows = "".join(
+            _count_row(" against ".join(count.settings), count, 0, with_ties=True)
+            for count in outcome.by_pair
+        )
+        return _table(
+            "Votes", _head("First", "Second", "No difference", "Share of the first"), rows
+        )
+    is_abx = outcome.kind == ComparisonKind.ABX
+    side = _leading(outcome)
+    rows = "".join(
+        _count_row(at_start(count.label), count, side, with_ties=not is_abx)
+        for count in (outcome.overall, *outcome.parts)
+    )
+    if is_abx:
+        return _table("Answers", _head("Right", "Wrong", "Share right"), rows)
+    names = outcome.overall.settings
+    share = f"Share of {names[side]}"
+    return _table("Votes", _head(*map(at_start, names), "No difference", share), rows)
 
 
-def _count_row(count: Count) -> str:
-    low, high = count.interval
-    rate = "–" if count.rate is None else f"{count.rate:.0%} ({low:.0%} to {high:.0%})"
-    cells = (count.first, count.second, count.ties, rate)
+def _leading(outcome: ComparisonResult) -> int:
+    """The side whose share is shown: the one with more votes; of ABX the right answers."""
+    count = outcome.overall
+    is_abx = outcome.kind == ComparisonKind.ABX
+    return int(count is not None and not is_abx and count.second > count.first)
+
+
+def _head(*words: str) -> str:
+    return "<td></td>" + "".join(f'<th scope="col">{escape(word)}</th>' for word in words)
+
+
+def _count_row(label: str, count: Count, side: int, with_ties: bool) -> str:
+    rate, low, high = _share(count, side)
+    share = "–" if rate is None else f"{rate:.0%} ({low:.0%} to {high:.0%})"
+    cells = (count.first, count.second, *([count.ties] if with_ties else []), share)
     return (
-        f'<tr><th scope="row">{escape(count.label)}</th>'
+        f'<tr><th scope="row">{escape(label)}</th>'
         + "".join(f"<td>{cell}</td>" for cell in cells)
         + "</tr>"
     )
+
+
+def _share(count: Count, side: int) -> tuple[float | None, float, float]:
+    """The share of one side's votes with its interval."""
+    low, high = count.interval
+    if side == 0 or count.rate is None:
+        return count.rate, low, high
+    return 1 - count.rate, 1 - high, 1 - low
 
 
 def _table(caption: str, head: str, rows: str) -> str:
@@ -156,23 +160,21 @@ def _table(caption: str, head: str, rows: str) -> str:
 def _chart(outcome: ComparisonResult) -> str:
     if outcome.ranking:
         return _strength_chart(outcome.ranking)
-    by_script = outcome.by_script if len(outcome.by_script) > 1 else ()
-    rows = [] if outcome.overall is None else [outcome.overall, *by_script]
-    rows = [row for row in rows if row.rate is not None]
-    if not rows:
+    if outcome.overall is None or outcome.overall.rate is None:
         return ""
-    lines = [(row.label, row.rate, *row.interval) for row in rows]
-    side = "right" if outcome.kind == ComparisonKind.ABX else "votes for A"
+    is_abx = outcome.kind == ComparisonKind.ABX
+    side = _leading(outcome)
+    rows = [(row.label, *_share(row, side)) for row in (outcome.overall, *outcome.parts)]
+    lines = [(at_start(label), *values) for label, *values in rows if values[0] is not None]
+    what = "right answers" if is_abx else f"votes for {outcome.overall.settings[side]}"
     ticks = [(0.0, "0%"), (0.5, "chance"), (1.0, "100%")]
-    return _interval_chart(f"Share {side}, with its 95% interval", lines, ticks, 0.0, 1.0)
+    return _interval_chart(f"Share of {what}, with its 95% interval", lines, ticks, 0.0, 1.0)
 
 
 def _strength_chart(ranking: Sequence[Strength]) -> str:
     low = min(entry.low for entry in ranking)
     high = max(entry.high for entry in ranking)
-    lines = [
-        (f"Settings {entry.setting}", entry.strength, entry.low, entry.high) for entry in ranking
-    ]
+    lines = [(at_start(entry.name), entry.strength, entry.low, entry.high) for entry in ranking]
     title = "Strength (log odds, Bradley-Terry), with its 95% interval"
     return _interval_chart(title, lines, [(0.0, "average")], min(low, -0.1), max(high, 0.1))
 
@@ -214,7 +216,7 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
     missing = len(comparison.plan.trials) - len(pairs)
     note = f"{plural(missing, 'pair')} without audio."
     if not comparison.running:
-        note += " Press Resume to generate it."
+        note += f" Press Resume to generate {'it' if missing == 1 else 'them'}."
     return (
         f'<h3>All pairs</h3>{f"<p>{note}</p>" if missing else ""}<div class="pairs">{cards}</div>'
     )
@@ -222,12 +224,13 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
 
 def _pair(comparison: Comparison, pair: Revealed, with_votes: bool, several: bool) -> str:
     trial = pair.trial
-    label = f"seed {trial.seed}" + (f", script {trial.script + 1}" if several else "")
-    vote = ""
-    if with_votes:
-        vote = f'<p class="small">{escape(_vote_words(pair))}</p>'
+    names = dict(zip(NAMES, setting_names(comparison.plan.settings), strict=False))
+    label = f"seed {trial.seed}"
+    if several:
+        label = f"script {trial.script + 1}, {label}"
+    vote = f'<p class="small">{escape(_vote_words(pair, names))}</p>' if with_votes else ""
     sides = "".join(
-        _side(trial.id, letter, pair.heard[at], pair.facts[at], pair.gains_db[at : at + 1])
+        _side(trial.id, letter, names[pair.heard[at]], pair.facts[at], pair.gains_db[at : at + 1])
         for at, letter in enumerate("AB")
     )
     if comparison.aligned(trial):
@@ -240,35 +243,45 @@ def _pair(comparison: Comparison, pair: Revealed, with_votes: bool, several: boo
     )
 
 
-def _vote_words(pair: Revealed) -> str:
+def _vote_words(pair: Revealed, names: Mapping[str, str]) -> str:
     if pair.vote is None:
         return "Not judged."
     vote = pair.vote
     if pair.x is not None:
-        text = f"Your answer: X is {vote.vote}. X was {pair.x}."
+        right = "right" if vote.correct == "yes" else "wrong"
+        answer, x = CLIP_NUMBERS[vote.vote], CLIP_NUMBERS[pair.x]
+        text = (
+            f"Your answer: X is {answer}, which is {right}. X was {x}, {names[_heard_as_x(pair)]}."
+        )
     elif vote.vote == "none":
         text = "You heard no difference."
     else:
-        text = f"You preferred {vote.vote}, which was settings {vote.winner}."
+        text = f"You chose {names[vote.winner]}, heard as clip {CLIP_NUMBERS[vote.vote]}."
     strength = f" Strength {vote.strength} of 3." if vote.strength else ""
     note = f" “{vote.note}”" if vote.note else ""
     heard = f" Listened {vote.seconds_a:.0f} s and {vote.seconds_b:.0f} s."
     return text + strength + heard + note
 
 
-def _side(trial: str, letter: str, setting: str, facts: dict, gain: Sequence[float]) -> str:
+def _heard_as_x(pair: Revealed) -> str:
+    """The letter of the setting that X was."""
+    assert pair.x is not None, "only ABX has an X"
+    return pair.heard["AB".index(pair.x)]
+
+
+def _side(trial: str, letter: str, name: str, facts: dict, gain: Sequence[float]) -> str:
     shown = [
-        (label, _fact(name, facts[name], pattern))
-        for name, (label, pattern) in _FACTS.items()
-        if name in facts
+        (label, _fact(fact, facts[fact], pattern))
+        for fact, (label, pattern) in _FACTS.items()
+        if fact in facts
     ]
     shown += [("Turned down by", f"{abs(gain[0]):.1f} dB")] if gain else []
     rows = "".join(f"<div><dt>{label}</dt><dd>{escape(text)}</dd></div>" for label, text in shown)
     return (
         f'<div class="pair-side"><button type="button" class="hear" data-trial="{trial}" '
-        f'data-letter="{letter}">Play settings {setting}</button>'
+        f'data-letter="{letter}">Play {escape(name)}</button>'
         f'<input type="range" class="place" min="0" max="1" step="any" value="0" disabled '
-        f'aria-label="Position in the clip of settings {setting}"><dl>{rows}</dl></div>'
+        f'aria-label="Position in {escape(name)}"><dl>{rows}</dl></div>'
     )
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.config import RuntimeConfig
 from dia_demo.files import ASSETS, PAGE_FILES
+from dia_demo.services.listening.table import EXPLANATION
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html
@@ -16,8 +17,16 @@ from dia_demo.ui.compare.form import (
     FIELDS,
     KINDS,
     MAX_SCRIPTS_CHARACTERS,
+    MENUS,
     SIDE_FIELDS,
     default_side,
+)
+from dia_demo.ui.compare.question import (
+    WORDS,
+    all_choices,
+    default_values,
+    menu_choices,
+    round_values,
 )
 from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.generate.layout import SEED_CHARACTERS
@@ -25,6 +34,7 @@ from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status
 
 VALUES_CHARACTERS = 200
+DIFFERS = "temperature"
 IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
 ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
@@ -35,26 +45,35 @@ Field = gr.Checkbox | gr.Dropdown | gr.Number | gr.Radio | gr.Slider | gr.Textbo
 
 @dataclass(frozen=True)
 class CompareParts:
-    """The components that have events. `fields` follows `form.FIELDS`."""
+    """The components that have events. `fields` follows `form.FIELDS`.
+
+    before, between, after: the words of the question. rows: the fields of both
+    sides by setting.
+    """
 
     fields: dict[str, Field]
     setup: gr.Accordion
+    before: gr.HTML
+    between: gr.HTML
+    after: gr.HTML
+    rows: dict[str, gr.Row]
     copy: gr.Button
-    second: list[Field]
-    round: gr.Row
+    report: gr.HTML
     note: gr.HTML
     make: gr.Button
     stop: gr.Button
     resume: gr.Button
     status: gr.HTML
     lab: gr.HTML
+    downloads: gr.Column
     kept: gr.Dropdown
     show: gr.Button
     again: gr.Button
     delete: gr.Button
     upload: gr.UploadButton
     zip: gr.Button
-    zip_file: gr.JSON
+    csv: gr.Button
+    file: gr.JSON
 
     @property
     def inputs(self) -> list[Field]:
@@ -74,8 +93,16 @@ def build_layout(
             with gr.Accordion(
                 "1 · Set up", open=True, elem_id="lab-setup", elem_classes="section"
             ) as setup:
-                parts = _setup_part(synthesis, models, runtime)
-            parts |= {"setup": setup} | _run_part()
+                side = default_side(synthesis, runtime.model, runtime.precision)
+                parts = _question_part(side, models)
+                parts["note"] = gr.HTML(elem_id="lab-plan", js_on_load=None)
+                parts["make"] = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
+                with gr.Accordion(
+                    "Scripts, seeds and other settings", open=False, elem_id="lab-more"
+                ):
+                    more = _more_part(side, models)
+            parts |= more | {"fields": parts["fields"] | more["fields"], "setup": setup}
+            parts |= _run_part()
         with gr.Column(elem_classes="card"):
             room = gr.HTML(
                 {},
@@ -84,6 +111,7 @@ def build_layout(
                 server_functions=[ask],
                 elem_id="lab",
             )
+            parts |= _downloads_part()
         with gr.Column(elem_classes="card"):
             with gr.Accordion(
                 "Saved comparisons", open=True, elem_id="lab-keep", elem_classes="section"
@@ -92,11 +120,59 @@ def build_layout(
     return CompareParts(lab=room, **parts)
 
 
-def _setup_part(
-    synthesis: Synthesis, models: list[ModelInfo], runtime: RuntimeConfig
-) -> dict[str, Any]:
+def _question_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
+    """The question: what differs, and its two values."""
+    first, second = default_values(DIFFERS, side, models)
+    before, between, after = WORDS["preference"]
+    bare: dict[str, Any] = dict(show_label=False, container=False)
+    wide = bare | {"elem_classes": ["question-field"]}
+    number = bare | {
+        "elem_classes": ["question-field", "question-number"],
+        "step": SIDE_FIELDS[DIFFERS][1],
+    }
+    # Its choices are those of one setting once that is in question.
+    menu = wide | {"choices": all_choices(models), "filterable": False, "visible": False}
+    model, other = default_values("model", side, models)
+    with gr.Row(elem_id="lab-question"):
+        parts: dict[str, Any] = {"before": gr.HTML(word(before), js_on_load=None)}
+        differs = gr.Dropdown(
+            [(label, name) for name, (label, _) in SIDE_FIELDS.items()],
+            value=DIFFERS,
+            label="What differs",
+            filterable=False,
+            elem_id="lab-differs",
+            **wide,
+        )
+        fields = {
+            "differs": differs,
+            "first": gr.Number(first, label="First value", elem_id="lab-first", **number),
+            "first_choice": gr.Dropdown(
+                value=model, label="First choice", elem_id="lab-first-choice", **menu
+            ),
+        }
+        parts["between"] = gr.HTML(word(between), js_on_load=None)
+        fields |= {
+            "second": gr.Number(second, label="Second value", elem_id="lab-second", **number),
+            "second_choice": gr.Dropdown(
+                label="Second choice", elem_id="lab-second-choice", **menu
+            ),
+            "values": gr.Textbox(
+                round_values(DIFFERS, first, second),
+                label="Values, separated by commas",
+                max_lines=1,
+                max_length=VALUES_CHARACTERS,
+                visible=False,
+                elem_id="lab-values",
+                **wide,
+            ),
+        }
+        parts["after"] = gr.HTML(word(after), js_on_load=None)
+    return parts | {"fields": fields}
+
+
+def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
+    """Everything else: scripts, seeds, the kind of test, the other settings of both sides."""
     fields: dict[str, Field] = {
-        "kind": gr.Radio(KINDS, value="preference", label="Kind of comparison", elem_id="lab-kind"),
         "scripts": gr.Textbox(
             value=(ASSETS / "scripts.txt").read_text(encoding="utf-8").strip(),
             label="What both sides say",
@@ -105,30 +181,12 @@ def _setup_part(
             max_lines=10,
             max_length=MAX_SCRIPTS_CHARACTERS,
             elem_id="lab-scripts",
-        ),
+        )
     }
-    copy = gr.Button("Copy the settings of the Generate tab", size="sm", elem_id="lab-copy")
-    with gr.Row(visible=False) as varied:
-        fields["vary"] = gr.Dropdown(
-            [(label, name) for name, (label, step) in SIDE_FIELDS.items() if step],
-            value="temperature",
-            label="Setting to vary",
-            filterable=False,
-        )
-        fields["values"] = gr.Textbox(
-            value="0.8, 1.2, 1.6",
-            label="Values",
-            info="2 to 6 values, separated by commas.",
-            max_length=VALUES_CHARACTERS,
-        )
-    values = default_side(synthesis, runtime.model, runtime.precision)
-    second: list[Field] = []
-    with gr.Column(elem_id="lab-sides"):
-        for name in SIDE_FIELDS:
-            with gr.Row(elem_classes=["lab-field", f"field-{name}"]):
-                fields[f"a_{name}"] = _field(name, "A", values[name], models)
-                fields[f"b_{name}"] = _field(name, "B", values[name], models)
-                second.append(fields[f"b_{name}"])
+    report = gr.HTML(
+        elem_id="lab-report",
+        js_on_load=start_class(PAGE_FILES / "lab" / "repairs.js", "Repairs"),
+    )
     with gr.Row():
         fields["seeds"] = gr.Slider(
             1, 24, 1, step=1, label="Seeds for each script", elem_id="lab-seeds"
@@ -142,33 +200,69 @@ def _setup_part(
             max_length=SEED_CHARACTERS,
             elem_id="lab-first-seed",
         )
+    fields["kind"] = gr.Radio(
+        KINDS, value="preference", label="Kind of comparison", elem_id="lab-kind"
+    )
     fields["use_voice"] = gr.Checkbox(
         label="Use the voice prompt of the Generate tab", value=False, elem_id="lab-voice"
     )
-    note = gr.HTML(elem_id="lab-plan", js_on_load=None)
-    return {"fields": fields, "copy": copy, "second": second, "round": varied, "note": note}
+    copy = gr.Button("Copy the settings of the Generate tab", size="sm", elem_id="lab-copy")
+    fields["separate"] = gr.Checkbox(
+        label="Let more than one setting differ", value=False, elem_id="lab-separate"
+    )
+    rows: dict[str, gr.Row] = {}
+    with gr.Column(elem_id="lab-sides"):
+        for name in SIDE_FIELDS:
+            with gr.Row(elem_classes="lab-field", visible=name != DIFFERS) as rows[name]:
+                fields[f"a_{name}"] = _field(name, "a", side[name], models)
+                fields[f"b_{name}"] = _field(name, "b", side[name], models)
+    return {"fields": fields, "report": report, "copy": copy, "rows": rows}
+
+
+def word(text: str) -> str:
+    """A word of the question."""
+    return f"<span>{text}</span>"
 
 
 def _run_part() -> dict[str, Any]:
-    with gr.Row(elem_id="lab-buttons"):
-        make = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
-        stop = gr.Button("Stop making", interactive=False, elem_id="lab-stop")
-        resume = gr.Button("Resume", interactive=False, elem_id="lab-resume")
-    status = gr.HTML(html.status_card(IDLE), elem_id="lab-status", js_on_load=None)
-    return {"make": make, "stop": stop, "resume": resume, "status": status}
+    buttons: dict[str, Any] = dict(interactive=False, min_width=128, scale=0)
+    with gr.Row(elem_id="lab-status-row"):
+        status = gr.HTML(html.status_card(IDLE), elem_id="lab-status", js_on_load=None)
+        stop = gr.Button("Stop making", elem_id="lab-stop", **buttons)
+        resume = gr.Button("Resume", elem_id="lab-resume", **buttons)
+    return {"stop": stop, "resume": resume, "status": status}
 
 
 def _field(name: str, side: str, value: Any, models: list[ModelInfo]) -> Field:
     label, step = SIDE_FIELDS[name]
-    common: dict[str, Any] = dict(value=value, label=f"{label}, {side}", min_width=120)
-    if name == "model":
-        choices = [(info.title, info.name) for info in models]
-        return gr.Dropdown(choices, filterable=False, **common)
-    if name == "precision":
-        return gr.Dropdown(list(PRECISIONS), filterable=False, **common)
-    return gr.Number(
-        step=step or 1, elem_id=f"lab-{side.lower()}-{name.replace('_', '-')}", **common
+    if side == "b":
+        label = f"{label}, second side"
+    common: dict[str, Any] = dict(
+        value=value,
+        label=label,
+        min_width=120,
+        visible=side == "a",
+        elem_id=f"lab-{side}-{name.replace('_', '-')}",
     )
+    if name in MENUS:
+        return gr.Dropdown(menu_choices(name, models), filterable=False, **common)
+    return gr.Number(step=step or 1, **common)
+
+
+def _downloads_part() -> dict[str, Any]:
+    """What can be downloaded once nothing is blind."""
+    with gr.Column(visible=False, elem_id="lab-downloads") as downloads:
+        with gr.Row():
+            table = gr.Button("Download CSV", size="sm", min_width=90, elem_id="lab-csv")
+            zipped = gr.Button("Download zip", size="sm", min_width=90, elem_id="lab-zip")
+        gr.HTML(
+            '<p class="small">The zip opens on any copy of this page and contains the audio. The '
+            f"CSV has one row per pair. {EXPLANATION}.</p>",
+            js_on_load=None,
+        )
+    return {
+        "downloads": downloads, "csv": table, "zip": zipped, "file": gr.JSON(visible=False),
+    }  # fmt: skip
 
 
 def _stored_part() -> dict[str, Any]:
@@ -186,15 +280,11 @@ def _stored_part() -> dict[str, Any]:
         upload = gr.UploadButton(
             "Open a zip", file_types=[".zip"], size="sm", min_width=90, elem_id="lab-upload"
         )
-        zipped = gr.Button(
-            "Download zip", size="sm", min_width=90, interactive=False, elem_id="lab-zip"
-        )
     gr.HTML(
-        '<p class="small">Only this browser can open them. You can download the zip after the '
-        "reveal, because it contains the answers.</p>",
-        js_on_load=None,
+        '<p class="small">Only this browser can open them. Each can be downloaded as a zip after '
+        "the reveal, because the zip contains the answers.</p>",
+        js_on_load=start_class(PAGE_FILES / "lab" / "confirm.js", "Confirm"),
     )
     return {
         "kept": comparisons, "show": show, "again": again, "delete": delete, "upload": upload,
-        "zip": zipped, "zip_file": gr.JSON(visible=False),
     }  # fmt: skip

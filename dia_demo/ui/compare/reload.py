@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 import gradio as gr
+from gradio.events import Dependency
 
 from dia_demo.errors import DiaDemoError
 from dia_demo.ui.compare.form import FIELDS
@@ -35,11 +36,13 @@ def connect(
     handlers: CompareHandlers,
     person: gr.BrowserState,
     saved: gr.BrowserState,
-) -> None:
-    """Connect the events. entered: the event in which the page gets its key and its list of
-    comparisons. saved: the form's values in the browser."""
+) -> Dependency:
+    """Connect the events; returns the one in which the form gets its values. entered: the event in
+    which the page gets its key and its list of comparisons. saved: the form's values in the
+    browser."""
     room = gr.JSON(visible=False)
-    outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.zip, parts.status, tabs]
+    outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.downloads, parts.status]
+    outputs += [tabs]
 
     def reopen(key: str, memory: object) -> Updates:
         return reopened(handlers, tabs, key, memory)
@@ -61,6 +64,7 @@ def connect(
         js=f"(old, {names}) => window.diaCompareRestored ? {{ {names} }} : old",
         show_progress="hidden",
     )
+    return loaded
 
 
 def reopened(handlers: CompareHandlers, tabs: gr.Tabs, key: str, memory: object) -> Updates:

@@ -14,9 +14,9 @@ from dia_demo.files import PAGE_FILES
 from dia_demo.services.history import History, Kept, form_values, read_take
 from dia_demo.services.listening.store import is_key
 from dia_demo.ui import html
-from dia_demo.ui.compare.form import SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.compare.setup import START
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers, event_value
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -148,7 +148,7 @@ class HistoryHandlers:
             raise InputError("This file contains no settings. Use a WAV or FLAC from this program.")
         return self._restored(form_values(take), take["voice_transcript"])
 
-    def compare_with(self, key: str, event: gr.EventData):
+    def compare_with(self, key: str, differs: str, event: gr.EventData):
         """Copy the settings of an earlier take to both sides of the Compare tab, and show it."""
         take = self.history.get(key, event_value(event, "id"))
         values = take.values()
@@ -157,10 +157,8 @@ class HistoryHandlers:
         status = Status(
             "idle", "Ready", "Both sides have the settings of the take.", 0.0, notes=notes
         )
-        sides = self.compare.both_sides(values)
         return [
-            values["script"],
-            *sides,
+            *self.compare.setup.start_from(values, differs),
             gr.Tabs(selected="compare"),
             html.status_card(status),
         ]
@@ -222,6 +220,6 @@ def connect(
     restored = [*fields, generate.status]
     parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)
     parts.dropped.upload(handlers.drop, parts.dropped, restored, **IMMEDIATE)
-    sides = [lab.fields[f"{side}_{name}"] for side in "ab" for name in SIDE_FIELDS]
-    outputs = [lab.fields["scripts"], *sides, tabs, lab.status]
-    parts.earlier.submit(handlers.compare_with, person, outputs, **IMMEDIATE)
+    start = [lab.fields[name] for name in START]
+    compared = [person, lab.fields["differs"]]
+    parts.earlier.submit(handlers.compare_with, compared, [*start, tabs, lab.status], **IMMEDIATE)

@@ -104,7 +104,7 @@ def test_a_zip_that_lies_about_its_size_is_stopped(packed, tmp_path, monkeypatch
         monkeypatch.setattr(archive, "MAX_FILE_BYTES", 60_000_000)
         members = archive._checked_members(file)
         name = next(name for name in members if name.startswith("clips/"))
-        with pytest.raises(InputError, match="more than it says"):
+        with pytest.raises(InputError, match="more than its index says"):
             archive._copy(file, members[name], tmp_path / "x.wav", 100)
 
 
@@ -187,7 +187,7 @@ def test_nobody_reaches_anothers(comparisons, packed):
     mine = comparisons.load(ann, packed)
     assert [name for name, _ in comparisons.list(ann)] == [mine] and not comparisons.list(bob)
     for wanted in (mine, f"../{mine}", "", None, "0" * 24):
-        with pytest.raises(InputError, match="no such comparison"):
+        with pytest.raises(InputError, match="Choose a comparison|no longer exists"):
             comparisons.get(bob, wanted)
     for key in ("", "short", "../../etc", None, ann[:-1], ann + "x"):
         with pytest.raises(InputError, match="key"):

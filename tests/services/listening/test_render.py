@@ -119,7 +119,7 @@ def test_a_failed_take_counts_as_a_failed_pair(two_settings, synthesis, tmp_path
         "The decoder returned a non-finite number.",
     )
     assert len(comparison.failed()) == 1 and comparison.result().failed == 1
-    assert "could not be made" in " ".join(comparison.result().notes)
+    assert "could not be generated" in " ".join(comparison.result().notes)
     assert len(comparison.plan.trials) == 2
     reopened = Comparison.open(tmp_path / "dir")
     assert make(reopened, synthesis)[-1].pairs_made == 2 and not reopened.failed()

@@ -18,7 +18,7 @@ def test_votes_count_for_the_side_behind_the_clip(voting):
     overall = voting.result().overall
     assert (overall.first, overall.second, overall.ties) == (0, 4, 0)
     assert overall.p == pytest.approx(0.5), "four votes, but only two scripts"
-    assert "too few" in voting.result().sentence
+    assert "Too few scripts" in voting.result().sentence
     assert {one.heard["AB".index(one.vote.vote)] for one in voting.revealed()} == {"B"}
 
 
@@ -50,8 +50,8 @@ def test_abx_answers_are_scored_against_guessing(base, synthesis, tmp_path):
         comparison.vote(trial.id, "AB"[comparison.plan.secrets[trial.id].x], HEARD)
     result = comparison.result()
     assert result.overall.first == 6 and result.overall.p == pytest.approx(1 / 64)
-    assert "does not show that the setting itself is heard" in result.sentence
-    assert "difference can be heard" not in result.sentence
+    assert "does not show that the setting itself is audible" in result.sentence
+    assert "The difference is audible" not in result.sentence
     assert Comparison.open(tmp_path / "dir").result() == result
 
 
@@ -67,7 +67,7 @@ def test_abx_shows_a_difference_where_no_draw_makes_one(base, synthesis, tmp_pat
     make(comparison, synthesis)
     for trial in comparison.plan.trials:
         comparison.vote(trial.id, "AB"[comparison.plan.secrets[trial.id].x], HEARD)
-    assert "The difference can be heard on this 1 script" in comparison.result().sentence
+    assert "The difference is audible on this script" in comparison.result().sentence
 
 
 def test_an_open_test_shows_counts_alone(voting):
@@ -107,4 +107,4 @@ def test_a_round_that_was_not_heard_to_the_end_ranks_nothing(base, synthesis, tm
     comparison.vote(comparison.next_trial().id, "A", HEARD)
     comparison.reveal()
     result = comparison.result()
-    assert result.ranking == () and "Not every setting" in result.sentence
+    assert result.ranking == () and "not every setting" in result.sentence

@@ -1,0 +1,65 @@
+"""Settings named by their values, as every result and every table names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dia_demo.config import PARAMS
+from dia_demo.services.listening.plan import SETTING_FIELDS, Setting, differences
+
+# What a person reads for each field of `SETTING_FIELDS`.
+LABELS: dict[str, str] = {
+    name: PARAMS[name].label if name in PARAMS else name.replace("_", " ").capitalize()
+    for name in SETTING_FIELDS
+} | {"normalise": "Text"}
+# Values that would not be understood as they are.
+_TEXTS = {"normalise": {True: "in words", False: "as written"}}
+# More than these make a name too long to read.
+_MOST_FIELDS = 3
+
+
+def setting_names(settings: Sequence[Setting]) -> tuple[str, ...]:
+    """A name for each setting: "temperature 1.0", or every value in which the settings differ.
+
+    Models are named alone: each comes with the defaults of its own.
+    """
+    differing = differences(settings)
+    if not differing:
+        return "the first side", "the second side"
+    models = differing.get("model", ())
+    if len(set(models)) == len(settings):
+        differing = {"model": models}
+    few = dict(list(differing.items())[:_MOST_FIELDS])
+    names = _joined(few)
+    return names if len(set(names)) == len(names) else _joined(differing)
+
+
+def _joined(differing: dict[str, tuple]) -> tuple[str, ...]:
+    columns = [value_names(name, values) for name, values in differing.items()]
+    return tuple(", ".join(row) for row in zip(*columns, strict=True))
+
+
+def value_names(name: str, values: Sequence[object]) -> tuple[str, ...]:
+    """Values of a field with its label: "temperature 0.2", "model Dia-1.6B-0626"."""
+    return tuple(f"{in_sentence(LABELS[name])} {text}" for text in value_texts(name, values))
+
+
+def value_texts(name: str, values: Sequence[object]) -> tuple[str, ...]:
+    """Values of a field as text; of models the last part of the name, where that tells them
+    apart."""
+    texts = tuple(_TEXTS.get(name, {}).get(value, str(value)) for value in values)
+    if name != "model":
+        return texts
+    short = tuple(Path(text).name for text in texts)
+    return short if len(set(short)) == len(set(texts)) else texts
+
+
+def in_sentence(label: str) -> str:
+    """A label within a sentence: "temperature", but "CFG scale"."""
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
+
+
+def at_start(name: str) -> str:
+    """A name at the start of a sentence."""
+    return name[:1].upper() + name[1:]

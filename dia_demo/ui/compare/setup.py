@@ -1,0 +1,245 @@
+"""The events of the Compare tab's form: what is asked, what it costs, what the scripts lack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from dia_demo.errors import DiaDemoError
+from dia_demo.services.listening.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.names import LABELS, in_sentence
+from dia_demo.services.listening.plan import ComparisonPlan, differences
+from dia_demo.services.listening.render import check_plan
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.wording import duration, plural
+from dia_demo.text.script_check import ScriptReport
+from dia_demo.ui.compare import script_findings
+from dia_demo.ui.compare.form import (
+    MENUS,
+    QUESTION,
+    SIDE_FIELDS,
+    CompareForm,
+    default_side,
+    has_own_values,
+    seconds_to_make,
+    side_of,
+)
+from dia_demo.ui.compare.html import plan_note, problem_note
+from dia_demo.ui.compare.layout import CompareParts, word
+from dia_demo.ui.compare.question import WORDS, default_values, menu_choices, round_values
+from dia_demo.ui.generate import form
+from dia_demo.ui.generate.handlers import event_value
+from dia_demo.ui.runs import Updates
+
+SIDES = ("a", "b")
+# What `start_from` sets, in its order.
+START = ("scripts", *QUESTION[1:], *(f"{side}_{name}" for side in SIDES for name in SIDE_FIELDS))
+
+
+class SetupHandlers:
+    """The events of the form, over one `Synthesis`."""
+
+    def __init__(self, synthesis: Synthesis, parts: CompareParts) -> None:
+        self.synthesis = synthesis
+        self.parts = parts
+
+    # -- the plan ------------------------------------------------------------------------------
+
+    def describe(self, *values):
+        """What the comparison costs, what it can show, and the report on its scripts."""
+        try:
+            asked = CompareForm.of(values)
+        except DiaDemoError as error:
+            return problem_note(str(error)), gr.skip()
+        return self._note(asked), self._report(asked)
+
+    def _note(self, asked: CompareForm) -> str:
+        try:
+            plan = asked.plan(self.synthesis)
+            check_plan(plan, self.synthesis, asked.voice)
+        except DiaDemoError as error:
+            return problem_note(str(error))
+        shows = what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds))
+        return plan_note(self._cost(plan), shows, self._cautions(plan))
+
+    def _cost(self, plan: ComparisonPlan) -> str:
+        size = f"{plural(len(plan.scripts), 'script')} × {plural(len(plan.seeds), 'seed')}"
+        seconds = duration(seconds_to_make(plan, self.synthesis))
+        return (
+            f"{plural(len(plan.trials), 'pair')} to listen to, "
+            f"{plural(len(plan.slots), 'take')} to generate ({size}), about {seconds} of audio."
+        )
+
+    def _cautions(self, plan: ComparisonPlan) -> list[str]:
+        """What a result will not show."""
+        differing = differences(plan.settings)
+        cautions = []
+        if len(differing) > 1 and "model" not in differing:
+            names = ", ".join(in_sentence(LABELS[name]) for name in differing)
+            cautions.append(
+                f"More than one setting differs ({names}), so a result cannot show which one "
+                "caused it."
+            )
+        models = {setting.runtime.model for setting in plan.settings}
+        if "normalise" in differing and all(self.synthesis.info(m).normalises for m in models):
+            cautions.append("This voice always reads text in words, so both sides are the same.")
+        warning = abx_warning(plan.kind, plan.settings)
+        return [*cautions, *([warning] if warning else [])]
+
+    def _report(self, asked: CompareForm):
+        try:
+            return script_findings.report_on(self._text(asked), self._check(asked))
+        except DiaDemoError:
+            return gr.skip()  # The note says what is wrong.
+
+    def _text(self, asked: CompareForm) -> str:
+        """The scripts as they were written. Raises InputError if they are too long."""
+        asked.scripts()
+        return asked.head["scripts"] or ""
+
+    def _check(self, asked: CompareForm) -> script_findings.Check:
+        """The script checker for every model and length of the settings. Raises InputError for
+        invalid ones."""
+        transcript = asked.voice.transcript if asked.voice else ""
+        settings = asked.settings(self.synthesis)
+        limits = dict.fromkeys(
+            (setting.runtime.model, int(setting.params.max_tokens), transcript, setting.normalise)
+            for setting in settings
+        )
+
+        def check(script: str) -> ScriptReport:
+            first, *others = (self.synthesis.check(script, *limit) for limit in limits)
+            for other in others:
+                codes = {finding.code for finding in first.findings}
+                new = tuple(finding for finding in other.findings if finding.code not in codes)
+                reading = first.reading or other.reading
+                first = replace(first, findings=first.findings + new, reading=reading)
+            return first
+
+        return check
+
+    def repair(self, event: gr.EventData, *values):
+        """The scripts after the chosen repair."""
+        code = str(event_value(event, "code"))
+        try:
+            asked = CompareForm.of(values)
+            repaired = script_findings.repaired(self._text(asked), code, self._check(asked))
+        except DiaDemoError:
+            return gr.skip()
+        return gr.skip() if repaired is None else repaired
+
+    # -- the question --------------------------------------------------------------------------
+
+    def choose_setting(self, kind: str, name: str, separate: bool, *side) -> Updates:
+        """Two values of the chosen setting, and its fields among the others hidden."""
+        values = dict(zip(SIDE_FIELDS, side, strict=True))
+        return _merged(self._question(name, values), self._shown(kind, name, separate))
+
+    def choose_kind(self, kind: str, name: str, separate: bool) -> Updates:
+        """The words and fields of a kind of comparison."""
+        return self._shown(kind, name, separate)
+
+    def separate(self, kind: str, name: str, separate: bool, *side) -> Updates:
+        """The second side's own fields, which begin as those of the first."""
+        fields, updates = self.parts.fields, self._shown(kind, name, separate)
+        if not separate or name == "model":
+            return updates
+        own = {
+            fields[f"b_{field}"]: gr.update(value=value)
+            for field, value in zip(SIDE_FIELDS, side, strict=True)
+        }
+        return _merged(updates, own)
+
+    def change_model(self, name: str, model: str, precision: str) -> Updates:
+        """The defaults of the first side's model, as on the Generate tab."""
+        values = default_side(self.synthesis, model, precision)
+        question = {} if name in MENUS else self._question(name, values)
+        return _merged(self._defaults("a", model), question)
+
+    def change_second_model(self, model: str) -> Updates:
+        """The defaults of the second side's model."""
+        return self._defaults("b", model)
+
+    def choose_first(self, name: str, value: str) -> Updates:
+        """A model that is compared brings its own defaults."""
+        return self._defaults("a", value) if name == "model" else {}
+
+    def choose_second(self, name: str, value: str) -> Updates:
+        """The same for the second."""
+        return self._defaults("b", value) if name == "model" else {}
+
+    def _defaults(self, side: str, model: str) -> Updates:
+        values = form.defaults_of(self.synthesis.info(model)) | {"model": model}
+        fields = self.parts.fields
+        return {fields[f"{side}_{name}"]: gr.update(value=values[name]) for name in values}
+
+    def _question(self, name: str, side: dict) -> Updates:
+        """The values of the setting in question, from the fields of the first side."""
+        fields, models = self.parts.fields, self.synthesis.models()
+        first, second = default_values(name, side, models)
+        values = {"values": round_values(name, first, second)}
+        values |= _pair(name, first, second)
+        updates = {fields[field]: gr.update(value=value) for field, value in values.items()}
+        return _merged(updates, self._defaults("b", second) if name == "model" else {})
+
+    def _shown(self, kind: str, name: str, separate: bool) -> Updates:
+        """Which fields are shown: those that count, each once."""
+        parts, fields = self.parts, self.parts.fields
+        pair = kind != "round"
+        shown = {
+            "first": pair and name not in MENUS,
+            "second": pair and name not in MENUS,
+            "first_choice": pair and name in MENUS,
+            "second_choice": pair and name in MENUS,
+            "values": not pair,
+            "separate": pair and name != "model",
+        }
+        own = has_own_values(kind, name, separate)
+        shown |= {f"b_{field}": own for field in SIDE_FIELDS}
+        updates: Updates = {
+            fields[field]: gr.update(visible=visible) for field, visible in shown.items()
+        }
+        if name in MENUS:
+            choices = menu_choices(name, self.synthesis.models())
+            for field in ("first_choice", "second_choice"):
+                updates[fields[field]] |= {"choices": choices}
+        else:
+            for field in ("first", "second"):
+                updates[fields[field]] |= {"step": SIDE_FIELDS[name][1]}
+        updates |= {row: gr.update(visible=field != name) for field, row in parts.rows.items()}
+        words = zip((parts.before, parts.between, parts.after), WORDS[kind], strict=True)
+        return updates | {part: gr.update(value=word(text)) for part, text in words}
+
+    # -- from elsewhere ------------------------------------------------------------------------
+
+    def copy(self, name: str, *values) -> list:
+        """The script and the settings of the Generate tab on both sides."""
+        return self.start_from(dict(zip(form.FIELDS, values, strict=True)), name)
+
+    def start_from(self, values: dict, name: str) -> list:
+        """The fields of START from values of the Generate tab or of an earlier take."""
+        side = side_of(values, default_side(self.synthesis, values["model"]))
+        first, second = default_values(name, side, self.synthesis.models())
+        other = side | form.defaults_of(self.synthesis.info(second)) if name == "model" else side
+        named = {"scripts": values["script"], "values": round_values(name, first, second)}
+        named |= _pair(name, first, second)
+        for letter, fields in zip(SIDES, (side, other), strict=True):
+            named |= {f"{letter}_{field}": value for field, value in fields.items()}
+        return [named.get(field, gr.skip()) for field in START]
+
+
+def _pair(name: str, first: Any, second: Any) -> dict[str, Any]:
+    """The two values by the fields that hold them."""
+    fields = ("first_choice", "second_choice") if name in MENUS else ("first", "second")
+    return dict(zip(fields, (first, second), strict=True))
+
+
+def _merged(*parts: Updates) -> Updates:
+    """Updates of the same component as one."""
+    merged: Updates = {}
+    for updates in parts:
+        for part, update in updates.items():
+            merged[part] = merged.get(part, {}) | update
+    return merged
