@@ -71,8 +71,8 @@ def preference_sentence(
         chosen = f"{names[0]} and {names[1]} were each chosen in {wins[0]} of {pairs}"
     if scripts < FEWEST_SCRIPTS:
         return (
-            f"Too few scripts to tell: {chosen}. {_with_majority(scripts)}: use at least "
-            f"{FEWEST_SCRIPTS} scripts.{more}"
+            f"Too few scripts to tell: {chosen}. {_with_majority(scripts)}, and at least "
+            f"{FEWEST_SCRIPTS} are needed.{more}"
         )
     if lead == 0:
         return f"No preference: {chosen}.{more}"

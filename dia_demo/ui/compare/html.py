@@ -97,7 +97,7 @@ def _counts(outcome: ComparisonResult) -> str:
     """The votes as tables: overall with its parts, or every two settings of a round."""
     if outcome.overall is None:
         rows = "".join(
-            _count_row(" against ".join(count.settings), count, 0, with_ties=True)
+            _count_row(at_start(" against ".join(count.settings)), count, 0, with_ties=True)
             for count in outcome.by_pair
         )
         return _table(
