@@ -10,6 +10,7 @@ import json
 import re
 import urllib.error
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -171,6 +172,36 @@ def choose_kind(page) -> None:
     radio.nth(0 if radio.nth(1).is_checked() else 1).check()
 
 
+def choose_other(page, menu: str) -> None:
+    """Choose what is not chosen yet in a menu of the Compare tab."""
+    go_to(page, "Compare")
+    page.locator(f"#{menu} input").click()
+    page.locator("[role=option][aria-selected=false]").first.click()
+
+
+def ask_about(page, setting: str) -> None:
+    """Make a setting the question of the comparison."""
+    go_to(page, "Compare")
+    page.locator("#lab-differs input").click()
+    page.get_by_role("option", name=setting).click()
+
+
+def choose_value(page, menu: str) -> None:
+    ask_about(page, "Precision")
+    choose_other(page, menu)
+
+
+def choose_model(page, menu: str) -> None:
+    ask_about(page, "Temperature")
+    page.locator("#lab-separate input").check()
+    choose_other(page, menu)
+
+
+def separate(page) -> None:
+    ask_about(page, "Temperature")
+    page.locator("#lab-separate input").click()
+
+
 # How each kind of event is triggered: by where it is and what happens there.
 SPECIAL = {
     ("report", "click"): repair,
@@ -179,6 +210,16 @@ SPECIAL = {
     ("script", "change"): lambda page: type_into(page, "script", "Generate"),
     ("lab-scripts", "change"): lambda page: type_into(page, "lab-scripts", "Compare"),
     ("lab-kind", "change"): choose_kind,
+    ("lab-kind", "input"): choose_kind,
+    ("lab-differs", "input"): lambda page: choose_other(page, "lab-differs"),
+    ("lab-separate", "input"): separate,
+    **{
+        (name, "input"): partial(choose_value, menu=name)
+        for name in ("lab-first-choice", "lab-second-choice")
+    },
+    **{
+        (name, "input"): partial(choose_model, menu=name) for name in ("lab-a-model", "lab-b-model")
+    },
     ("lab", "click"): end_the_test,
     ("take", "change"): run_of_generate,
     (None, "click"): lambda page: press_in_list(page, "Use these settings"),
@@ -205,9 +246,11 @@ def rule_of(failing, number: int):
         if what in ("load", "change"):
             return "open"
         if what in ("then", "failure"):
-            ((start, begun),) = failing.targets(event["trigger_after"])
-            if begun == "load":
+            ((start, how),) = failing.targets(event["trigger_after"])
+            if how == "load":
                 return "open"
+            if (start, how) in SPECIAL:
+                return lambda page, files, act=SPECIAL[start, how]: act(page)
             return lambda page, files, start=start: run_and_stop(page, start)
     return None
 

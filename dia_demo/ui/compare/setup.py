@@ -30,7 +30,7 @@ from dia_demo.ui.compare.html import plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts, word
 from dia_demo.ui.compare.question import WORDS, default_values, menu_choices, round_values
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.handlers import event_value
+from dia_demo.ui.generate.form_handlers import event_value
 from dia_demo.ui.runs import Updates
 
 SIDES = ("a", "b")
