@@ -246,11 +246,10 @@ def rule_of(failing, number: int):
         if what in ("load", "change"):
             return "open"
         if what in ("then", "failure"):
-            ((start, how),) = failing.targets(event["trigger_after"])
-            if how == "load":
-                return "open"
-            if (start, how) in SPECIAL:
-                return lambda page, files, act=SPECIAL[start, how]: act(page)
+            before = event["trigger_after"]
+            ((start, _),) = failing.targets(before)
+            if start not in STOPS:
+                return rule_of(failing, before)
             return lambda page, files, start=start: run_and_stop(page, start)
     return None
 
