@@ -149,15 +149,36 @@ def free_seed(page) -> None:
     page.get_by_role("button", name="Use a random seed again").click()
 
 
-def end_the_test(page) -> None:
-    """The room tells the page of it: the shared comparison is ended, or looked at once more."""
+def open_shared(page) -> None:
+    """The shared comparison is in the room."""
     go_to(page, "Compare")
     page.locator("#lab-kept input").click()
     page.get_by_role("option").first.click()
     press_id(page, "lab-open")
-    page.locator('.lab-room[data-state="listen"]').wait_for()
+    page.locator('.lab-room:is([data-state="listen"], [data-state="open"])').wait_for()
+
+
+def end_the_test(page) -> None:
+    """The room tells the page of it."""
+    open_shared(page)
     page.get_by_role("button", name="End the test and reveal").click()
     page.get_by_role("button", name="Press again to end the test").click()
+
+
+def download(page, name: str) -> None:
+    """After the reveal."""
+    open_shared(page)
+    if page.locator('.lab-room[data-state="listen"]').count():
+        page.get_by_role("button", name="End the test and reveal").click()
+        page.get_by_role("button", name="Press again to end the test").click()
+        page.locator('.lab-room[data-state="open"]').wait_for()
+    press_id(page, name)
+
+
+def delete(page) -> None:
+    open_shared(page)
+    page.locator("#lab-delete").click()
+    page.get_by_role("button", name="Press again to delete it").click()
 
 
 def on_cpu(page) -> None:
@@ -221,6 +242,8 @@ SPECIAL = {
         (name, "input"): partial(choose_model, menu=name) for name in ("lab-a-model", "lab-b-model")
     },
     ("lab", "click"): end_the_test,
+    ("lab-delete", "click"): delete,
+    **{(name, "click"): partial(download, name=name) for name in ("lab-zip", "lab-csv")},
     ("take", "change"): run_of_generate,
     (None, "click"): lambda page: press_in_list(page, "Use these settings"),
     (None, "submit"): lambda page: press_in_list(page, "Compare with this"),
