@@ -1,10 +1,14 @@
 // The remarks under the scripts of a comparison: a press on a repair names its finding, and the
 // server repairs the scripts.
 export class Repairs {
+  #trigger;
+
   constructor({ element, trigger }) {
-    element.addEventListener("click", ({ target }) => {
-      const button = target.closest("button.repair");
-      if (button) trigger("click", { code: button.dataset.code });
-    });
+    this.#trigger = trigger;
+    element.addEventListener("click", ({ target }) => this.#press(target.closest("button.repair")));
+  }
+
+  #press(button) {
+    if (button) this.#trigger("click", { code: button.dataset.code });
   }
 }

@@ -14,7 +14,7 @@ LABELS: dict[str, str] = {
     for name in SETTING_FIELDS
 } | {"normalise": "Text"}
 # Values that would not be understood as they are.
-_TEXTS = {"normalise": {True: "in words", False: "as written"}}
+_TEXTS: dict[str, dict[object, str]] = {"normalise": {True: "in words", False: "as written"}}
 # More than these make a name too long to read.
 _MOST_FIELDS = 3
 
