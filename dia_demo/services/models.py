@@ -34,8 +34,8 @@ DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
 _DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
 # Measured on its held-out sentences: its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
-# What is useful of each range: as measured for the nano voice (its model card), and for Dia the ends
-# of the sliders in Nari Labs' own demo.
+# What is useful of each range: as measured for the nano voice (its model card), for Dia the ends of
+# the sliders in Nari Labs' own demo.
 _HINTS = {
     EMBEDDED: {
         "temperature": "Above 0.5 this voice slurs.",

@@ -289,7 +289,7 @@ def phone(chromium, home):
 
 
 def test_a_pasted_dialogue_is_spoken_by_two_people_after_two_presses(phone):
-    # The same take every time; 38 of 40 random seeds pass as well.
+    # The same take every time.
     phone.get_by_role("button", name="More").tap()
     phone.get_by_label("Seed", exact=True).fill("7")
     script = script_of(phone)
@@ -309,6 +309,16 @@ def test_a_pasted_dialogue_is_spoken_by_two_people_after_two_presses(phone):
     assert [word for word in heard if word in spoken] == spoken, heard
     assert not {"john", "mary"} & set(heard), "names are not read"
     assert_two_voices(samples)
+
+
+def test_undo_on_a_phone_leaves_its_keyboard_closed(phone):
+    script = script_of(phone)
+    before = script.input_value()
+    phone.get_by_role("button", name="Short", exact=True).tap()
+    sync_api.expect(script).not_to_have_value(before)
+    phone.get_by_role("button", name="Undo", exact=True).tap()
+    sync_api.expect(script).to_have_value(before)
+    assert phone.evaluate("document.activeElement.tagName") != "TEXTAREA"
 
 
 PASTE = """(text) => {
