@@ -20,6 +20,8 @@ from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
 from dia_demo.services.models import DIA_DOWNLOAD, ModelRef
+from dia_demo.services.speed.machine_speed import MachineSpeed
+from dia_demo.services.speed.words import dia_sentence
 from dia_demo.services.system_info import Machine, describe_machine
 
 
@@ -58,6 +60,7 @@ def examine(runtime: RuntimeConfig) -> DoctorReport:
         DoctorFinding("torch", None, torch.__version__),
         _cache(cache_folder()),
         *_model_findings(runtime, machine),
+        *_speed(runtime),
         DoctorFinding("Intel XPU", None, _xpu()),
     ]
     ready = all(finding.ok is not False for finding in findings)
@@ -101,6 +104,12 @@ def _xpu() -> str:
         f"{status.card.name}. Experimental, and off until its self-check has passed: "
         "python -m dia_demo doctor --device xpu"
     )
+
+
+def _speed(runtime: RuntimeConfig) -> Iterator[DoctorFinding]:
+    """What an app that ran here learnt of this machine's speed, if there was one."""
+    if text := dia_sentence(MachineSpeed(runtime.threads)):
+        yield DoctorFinding("speed", None, text)
 
 
 def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[DoctorFinding]:

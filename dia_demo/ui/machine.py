@@ -7,20 +7,30 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import date
 
 import gradio as gr
 
 from dia_demo.engine.events import Waiting
+from dia_demo.services.bench.last_report import last_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
-from dia_demo.services.bench.runner import Measuring, bench
+from dia_demo.services.bench.runner import Measuring, bench, model_of
 from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.models import DIA_NAME
+from dia_demo.services.speed.words import dia_sentence
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import duration
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
-from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Trigger, Updates, connect_run
+from dia_demo.ui.runs import (
+    IMMEDIATE,
+    SECONDS_BETWEEN_UPDATES,
+    LongRun,
+    Trigger,
+    Updates,
+    connect_run,
+)
 from dia_demo.ui.status import Status, explain, status_of
 
 CHOSEN, FULL_SIZE = "chosen", "dia-1.6b"
@@ -92,7 +102,7 @@ class MachineHandlers:
 
     def _not_finished(self, error: Exception) -> Updates:
         if isinstance(error, BenchStopped):
-            status = Status("stopped", "Stopped", "The results so far are kept.", 0.0)
+            status = Status("stopped", "Stopped", "The results so far stay on this page.", 0.0)
         else:
             message = explain(error)
             status = Status("failed", "Benchmark failed", message, 0.0, f"Failed: {message}")
@@ -129,8 +139,18 @@ class MachineHandlers:
         done = Status("done", "Done", detail, 1.0, f"Done, {detail}")
         return {
             self.panel.status: html.status_card(done),
-            self.panel.report: machine_html.report_html(report, finished=True),
+            self.panel.report: self._finished(report),
         }
+
+    def last_report(self) -> str:
+        """The last benchmark of this machine, whoever made it."""
+        last = last_report()
+        return self._finished(None) if last is None else self._finished(*last)
+
+    def _finished(self, report: BenchReport | None, day: date | None = None) -> str:
+        is_about_dia = report is not None and model_of(report.plan) == DIA_NAME
+        dia = "" if is_about_dia else dia_sentence(self.synthesis.speed)
+        return machine_html.report_html(report, True, dia, day)
 
 
 def bench_status(event) -> Status:
@@ -145,7 +165,8 @@ def bench_status(event) -> Status:
 def connect(
     page: gr.Blocks, panel: MachinePanel, model: gr.components.Component, handlers: MachineHandlers
 ) -> None:
-    """Connect the buttons. model: the field of the Generate tab."""
+    """Connect the buttons, and show the last result. model: the field of the Generate tab."""
     outputs = [panel.measure, panel.stop, panel.status, panel.report]
+    page.load(handlers.last_report, None, panel.report, **IMMEDIATE)
     triggers = [Trigger(panel.measure, handlers.measure, [panel.what, model])]
     connect_run(page, handlers.run, triggers, outputs)

@@ -6,6 +6,7 @@ Every text is escaped here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from html import escape
 
 from dia_demo.services.bench.report import (
@@ -15,6 +16,7 @@ from dia_demo.services.bench.report import (
     FinishedRun,
     bound_by_memory,
     meaning,
+    take_seconds,
 )
 from dia_demo.services.bench.types import HardwareResult
 from dia_demo.services.wording import duration
@@ -22,9 +24,12 @@ from dia_demo.ui import html
 from dia_demo.ui.status import factor
 
 INTRO = (
+    "Measures how fast this machine generates speech. Everybody’s takes wait until it is done or "
+    "stopped."
+)
+LIMIT = (
     "Each step of speech reads all of the model’s weights from memory once. Memory bandwidth is "
-    "therefore the limit, and fewer bits per weight raise it. This benchmark measures the limit "
-    "of this machine and how close the program comes to it."
+    "therefore the limit, and fewer bits per weight raise it."
 )
 NOTHING_YET = "No measurements yet."
 NO_INSTRUCTIONS = "not measured: this processor does not support it"
@@ -40,73 +45,116 @@ def nothing_yet() -> str:
     return f'<p class="machine-empty">{escape(NOTHING_YET)}</p>'
 
 
-def report_html(report: BenchReport, finished: bool) -> str:
-    """The results so far: their meaning in a sentence, the chart, the figures of the machine."""
-    runs = report.all_runs()
-    if not runs and report.hardware is None:
-        return nothing_yet()
-    parts = [f'<p class="machine-meaning">{escape(meaning(report))}</p>'] if finished else []
-    if runs:
-        parts.append(picture(runs, loaded=report.plan.random is None))
-    parts.append(html.figures_table(machine_rows(report)))
-    failed = (f"{what}: not measured completely. {why}" for what, why in report.failures.items())
-    parts += [f'<p class="machine-failed">{escape(sentence)}</p>' for sentence in failed]
+def report_html(
+    report: BenchReport | None, finished: bool, dia: str = "", day: date | None = None
+) -> str:
+    """The results so far: what they mean for Dia-1.6B, their meaning in a sentence, the chart; the
+    figures are folded.
+
+    dia: a sentence about Dia-1.6B, where the report is not about it. day: when a kept report was
+    measured.
+    """
+    sentences = [dia] if dia else []
+    if report is not None and finished:
+        sentences.append(meaning(report))
+    parts = [f'<p class="machine-meaning">{escape(sentence)}</p>' for sentence in sentences]
+    runs = report.all_runs() if report else []
+    if report is None or (not runs and report.hardware is None):
+        parts.append(nothing_yet())
+    else:
+        if day is not None:
+            title = f"{report.plan.title}, measured on {day.day} {day:%B %Y}."
+            parts.append(f'<p class="machine-empty">{escape(title)}</p>')
+        if runs:
+            parts.append(picture(runs))
+        for what, why in report.failures.items():
+            failure = f"{what}: not measured completely. {why}"
+            parts.append(f'<p class="machine-failed">{escape(failure)}</p>')
+        parts.append(_details(report, runs))
     return f'<div class="machine-report">{"".join(parts)}</div>'
 
 
-def picture(runs: Sequence[FinishedRun | FailedRun], loaded: bool = True) -> str:
-    """Bars of realtime factors on one scale: the limit set by the memory, the speed achieved."""
+def picture(runs: Sequence[FinishedRun | FailedRun]) -> str:
+    """Bars of whole takes on one scale, as realtime factors: what was measured, and the limit set
+    by the memory behind it."""
     done = [run for run in runs if isinstance(run, FinishedRun)]
     limited = any(map(bound_by_memory, done))
     # For weights that fit into the cache the limit is so high that it would dwarf the bars.
-    ends = [run.realtime_limit for run in done if limited and run.realtime_limit]
-    scale = max([1.0, *ends, *(run.realtime_tokens for run in done)])
-    rows = "".join(_row(run, scale, limited, loaded) for run in runs)
-    key = '<span class="key reached"></span> achieved'
+    scale = max(
+        [1.0, *map(take_rate, done), *(rate for run in done if limited and (rate := limit(run)))]
+    )
+    rows = "".join(_row(run, scale, limited) for run in runs)
+    key = '<span class="key reached"></span> measured'
     if limited:
-        key += ' <span class="key possible"></span> limit set by the memory'
-    else:
-        key += " (this model fits into the processor’s cache, so memory sets no limit)"
+        key += ' <span class="key possible"></span> possible with this memory'
     return (
-        f'<figure class="machine-picture"><figcaption>Decoding speed as a realtime factor; at the '
-        f'line (1x) it keeps up with playback. <span class="keys">{key}</span></figcaption>'
-        f"<ul>{rows}</ul></figure>"
+        f'<figure class="machine-picture"><figcaption>How fast {EXAMPLE_SECONDS:.0f} seconds of '
+        f"speech are generated; a bar that reaches the line keeps up with playback. "
+        f'<span class="keys">{key}</span></figcaption><ul>{rows}</ul></figure>'
     )
 
 
-def _row(run: FinishedRun | FailedRun, scale: float, limited: bool, loaded: bool) -> str:
-    together = "" if run.rows == 1 else f", {run.rows} takes at once"
-    name = escape(f"{run.precision}{together}")
+def take_rate(run: FinishedRun) -> float:
+    """Seconds of audio per second of a whole take: the figure that the sentence gives as a time."""
+    return run.rows * EXAMPLE_SECONDS / run.take_seconds
+
+
+def limit(run: FinishedRun) -> float | None:
+    """The same if each step took as long as reading its bytes; None where that is not known."""
+    if run.limit_ms is None:
+        return None
+    return run.rows * EXAMPLE_SECONDS / take_seconds(run, EXAMPLE_SECONDS, run.limit_ms)
+
+
+def _name(run: FinishedRun | FailedRun) -> str:
+    return run.precision if run.rows == 1 else f"{run.precision}, {run.rows} takes at once"
+
+
+def _row(run: FinishedRun | FailedRun, scale: float, limited: bool) -> str:
+    name = escape(_name(run))
     if isinstance(run, FailedRun):
         failure = f'<p class="machine-failed">Not measured: {escape(run.error)}</p>'
         return f'<li><div class="run-name">{name}</div>{failure}</li>'
-    reached, limit = run.realtime_tokens, run.realtime_limit
-    speed = f"{factor(reached)} realtime"
+    reached, most = take_rate(run), limit(run)
+    speed = f"{duration(run.take_seconds, tenths=True)}, {factor(reached)} realtime"
     possible = ""
-    if limited and limit:
-        speed += f", {run.achieved:.0%} of the limit of {factor(limit)}"
-        possible = f'<span class="possible" style="width: {_percent(limit, scale)}"></span>'
+    if limited and most:
+        possible = f'<span class="possible" style="width: {_percent(most, scale)}"></span>'
+    more = (
+        f"first audio after {run.first_audio_seconds:.1f} s · "
+        f"memory {run.peak_rss_bytes / 1e9:.1f} GB"
+    )
     return (
         f'<li><div class="run-name">{name}</div>'
         f'<div class="run-bar" role="img" aria-label="{name}: {escape(speed)}">{possible}'
         f'<span class="reached" style="width: {_percent(reached, scale)}"></span>'
         f'<span class="realtime" style="left: {_percent(1.0, scale)}"></span></div>'
         f'<div class="run-told">{escape(speed)}</div>'
-        f'<div class="run-more">{escape(_more(run, loaded))}</div></li>'
+        f'<div class="run-more">{escape(more)}</div></li>'
     )
 
 
-def _more(run: FinishedRun, loaded: bool) -> str:
-    """More figures of a run, in one line. loaded: the model was loaded from a checkpoint."""
-    parts = [
-        f"{EXAMPLE_SECONDS:.0f}-second take: about {duration(run.take_seconds, tenths=True)}",
-        f"first audio after {run.first_audio_seconds:.1f} s",
-        f"{run.ms_per_step:.1f} ms per step",
-        f"memory {run.peak_rss_bytes / 1e9:.1f} GB",
-    ]
-    if loaded:
-        parts.append(f"loads in {run.load_seconds:.1f} s")
-    return " · ".join(parts)
+def _details(report: BenchReport, runs: Sequence[FinishedRun | FailedRun]) -> str:
+    """The figures behind the chart, folded."""
+    rows = [*_run_rows(report, runs), *machine_rows(report)]
+    return (
+        '<details class="machine-details"><summary>Details</summary>'
+        f"<p>{escape(LIMIT)}</p>{html.figures_table(rows)}</details>"
+    )
+
+
+def _run_rows(
+    report: BenchReport, runs: Sequence[FinishedRun | FailedRun]
+) -> Iterator[tuple[str, str]]:
+    """A step of each run beside the limit, as (name, value) pairs."""
+    for run in runs:
+        if isinstance(run, FinishedRun):
+            parts = [f"{run.ms_per_step:.1f} ms"]
+            if run.achieved and bound_by_memory(run):
+                parts.append(f"{run.achieved:.0%} of the memory’s limit")
+            yield f"Step, {_name(run)}", ", ".join(parts)
+            if report.plan.random is None:
+                yield f"Loading, {_name(run)}", f"{run.load_seconds:.1f} s"
 
 
 def _percent(value: float, scale: float) -> str:

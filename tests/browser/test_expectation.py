@@ -98,5 +98,7 @@ def test_a_take_leaves_the_line_in_its_place(visit):
     write_script(page, SHORT, max_tokens=200)
     press(page, "Generate")
     wait_state(page, "done", "cut")
-    page.wait_for_function("/^(under|about) /.test(document.querySelector('#wait .wait').innerText)")
+    page.wait_for_function(
+        "/^(under|about) /.test(document.querySelector('#wait .wait').innerText)"
+    )
     assert "Use Dia-1.6B" in line(page)

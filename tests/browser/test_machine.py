@@ -69,13 +69,20 @@ def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
     if scheme == "light":
         press(page, "Measure")
         assert re.search(r"Done nano, measured in", state(page, "done", "failed"))
-        meaning = page.locator(".machine-meaning").inner_text()
+        dia, meaning = page.locator(".machine-meaning").all_inner_texts()
+        assert re.search(r"Dia-1\.6B takes about .* for 10 seconds of speech", dia)
         assert re.search(r"a 10-second take of nano takes about [\d.]+ s with \w+", meaning)
         shown = page.locator(".machine-picture li .run-name").all_inner_texts()
         assert shown == [name for name in PRECISIONS if name != "auto"]
         bars = page.get_by_role("img", name=re.compile(r"realtime"))
         assert bars.count() == len(shown)
+        assert not page.get_by_text("GB/s").is_visible()
+        page.get_by_text("Details", exact=True).click()
         assert page.get_by_text("GB/s").is_visible()
+        page.reload()
+        page.get_by_role("tab", name="Machine").click()
+        page.locator(".machine-picture").wait_for()
+        assert page.locator(".machine-meaning").all_inner_texts() == [dia, meaning]
         for width in (DESKTOP["width"], PHONE["width"]):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from dia_demo import system
 from dia_demo.engine.events import Waiting
 from dia_demo.services.bench import runner
+from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.bench.types import CodecResult, RunResult
@@ -25,14 +28,23 @@ from dia_demo.ui.machine import (
     bench_status,
     full_size_info,
 )
-from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result, run_result
+from tests.helpers.bench_stubs import (
+    CODEC,
+    HARDWARE,
+    QUICK,
+    RAW,
+    fake_child,
+    hardware_result,
+    run_result,
+)
 
 DIA = BenchPlan(random="dia-1.6b", threads=1)
 REQUEST = SimpleNamespace(session_hash="one")
 
 
 @pytest.fixture
-def handlers():
+def handlers(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path))
     panel = MachinePanel(*("what", "measure", "stop", "status", "report"))
     return MachineHandlers(Synthesis(Settings()), panel)
 
@@ -56,17 +68,42 @@ def test_dia_that_was_never_fetched_is_measured_with_random_weights(handlers, mo
 def test_bars_are_on_one_scale_with_the_limit_behind():
     runs = run_result(rows=1), run_result(precision="int8")
     html = machine_html.report_html(report(*runs), finished=True)
-    # A fiftieth of a second in a tenth: 0.2x of the 0.25x that 50 GB/s allow; 1x is the scale.
-    assert 'aria-label="float32: 0.20x realtime, 80% of the limit of 0.25x"' in html
-    assert 'class="possible" style="width: 25.00%"' in html
-    assert 'class="reached" style="width: 20.00%"' in html
-    assert 'aria-label="int8, 2 takes at once: 0.40x realtime, 80% of the limit of 0.50x"' in html
-    assert "54 s" in html and "50 GB/s" in html
+    # 515 steps of a tenth of a second and 2.5 s of decoding for 10 s of sound; at the limit of
+    # 50 GB/s 0.08 s a step. 1x is the scale.
+    assert 'aria-label="float32: 54 s, 0.19x realtime"' in html
+    assert f'class="reached" style="width: {100 * 10 / 54:.2f}%"' in html
+    assert f'class="possible" style="width: {100 * 10 / 43.7:.2f}%"' in html
+    assert 'aria-label="int8, 2 takes at once: 56 s, 0.35x realtime"' in html
 
 
 def test_a_model_in_the_cache_has_no_limit_drawn():
     html = machine_html.report_html(report(run_result(step_bytes=10**6)), finished=False)
-    assert "possible" not in html and "memory sets no limit" in html
+    assert 'class="possible"' not in html and "possible with this memory" not in html
+
+
+def test_the_longest_bar_is_the_shortest_time_of_the_sentence():
+    """A step of int4 is the fastest here, but its codec is so slow that a take is not."""
+    runs = (
+        run_result(rows=1, precision="float32", ms_per_step=20.0, realtime_codec=40.0),
+        run_result(rows=1, precision="int4", ms_per_step=10.0, realtime_codec=0.5),
+    )
+    html = machine_html.report_html(report(*runs), finished=True)
+    assert "takes about 11 s with float32; 25 s with int4" in html
+    float32, int4 = map(float, re.findall(r'class="reached" style="width: ([\d.]+)%', html))
+    assert float32 > int4
+
+
+def test_the_sentence_about_dia_comes_first():
+    html = machine_html.report_html(report(run_result(rows=1)), True, "Dia-1.6B takes a while.")
+    assert html.index("Dia-1.6B takes a while.") < html.index("a 10-second take of")
+
+
+def test_curiosities_are_folded():
+    html = machine_html.report_html(report(run_result()), finished=True)
+    shown, folded = html.split("<details")
+    assert "<details open" not in html
+    for text in ("GB/s", "GFLOP/s", "100.0 ms", "Threads", "80% of the memory’s limit"):
+        assert text in folded and text not in shown
 
 
 def test_the_reason_for_a_failed_run_is_escaped():
@@ -104,6 +141,33 @@ def test_a_measurement_ends_with_what_it_means(handlers, monkeypatch):
     assert "takes about" in pictures[-1] and "takes about" not in pictures[-2]
     assert 'data-state="done"' in updates[-1]["status"]
     assert handlers.run.idle()["measure"]["interactive"] is True
+
+
+def test_the_last_report_is_there_after_a_restart(handlers, monkeypatch):
+    def bench(synthesis, plan, cancel):
+        yield from ()
+        keep_report(replace(report(run_result(rows=1)), plan=plan))
+        return replace(report(run_result(rows=1)), plan=plan)
+
+    assert machine_html.NOTHING_YET in handlers.last_report()
+    monkeypatch.setattr("dia_demo.ui.machine.bench", bench)
+    *_, done = handlers.measure(REQUEST, CHOSEN, "nano")
+    again = MachineHandlers(Synthesis(Settings()), handlers.panel).last_report()
+    assert "a 10-second take of nano takes about 54 s" in again and "nano, measured on " in again
+    assert "run-bar" in again and "run-bar" in done["report"]
+
+
+def test_dia_is_spoken_of_before_any_benchmark(handlers):
+    handlers.synthesis.speed.learn_quick(QUICK)
+    html = handlers.last_report()
+    assert re.search(r"Dia-1\.6B takes about \d+ s for 10 seconds of speech", html)
+    assert "(estimated)" in html and machine_html.NOTHING_YET in html
+
+
+def test_a_benchmark_of_dia_speaks_of_dia_once(handlers):
+    handlers.synthesis.speed.learn_quick(QUICK)
+    keep_report(report(run_result(rows=1)))
+    assert handlers.last_report().count("machine-meaning") == 1
 
 
 def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
