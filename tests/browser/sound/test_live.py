@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import soundfile
 
 from tests.helpers import browser
 from tests.helpers.browser import PHONE, figure, press, running_app, wait_state, write_script
@@ -148,6 +149,27 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
     # Half of realtime at best: what is not made yet is made while the first half is heard.
     first = pieces[0]
     assert sum(p["seconds"] for p in pieces if p["currentTime"] < first["when"]) > sent / 2
+
+
+def test_at_half_speed_it_is_heard_at_half_speed(open_window):
+    watch = open_window()
+    watch.context.add_init_script(NOTE_PIECES)
+    page = watch.open()
+    page.get_by_role("button", name="More").click()
+    speed = page.get_by_label("number input for Speed")
+    speed.fill("0.5")
+    speed.press("Tab")
+    write_script(page, "[S1] Good morning. [S1]")
+    press(page, "Generate")
+    words = wait_state(page, *OVER)
+    wait_live(page, "over")
+    made = float(figure(page, "Audio").split()[0])
+    assert f"{made} s of audio" in words and made > 1.5, "the sentence takes 0.9 s at speed 1"
+    heard = sum(piece["seconds"] for piece in page.evaluate("window.pieces"))
+    assert heard == pytest.approx(made, abs=0.06)
+    with page.expect_download() as waiting:
+        press(page, "Download WAV")
+    assert soundfile.info(waiting.value.path()).duration == pytest.approx(made, abs=0.06)
 
 
 def test_who_does_not_wait_can_listen_now(open_window, slow):
