@@ -245,7 +245,7 @@ def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
         vote(bob, "B")
     for page, said in ((ann, "heard as clip 1"), (bob, "heard as clip 2")):
         page.locator('.lab-room[data-state="open"]').wait_for()
-        text = page.locator(".lab-result").inner_text()
+        text = page.locator(".lab-result").text_content()
         assert text.count(said) == 2 and "2 of 2 pairs judged" in text
     bob.reload()
     bob.get_by_role("tab", name="Compare").click()

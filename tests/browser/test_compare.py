@@ -54,7 +54,7 @@ def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_pat
         vote(page, "A" if number == 1 else "none")
     page.locator('.lab-room[data-state="open"]').wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    result = page.locator(".lab-result").inner_text()
+    result = page.locator(".lab-result").text_content()
     assert "In 1 more pair no difference was heard" in result and "“ab 1 20”" in result
     assert "temperature 0.7131" in result and "temperature 1.9177" in result
     with page.expect_download() as waiting:

@@ -104,6 +104,17 @@ def test_an_open_test_tells_counts_until_it_is_ended(compare, script, tmp_path):
     assert json.loads(compare("--score", folder, "--json")[1])["overall"]["first"] in (0, 1, 2)
 
 
+def test_the_votes_come_as_a_table(compare, script, tmp_path):
+    folder, table = tmp_path / "out", tmp_path / "votes.csv"
+    assert compare(*SIDES, "--script", script, "--pairs", 2, "-o", folder)[0] == 0
+    code, out, err = compare("--score", folder, "--csv", table)
+    assert code == 2 and "--reveal" in err and not table.exists()
+    assert compare("--score", folder, "--csv", table, "--reveal")[0] == 0
+    header, *rows = table.read_text().splitlines()
+    assert header.startswith("pair,script,seed,clip_1") and len(rows) == 2
+    assert "temperature 0.7" in rows[0] and "temperature 1.9" in rows[0]
+
+
 def test_without_a_number_of_pairs_every_script_is_heard(compare, tmp_path):
     five = tmp_path / "five.txt"
     five.write_text("\n---\n".join(f"[S1] This is number {n}." for n in range(5)))

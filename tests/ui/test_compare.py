@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dia_demo.errors import InputError
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.ui.compare.form import CompareForm
@@ -174,3 +176,79 @@ def test_progress_is_said_in_words():
     failed = status_of(RenderEnded(False, 5, 6, 12.0, 40.0, ("It was silent.",)))
     assert failed.state == "failed" and "It was silent." in failed.detail
     assert status_of(RenderEnded(False, 6, 6, 12.0, 40.0, ())).state == "done"
+
+
+# -- the result --------------------------------------------------------------------------------
+
+
+def judged(unvoted, synthesis, values, answer="A") -> str:
+    """The result of a comparison of the form's values, every pair judged alike."""
+    identity = unvoted.store.create(unvoted.key, CompareForm.of(values).plan(synthesis))
+    list(unvoted.store.run(unvoted.key, identity, threading.Event()))
+    comparison = unvoted.store.get(unvoted.key, identity)
+    for trial in comparison.plan.trials:
+        if comparison.plan.kind != "sighted":
+            comparison.vote(trial.id, answer, HEARD, covered=HEARD)
+    shown = result(comparison)
+    unvoted.store.delete(unvoted.key, identity)
+    return shown
+
+
+@pytest.mark.parametrize("kind", ["preference", "abx", "round", "sighted"])
+def test_a_result_names_settings_by_value_alone(unvoted, synthesis, side_values, kind):
+    values = compare_values(side_values, kind=kind, second={"top_k": 3}, values="3, 9, 30", seeds=1)
+    shown = judged(unvoted, synthesis, values)
+    assert "top-k 3" in shown and not re.search(r"\b([Ss]ettings?|Play|clip) [A-F]\b", shown)
+    assert "Realtime factor" not in shown, "in a batch it says nothing of a single take"
+
+
+def test_an_abx_result_has_no_column_for_no_difference(unvoted, synthesis, side_values):
+    abx = judged(unvoted, synthesis, compare_values(side_values, kind="abx"))
+    assert "No difference" not in abx and "Share of right answers" in abx
+    assert "Clopper-Pearson" in abx and "Bradley-Terry" not in abx
+
+
+def test_a_result_names_the_method_it_used(unvoted, synthesis, side_values):
+    pair = judged(unvoted, synthesis, compare_values(side_values))
+    assert "Share of votes for temperature" in pair and "No difference" in pair
+    assert "Clopper-Pearson" in pair and "Bradley-Terry" not in pair
+    values = compare_values(side_values, kind="round", differs="top_k", values="3, 9, 30", seeds=1)
+    ranked = judged(unvoted, synthesis, values)
+    assert "Bradley-Terry" in ranked and "Clopper-Pearson" not in ranked
+
+
+@pytest.mark.parametrize("seeds, shown", [(2, False), (3, True)])
+def test_rows_by_script_need_three_votes(unvoted, synthesis, side_values, seeds, shown):
+    scripts = f"{COMPARE_SCRIPT}\n---\n[S1] More."
+    rows = judged(unvoted, synthesis, compare_values(side_values, scripts=scripts, seeds=seeds))
+    assert ("Script 2" in rows) == shown and "Seed 7" not in rows
+
+
+def test_a_comparison_that_could_not_begin_is_not_kept(
+    unvoted, synthesis, side_values, monkeypatch
+):
+    """Its model could not be fetched: nothing was made."""
+
+    def offline(*_):
+        raise InputError("The model cannot be fetched.")
+
+    handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
+    before = unvoted.store.list(unvoted.key)
+    monkeypatch.setattr(synthesis, "stream_together", offline)
+    page = SimpleNamespace(session_hash="page")
+    *_, last = handlers.make(page, unvoted.key, *compare_values(side_values))
+    assert "The model cannot be fetched." in last["status"] and last["setup"]["open"]
+    assert unvoted.store.list(unvoted.key) == before
+
+
+def test_a_deleted_comparison_leaves_no_figures(unvoted, synthesis, copied_id):
+    handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
+    updates = handlers.delete(unvoted.key, copied_id)
+    assert "The comparison was deleted." in updates["status"] and "pairs" not in updates["status"]
+    assert updates["lab"] == {} and not updates["downloads"]["visible"]
+
+
+def test_nothing_chosen_says_what_to_do(unvoted, synthesis):
+    handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
+    for press in (handlers.show, handlers.again, handlers.delete):
+        assert "Choose a comparison in the list first." in press(unvoted.key, None)["status"]

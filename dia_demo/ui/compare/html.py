@@ -15,7 +15,9 @@ from dia_demo.services.listening.result import ComparisonResult, Count, Strength
 from dia_demo.services.listening.table import CLIP_NUMBERS
 from dia_demo.services.wording import ENDINGS, plural
 
-CHART_WIDTH, ROW_HEIGHT, LEFT, RIGHT = 640, 30, 150, 20
+CHART_WIDTH, ROW_HEIGHT, RIGHT = 480, 30, 24
+# Of a label: about the width of a character, and the most room that labels get.
+CHARACTER_WIDTH, MOST_LEFT = 8.5, 260
 _FACTS = {
     "seconds": ("Length", "{:.1f} s"),
     "words_per_minute": ("Words per minute", "{:.0f}"),
@@ -180,8 +182,11 @@ def _strength_chart(ranking: Sequence[Strength]) -> str:
 
 
 def _interval_chart(title: str, lines, ticks, low: float, high: float) -> str:
+    widest = max(len(label) for label, *_ in lines)
+    start = min(MOST_LEFT, CHARACTER_WIDTH * widest + 16)
+
     def x(value: float) -> float:
-        return LEFT + (CHART_WIDTH - LEFT - RIGHT) * (value - low) / (high - low)
+        return start + (CHART_WIDTH - start - RIGHT) * (value - low) / (high - low)
 
     height = ROW_HEIGHT * len(lines) + 30
     parts = [
@@ -217,9 +222,11 @@ def _reveal(comparison: Comparison, with_votes: bool) -> str:
     note = f"{plural(missing, 'pair')} without audio."
     if not comparison.running:
         note += f" Press Resume to generate {'it' if missing == 1 else 'them'}."
-    return (
-        f'<h3>All pairs</h3>{f"<p>{note}</p>" if missing else ""}<div class="pairs">{cards}</div>'
-    )
+    listed = f'{f"<p>{note}</p>" if missing else ""}<div class="pairs">{cards}</div>'
+    if not with_votes:
+        return listed
+    heard = f"All pairs ({len(pairs)}), to listen to again"
+    return f'<details class="all-pairs"><summary>{heard}</summary>{listed}</details>'
 
 
 def _pair(comparison: Comparison, pair: Revealed, with_votes: bool, several: bool) -> str:

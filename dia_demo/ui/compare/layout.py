@@ -256,8 +256,9 @@ def _downloads_part() -> dict[str, Any]:
             table = gr.Button("Download CSV", size="sm", min_width=90, elem_id="lab-csv")
             zipped = gr.Button("Download zip", size="sm", min_width=90, elem_id="lab-zip")
         gr.HTML(
-            '<p class="small">The zip opens on any copy of this page and contains the audio. The '
-            f"CSV has one row per pair. {EXPLANATION}.</p>",
+            '<p class="small">The zip contains the audio and opens on any copy of this page. The '
+            "CSV has one row per pair.</p><details><summary>The columns of the CSV</summary>"
+            f'<p class="small">{EXPLANATION}.</p></details>',
             js_on_load=None,
         )
     return {
