@@ -28,7 +28,7 @@ LONGEST = 1536
 SECONDS = """() => Number(/([\\d.]+) s of audio/.exec(
   document.querySelector("#status .status-line").textContent)?.[1] || 0)"""
 # What gradio's page writes when it is left in the middle of a run.
-LEFT = re.compile("AbortError|Connection errored out|ERR_|network error|Failed to fetch")
+LEFT = re.compile("AbortError|Connection errored out|Failed to load resource|network error")
 
 
 @pytest.fixture(scope="module")
@@ -135,20 +135,6 @@ def test_a_second_tab_joins_the_run(open_browser, patient):
         wait_player(page)
         sync_api.expect(page.locator("#generate")).to_be_enabled()
         assert_one_earlier_take(page)
-
-
-def test_a_page_that_was_cut_off_finds_its_run(open_browser, patient):
-    """gradio's page reloads itself when the server answers again."""
-    watch = open_browser(patient)
-    page = watch.open()
-    begin(page)
-    page.evaluate("window.before = true")
-    watch.context.set_offline(True)
-    page.get_by_text("Connection Lost").wait_for()
-    watch.context.set_offline(False)
-    page.wait_for_function("!window.before && window.diaRestored === true")
-    wait_state(page, "running")
-    stop(page)
 
 
 def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):

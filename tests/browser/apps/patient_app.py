@@ -13,10 +13,8 @@ STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.01"))
 
 
 def main() -> None:
+    import app
     from dia_demo.engine.loop import Batch
-    from dia_demo.services.settings import Settings
-    from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, launch_options
 
     step = Batch.step
 
@@ -25,8 +23,7 @@ def main() -> None:
         step(batch)
 
     Batch.step = patient
-    settings = Settings.from_env()
-    build_ui(Synthesis(settings)).launch(**launch_options(settings))
+    app.main()
 
 
 if __name__ == "__main__":
