@@ -48,7 +48,7 @@ function use(id) {
 async function remove(id, button) {
   if (!button.dataset.label) {
     button.dataset.label = button.textContent;
-    button.textContent = "Press again to delete";
+    button.textContent = "Really delete?"; // no wider than the button: nothing may move
     button.focus(); // Safari does not focus a button that is clicked
     const reset = () => {
       button.textContent = button.dataset.label;
@@ -89,7 +89,7 @@ async function draw() {
       Delete: (button) => remove(take.id, button),
     };
     for (const [text, act] of Object.entries(acts)) {
-      const button = make("button", "", text);
+      const button = make("button", text === "Delete" ? "earlier-delete" : "", text);
       button.type = "button";
       button.addEventListener("click", () => act(button));
       buttons.append(button);

@@ -148,3 +148,42 @@ def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
         assert "Your last take is in the player" in wait_state(page, "idle")
         assert figure(page, "Ended") == "stopped" and float(figure(page, "Audio").split()[0]) > 0.3
         assert_one_earlier_take(page)
+
+
+# Boxes of the first earlier take: its script, its figures, and its buttons.
+BOXES = """() => [...document.querySelectorAll(".earlier li:first-child :is(p, button)")]
+  .map((node) => node.getBoundingClientRect())
+  .map(({ top, bottom, height }) => ({ top, bottom, height }))"""
+
+
+def test_earlier_takes(open_browser, patient):
+    page = open_browser(patient).open()
+    zone = {"timezoneId": "Asia/Tokyo"}
+    page.context.new_cdp_session(page).send("Emulation.setTimezoneOverride", zone)
+    write_script(page, SHORT, 60)
+    press(page, "Generate")
+    wait_state(page, "done", "cut")
+    write_script(page, "[S1] Something else. [S2] Quite so. [S1]", 90)
+    assert_one_earlier_take(page)
+
+    script, figures, *buttons = page.evaluate(BOXES)
+    assert figures["top"] >= script["bottom"], "each on lines of its own"
+    assert len({(box["top"], box["height"]) for box in buttons}) == 1
+    now = page.evaluate("new Date().toLocaleString('en-US', {hour: 'numeric'})")
+    hour, half = now.split()
+    text = page.locator(".earlier-figures").inner_text()
+    assert re.search(rf"\b{hour}:\d\d\s{half}", text) and "UTC" not in text
+
+    press(page, "Use these settings")
+    page.get_by_text("The settings of the take are in the form: script, Max tokens 60").wait_for()
+    sync_api.expect(page.get_by_label("Script", exact=True)).to_have_value(SHORT)
+    sync_api.expect(page.get_by_label("Script", exact=True)).to_be_in_viewport()
+
+    delete = page.locator(".earlier-delete")
+    delete.click()
+    sync_api.expect(delete).to_have_text("Really delete?")
+    page.get_by_label("Script", exact=True).focus()
+    sync_api.expect(delete).to_have_text("Delete")
+    delete.click()
+    delete.click()
+    page.get_by_text("Your takes are listed here").wait_for()

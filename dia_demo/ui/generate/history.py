@@ -171,7 +171,7 @@ class HistoryHandlers:
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label
             notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
-        taken = ", ".join(_in_words(values, info.title))
+        taken = ", ".join(_in_words(values, form.defaults_of(info)))
         detail = f"The settings of the take are in the form: {taken}. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
         return [*self.form_handlers.restore(values), html.status_card(status)]
@@ -184,12 +184,13 @@ class HistoryHandlers:
             )
 
 
-def _in_words(values: dict, model: str) -> list[str]:
-    """What a form takes from a take, by the labels of the fields."""
-    numbers = [f"{PARAMS[name].label} {values[name]:g}" for name in form.SAMPLING if name in values]
-    seed = [f"Seed {values['seed']:.0f}"] if "seed" in values else []
-    precision = [values["precision"]] if "precision" in values else []
-    return ["script", *numbers, *seed, f"Speed {values['speed']:g}", model, *precision]
+def _in_words(values: dict, defaults: dict[str, float]) -> list[str]:
+    """What a form takes from a take, without what the model has as its default anyway."""
+    changed = [name for name in form.SAMPLING if values.get(name, defaults[name]) != defaults[name]]
+    words = ["script", *(f"{PARAMS[name].label} {values[name]:g}" for name in changed)]
+    words += [f"Speed {values['speed']:g}"] if values["speed"] != 1 else []
+    words += [f"Seed {values['seed']:.0f}"] if "seed" in values else []
+    return words + ([values["precision"]] if "precision" in values else [])
 
 
 def _voice_note(transcript: str) -> str:
