@@ -49,6 +49,8 @@ def open_browser(open_window):
 
     yield open_one
     for watch in watches:
+        # Messages of the browser arrive until then.
+        watch.context.close()
         watch.errors[:] = [error for error in watch.errors if not LEFT.search(error)]
 
 
@@ -175,7 +177,8 @@ def test_earlier_takes(open_browser, patient):
     assert re.search(rf"\b{hour}:\d\d\s{half}", text) and "UTC" not in text
 
     press(page, "Use these settings")
-    page.get_by_text("The settings of the take are in the form: script, Max tokens 60").wait_for()
+    used = "The settings of the take are in the form: script, Max tokens 60"
+    page.locator("#status .status-detail").filter(has_text=used).wait_for()
     sync_api.expect(page.get_by_label("Script", exact=True)).to_have_value(SHORT)
     sync_api.expect(page.get_by_label("Script", exact=True)).to_be_in_viewport()
 
