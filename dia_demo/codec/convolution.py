@@ -1,4 +1,4 @@
-"""The codec's convolutions: three backends in two precisions, and the choice among them.
+"""The codec's convolutions: four backends in two precisions, and the choice among them.
 
 Rows of channels [T, C] are in memory what oneDNN takes for an image of one line, channels last. So
 a convolution over time is a 2D convolution of oneDNN, and its result is again rows of channels.
@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dia_demo.codec.winograd import WinogradConvolution
 from dia_demo.model.autotune import SLOWER_BY, Budget, Case, first_near_fastest, run_trial
 from dia_demo.processor import multiplies_bfloat16
 
@@ -105,10 +106,11 @@ class PlainConvolution:
         out_TO += self(x_TI)
 
 
-REFERENCE = "plain"
+REFERENCE, WINOGRAD = "plain", "Winograd"
 BACKENDS: dict[str, Callable[[Tensor, Tensor, int, int], Convolution]] = {
     "oneDNN packed": OneDnnConvolution,
     "unfolded": UnfoldedConvolution,
+    WINOGRAD: WinogradConvolution,
     REFERENCE: PlainConvolution,
 }
 
@@ -123,12 +125,16 @@ def _rows(x_1C1T: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class BackendChoice:
-    """The precision and backend of a codec's convolutions, and why. gflops: GFLOP/s of each
-    (precision, backend) that passed the trial. realtime: seconds of audio a second, if the whole
-    decoder reaches the trial's rate."""
+    """The precision and backend of a codec's convolutions, and why.
+
+    general: the backend of convolutions that `backend` does not support. gflops: GFLOP/s of direct
+    convolution to which the whole decoder's speed corresponds, for each (precision, backend) that
+    passed the trial. realtime: seconds of audio a second at the chosen one's speed.
+    """
 
     precision: str
     backend: str
+    general: str
     gflops: dict[tuple[str, str], float]
     reason: str
     realtime: float
@@ -142,16 +148,21 @@ class BackendChoice:
     ) -> Convolution:
         """A convolution. rows: the usual number of its outputs."""
         weight_OIK = weight_OIK.to(self.dtype).contiguous()
-        return BACKENDS[self.backend](weight_OIK, bias_O.to(self.dtype), dilation, rows)
+        backend = self.backend
+        if backend == WINOGRAD and not WinogradConvolution.supports(weight_OIK):
+            backend = self.general
+        make = BACKENDS.get(backend, PlainConvolution)
+        return make(weight_OIK, bias_O.to(self.dtype), dilation, rows)
 
 
 def choose_backend(
-    weight_OIK: Tensor, gflop_per_second: float, precision: str = "auto"
+    weight_OIK: Tensor, gflop_per_second: float, precision: str = "auto", share: float = 1.0
 ) -> BackendChoice:
     """The backend and precision for a codec, by a trial on one of its convolutions.
 
-    gflop_per_second: the work of the whole decoder for one second of audio. "auto" takes float32
-    where that is fast enough or clearly faster than bfloat16.
+    gflop_per_second: the work of the whole decoder for one second of audio. share: how much of it
+    is in convolutions that support the same backends as this one. "auto" takes float32 where that
+    is fast enough or clearly faster than bfloat16.
     """
     precisions = list(PRECISIONS) if precision == "auto" else [precision]
     if precision == "auto" and not multiplies_bfloat16():
@@ -164,11 +175,16 @@ def choose_backend(
     milliseconds = {key: ms for key, (ms,) in run_trial(candidates, TRIAL_BUDGET).items()}
     gflop = 2e-9 * weight_OIK.numel() * _trial_rows(weight_OIK)
     gflops = {key: 1000 * gflop / ms for key, ms in milliseconds.items()}
+    general = {name: _general(gflops, name) for name in precisions}
+    for (name, backend), speed in gflops.items():
+        rest = gflops.get((name, general[name]))
+        if backend == WINOGRAD and rest:
+            gflops[name, backend] = 1 / (share / speed + (1 - share) / rest)
     best = _best(gflops, FAST_ENOUGH * gflop_per_second)
     realtime = float(gflops[best] / gflop_per_second)
     tried = ", ".join(f"{name} {backend} {speed:.0f}" for (name, backend), speed in gflops.items())
     reason = f"{best[0]}, {best[1]}: about {realtime:.1f}x realtime here (GFLOP/s: {tried})"
-    return BackendChoice(*best, gflops, reason, realtime)
+    return BackendChoice(*best, general[best[0]], gflops, reason, realtime)
 
 
 def _best(gflops: dict[tuple[str, str], float], enough: float) -> tuple[str, str]:
@@ -184,8 +200,23 @@ def _best(gflops: dict[tuple[str, str], float], enough: float) -> tuple[str, str
     )
 
 
+def _general(gflops: dict[tuple[str, str], float], precision: str) -> str:
+    """The backend of a precision for convolutions of every size."""
+    times = {
+        backend: [1 / speed]
+        for (name, backend), speed in gflops.items()
+        if name == precision and backend != WINOGRAD
+    }
+    return first_near_fastest(times) if times else REFERENCE
+
+
 def _cases(weight_OIK: Tensor, dtype: torch.dtype, backend: str) -> list[Case]:
-    """The trial's one case of a backend: as much work as a block of a large codec."""
+    """The trial's one case of a backend: as much work as a block of a large codec.
+
+    Raises NotImplementedError where the backend does not support the convolution.
+    """
+    if backend == WINOGRAD and not WinogradConvolution.supports(weight_OIK.to(dtype)):
+        raise NotImplementedError(f"{backend} is for wide float32 convolutions of kernel 7")
     kernel = weight_OIK.shape[-1]
     rows = _trial_rows(weight_OIK)
     generator = torch.Generator().manual_seed(0)

@@ -10,7 +10,7 @@ from dia_demo.codec.weights import build_dac
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.processor import multiplies_bfloat16
-from tests.helpers.codec_folders import decode_interleaved
+from tests.helpers.codec_folders import decode_interleaved, random_codes, signal_to_noise
 
 pytestmark = pytest.mark.processor
 
@@ -62,17 +62,6 @@ def descripts(stored, shape):
             return net.decode(latent)[0, 0].numpy()
 
     return decode
-
-
-def random_codes(codec, frames, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.integers(0, codec.codebook_size, (frames, codec.num_codebooks)).astype(np.int16)
-
-
-def signal_to_noise(found, expected):
-    """In dB."""
-    noise = np.square(found[: expected.size] - expected).sum(dtype=float)
-    return 10 * np.log10(np.square(expected).sum(dtype=float) / noise)
 
 
 def streamed(codec, codes, steps):
@@ -221,8 +210,11 @@ def test_what_is_not_finite_is_never_handed_on():
 
 # Backends and precisions
 
+# Winograd is for some convolutions alone: test_winograd.py.
+GENERAL_BACKENDS = [name for name in convolution.BACKENDS if name != convolution.WINOGRAD]
 
-@pytest.mark.parametrize("backend", convolution.BACKENDS)
+
+@pytest.mark.parametrize("backend", GENERAL_BACKENDS)
 def test_every_backend_gives_the_same(monkeypatch, backend):
     shape = SHAPES["nine books, odd strides"]
     monkeypatch.setattr(convolution, "BACKENDS", {backend: convolution.BACKENDS[backend]})
@@ -233,7 +225,7 @@ def test_every_backend_gives_the_same(monkeypatch, backend):
     np.testing.assert_allclose(codec.decode(codes)[: single.size], single, atol=1e-6)
 
 
-@pytest.mark.parametrize("backend", convolution.BACKENDS)
+@pytest.mark.parametrize("backend", GENERAL_BACKENDS)
 def test_bfloat16_errs_no_more_than_it_must(monkeypatch, shape, theirs, backend):
     if backend == "oneDNN packed" and not multiplies_bfloat16():
         pytest.skip("oneDNN refuses bfloat16 on processors without instructions for it")

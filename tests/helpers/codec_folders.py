@@ -79,3 +79,14 @@ def decode_interleaved(codec, takes, frames):
         np.concatenate([*audio, stream.finish()])
         for stream, audio in zip(streams, chunks, strict=True)
     ]
+
+
+def random_codes(codec, frames, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, codec.codebook_size, (frames, codec.num_codebooks)).astype(np.int16)
+
+
+def signal_to_noise(found, expected):
+    """In dB."""
+    noise = np.square(found[: expected.size] - expected).sum(dtype=float)
+    return 10 * np.log10(np.square(expected).sum(dtype=float) / noise)

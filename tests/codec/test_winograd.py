@@ -1,0 +1,109 @@
+"""Convolutions by fewer products give what direct convolution gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dia_demo.codec import convolution, winograd
+from dia_demo.codec.codec import random_codec
+from dia_demo.codec.convolution import LARGEST_ERROR, choose_backend
+from dia_demo.codec.winograd import WinogradConvolution
+from tests.helpers.codec_folders import random_codes, signal_to_noise
+
+
+def make(inputs: int, outputs: int, rows: int, dilation: int):
+    """A convolution, its input, and the expected output in float64."""
+    generator = torch.Generator().manual_seed(inputs + rows + dilation)
+    weight_OIK = torch.randn(outputs, inputs, 7, generator=generator) / inputs**0.5
+    bias_O = torch.randn(outputs, generator=generator)
+    x_TI = torch.randn(rows + 6 * dilation, inputs, generator=generator)
+    expected_1OT = torch.conv1d(
+        x_TI.double().t()[None], weight_OIK.double(), bias_O.double(), dilation=dilation
+    )
+    return WinogradConvolution(weight_OIK, bias_O, dilation, rows), x_TI, expected_1OT[0].t()
+
+
+def relative_error(out_TO, expected_TO) -> float:
+    return float((out_TO.double() - expected_TO).norm() / expected_TO.norm())
+
+
+@pytest.mark.parametrize("dilation", [1, 3, 9])
+@pytest.mark.parametrize("rows", [1, 5, 6, 7, 54, 55, 500, 3000])
+@pytest.mark.parametrize(("inputs", "outputs"), [(32, 48), (96, 96)])
+def test_any_number_of_rows_gives_the_direct_convolution(inputs, outputs, rows, dilation):
+    convolve, x_TI, expected_TO = make(inputs, outputs, rows, dilation)
+    out_TO = convolve(x_TI)
+    assert out_TO.shape == (rows, outputs)
+    assert relative_error(out_TO, expected_TO) < LARGEST_ERROR[torch.float32]
+
+
+def test_blocks_give_the_same_as_the_whole(monkeypatch):
+    convolve, x_TI, _ = make(64, 64, 900, 3)
+    whole_TO = convolve(x_TI)
+    monkeypatch.setattr(winograd, "_BLOCK_FLOATS", 1)
+    monkeypatch.setattr(winograd, "_FEWEST_TILES", 7)
+    blocks, _, _ = make(64, 64, 900, 3)
+    assert blocks.block < convolve.block
+    torch.testing.assert_close(blocks(x_TI), whole_TO, rtol=0, atol=1e-4)
+
+
+def test_an_offset_input_is_read_from_its_own_first_row():
+    convolve, x_TI, expected_TO = make(32, 32, 80, 3)
+    view_TI = torch.cat([torch.full((5, 32), 1e6), x_TI])[5:]
+    assert relative_error(convolve(view_TI), expected_TO) < LARGEST_ERROR[torch.float32]
+
+
+def test_an_output_is_added_to():
+    convolve, x_TI, expected_TO = make(32, 40, 30, 1)
+    out_TO = torch.ones(30, 40)
+    convolve.add(x_TI, out_TO)
+    assert relative_error(out_TO - 1, expected_TO) < 2 * LARGEST_ERROR[torch.float32]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "supported"),
+    [
+        ((96, 96, 7), torch.float32, True),
+        ((96, 96, 7), torch.bfloat16, False),
+        ((96, 96, 1), torch.float32, False),
+        ((1, 96, 7), torch.float32, False),
+    ],
+)
+def test_what_it_supports(shape, dtype, supported):
+    assert WinogradConvolution.supports(torch.zeros(shape, dtype=dtype)) == supported
+
+
+def test_a_backend_for_some_convolutions_leaves_the_others_to_another(monkeypatch):
+    """The speed it is given is that of the whole decoder, not of what it supports alone."""
+    seconds = {"Winograd": 0.25, "oneDNN packed": 1.0, "unfolded": 2.0}
+    monkeypatch.setattr(
+        convolution,
+        "run_trial",
+        lambda candidates, budget: {
+            key: [1e3 * seconds[key[1]]] for key in candidates if key[1] in seconds
+        },
+    )
+    weight_OIK = torch.zeros(64, 64, 7)
+    choice = choose_backend(weight_OIK, 1e9, "float32", share=0.75)
+    assert (choice.backend, choice.general) == ("Winograd", "oneDNN packed")
+    speeds = {backend: speed for (_, backend), speed in choice.gflops.items()}
+    assert speeds["Winograd"] / speeds["oneDNN packed"] == pytest.approx(1 / (0.75 / 4 + 0.25))
+    built = choice.build(torch.zeros(64, 64, 1), torch.zeros(64), 10)
+    assert isinstance(built, convolution.OneDnnConvolution)
+    assert isinstance(choice.build(weight_OIK, torch.zeros(64), 10), WinogradConvolution)
+
+
+def test_a_codec_that_decodes_with_it_sounds_the_same(monkeypatch):
+    """More than 100 dB below the sound, streamed and whole alike."""
+    shape = dict(encoder_dim=8, encoder_rates=[2, 4], decoder_dim=128, decoder_rates=[4, 2])
+    shape |= dict(latent_dim=32, n_codebooks=2, codebook_size=32, codebook_dim=4, sample_rate=16000)
+    sounds = {}
+    for backend in ("plain", "Winograd"):
+        backends = {backend: convolution.BACKENDS[backend]}
+        monkeypatch.setattr(convolution, "BACKENDS", backends)
+        codec = random_codec(precision="float32", **shape)
+        assert codec.choice.backend == backend
+        sounds[backend] = codec.decode(random_codes(codec, 90))
+        monkeypatch.undo()
+    assert signal_to_noise(sounds["Winograd"], sounds["plain"]) > 100
