@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from dia_demo.files import PAGE_FILES, ROOT
-from tests.helpers.browser import DESKTOP, PHONE, Watch
+from tests.helpers.browser import DESKTOP, Watch
 from tests.helpers.lab_page import (
     compare_tab,
     fill,
@@ -39,28 +39,56 @@ NOTE_PLAYED = """() => {
     attributes: true, subtree: true,
   });
 }"""
+ROOM_ID = "() => (JSON.parse(localStorage.getItem('dia-room-1')) || {}).id"
 PLAYING = '.lab-clip[aria-pressed="true"]'
 
 
 @pytest.fixture(scope="module")
 def long_pairs(tmp_path_factory):
-    """One pair of clips of 4.6 s: time enough to press something while one plays."""
+    """Two pairs of clips of 4.6 s: time enough to press something while one plays."""
     return make_pairs(tmp_path_factory.mktemp("long"), seeds=(1, 2), max_tokens=300)
 
 
-@pytest.fixture
-def room(open_window, finished_pairs, tmp_path):
-    """The room with a pair of clips of 0.9 s, on a desktop."""
-    page = compare_tab(open_window(DESKTOP))
-    open_zip(page, zipped(finished_pairs, tmp_path))
-    return page
+@pytest.fixture(scope="module")
+def desktop(chromium, home):
+    """One window for all tests of this module that leave it in working order."""
+    context = chromium.new_context(viewport=DESKTOP)
+    watch = Watch(context, home)
+    yield compare_tab(watch)
+    context.close()
+    assert watch.outside == [] and watch.errors == []
+
+
+@pytest.fixture(scope="module")
+def phone(chromium, home):
+    """One window of a narrow touch screen."""
+    context = chromium.new_context(viewport=NARROW, has_touch=True, is_mobile=True)
+    watch = Watch(context, home)
+    yield compare_tab(watch)
+    context.close()
+    assert watch.outside == [] and watch.errors == []
 
 
 @pytest.fixture
-def long_room(open_window, long_pairs, tmp_path):
-    """The room with a pair of clips of 4.6 s, on a desktop."""
-    page = compare_tab(open_window(DESKTOP))
-    open_zip(page, zipped(long_pairs, tmp_path))
+def room(desktop, finished_pairs, tmp_path):
+    """The room with a new copy of two pairs of clips of 0.9 s."""
+    return opened(desktop, zipped(finished_pairs, tmp_path))
+
+
+@pytest.fixture
+def long_room(desktop, long_pairs, tmp_path):
+    """The room with a new copy of two pairs of clips of 4.6 s."""
+    return opened(desktop, zipped(long_pairs, tmp_path))
+
+
+def opened(page, path):
+    """The page with another comparison in its room, and nothing left of the last one."""
+    before = page.evaluate(ROOM_ID)
+    page.locator("input[type=file][accept*='.zip']").set_input_files(path)
+    page.wait_for_function(f"(before) => ({ROOM_ID})() !== before", arg=before)
+    ready(page)
+    page.get_by_label("Repeat").set_checked(False)
+    page.locator(".lab-room").focus()
     return page
 
 
@@ -108,8 +136,7 @@ def test_digits_play_clips_until_shift_is_held(room):
 def test_repeat_plays_a_clip_until_it_is_paused(room):
     room.get_by_label("Repeat").check()
     room.keyboard.press("1")
-    heard_to = room.locator(".lab-clip[data-letter='A']")
-    heard_to.get_by_text("heard").wait_for()
+    room.locator(".lab-clip[data-letter='A']").get_by_text("heard").wait_for()
     room.locator(PLAYING).wait_for()
     room.wait_for_function("Number(document.querySelector('.lab-position').value) < 0.4")
     room.keyboard.press(" ")
@@ -260,19 +287,13 @@ def test_a_reload_brings_the_pair_back(long_room):
     assert page.get_by_label("What both sides say").input_value().startswith("[S1] My own words")
 
 
-def test_a_reload_without_a_comparison_opens_no_room(open_window):
-    page = compare_tab(open_window(DESKTOP))
-    page.reload()
-    page.get_by_role("tab", name="Generate", selected=True).wait_for()
-    page.get_by_role("tab", name="Compare").click()
-    page.locator('.lab-room[data-state="empty"]').wait_for()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_room_fits_a_narrow_screen(open_window, finished_pairs, tmp_path, scheme):
+def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     """320 px: nothing overflows, targets of 24 px or more, enough contrast."""
-    page = compare_tab(open_window(NARROW, scheme))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+    phone.emulate_media(color_scheme=scheme)
+    phone.reload()
+    phone.get_by_role("tab", name="Compare").click()
+    page = opened(phone, zipped(finished_pairs, tmp_path))
     hear(page, "A")
     lab = page.locator("#lab").bounding_box()
     assert lab["x"] >= 0 and lab["x"] + lab["width"] <= NARROW["width"]
@@ -292,11 +313,8 @@ def test_the_room_fits_a_narrow_screen(open_window, finished_pairs, tmp_path, sc
     assert page.evaluate(CONTRAST) == []
 
 
-def test_a_touch_screen_shows_no_keys(chromium, home, finished_pairs, tmp_path):
-    context = chromium.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
-    page = compare_tab(Watch(context, home))
-    open_zip(page, zipped(finished_pairs, tmp_path))
+def test_a_touch_screen_shows_no_keys(phone, finished_pairs, tmp_path):
+    page = opened(phone, zipped(finished_pairs, tmp_path))
     assert page.get_by_role("button", name="1 is better", exact=True).is_visible()
     assert not page.locator(".lab-keys").is_visible()
     assert page.locator(".lab-vote kbd:visible").count() == 0
-    context.close()
