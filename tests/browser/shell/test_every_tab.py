@@ -5,11 +5,13 @@ The states are visited once for each colour scheme; the tests read what was seen
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from PIL import Image
 
 from tests.helpers.browser import DESKTOP, Watch, press, wait_state, write_script
 from tests.helpers.lab_page import WAIT, hear, open_zip, vote, zipped
@@ -29,6 +31,14 @@ AXE = """async () => {
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.html}`));
 }"""
+# Controls that are smaller than 24 px in one direction. Links in text may be as high as a line.
+SMALL = """() => [...document.querySelectorAll("a[href], button, input, textarea, summary")]
+  .filter((node) => !(node.matches("a") && node.closest("p, li, td")))
+  .map((node) => (node.matches("[type=checkbox], [type=radio]") && node.closest("label")) || node)
+  .filter((node) => node.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true }))
+  .map((node) => [node.outerHTML.slice(0, 120), node.getBoundingClientRect()])
+  .filter(([, { width, height }]) => Math.min(width, height) > 1 && Math.min(width, height) < 24)
+  .map(([html, { width, height }]) => `${width} x ${height}: ${html}`)"""
 # Fixed parts of the page: the header and the tabs.
 PLACES = """() => [".masthead", ...["generate", "compare", "machine-tab", "about"].map(
   (id) => `#tabs [role=tab][data-tab-id=${id}]`)].map((selector) => {
@@ -45,13 +55,16 @@ class View:
     width: int
     overflow: int
     places: list
+    small: list[str]
     violations: list[str]
 
 
 @dataclass
 class Visit:
-    """What was seen in one colour scheme. headings: the h2 of each state."""
+    """What was seen in one colour scheme. slider: a picture of Max tokens. headings: the h2 of
+    each state."""
 
+    slider: Image.Image
     views: list[View] = field(default_factory=list)
     headings: dict[str, list[str]] = field(default_factory=dict)
 
@@ -65,15 +78,16 @@ def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator
     page.set_default_timeout(WAIT)
     page.set_default_timeout(10_000)
     page.evaluate(AXE_SCRIPT)
-    seen = Visit()
+    slider = page.get_by_label("range slider for Max tokens").screenshot()
+    seen = Visit(Image.open(io.BytesIO(slider)).convert("RGB"))
     packed = zipped(finished_pairs, tmp_path_factory.mktemp("zip"))
     for state in states(page, packed):
         seen.headings[state] = page.locator("h2:visible").all_inner_texts()
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            places = page.evaluate(PLACES)
-            seen.views.append(View(state, width, overflow, places, page.evaluate(AXE)))
+            places, small = page.evaluate(PLACES), page.evaluate(SMALL)
+            seen.views.append(View(state, width, overflow, places, small, page.evaluate(AXE)))
         page.set_viewport_size(DESKTOP)
     context.close()
     assert watch.errors == [] and watch.outside == []
@@ -115,6 +129,29 @@ def states(page, packed) -> Iterator[str]:
 def test_axe_finds_no_serious_violation(visit):
     found = {(view.state, view.width): view.violations for view in visit.views if view.violations}
     assert found == {}
+
+
+def test_targets_have_24_pixels(visit):
+    assert {(v.state, v.width): v.small for v in visit.views if v.small} == {}
+
+
+def test_a_sliders_handle_stands_out(visit):
+    """At the height of its upper part, above the track."""
+    slider = visit.slider
+    row = [slider.getpixel((x, slider.height // 2 - 6)) for x in range(slider.width)]
+    card = row[-1]
+    assert max(contrast(pixel, card) for pixel in row) >= 3
+
+
+def luminance(pixel: tuple[int, ...]) -> float:
+    parts = [value / 255 for value in pixel]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    dark, bright = sorted((luminance(one), luminance(other)))
+    return (bright + 0.05) / (dark + 0.05)
 
 
 def test_nothing_overflows_at_any_width(visit):
