@@ -260,7 +260,8 @@ def test_offline_with_config_alone_says_that_the_weights_are_missing(repository,
 def test_an_unreachable_hub_is_one_clear_message():
     """The hub's own client tries for half a minute before it says so; a person presses Stop."""
     said = refusal()
-    assert "cannot be reached" in said and NAME in said and "nano" in said
+    assert "cannot be reached" in said and NAME in said and "nano voice" in said
+    assert "Error" not in said and "folder" not in said, "words for a visitor of the page"
 
 
 def test_a_repository_that_is_not_there_says_so(server):

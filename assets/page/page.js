@@ -1,6 +1,7 @@
 // Runs once when the page has loaded.
 () => {
-  // Ctrl+Enter (or Cmd+Enter) presses Generate from anywhere.
+  // Ctrl+Enter (or Cmd+Enter) presses Generate from anywhere. Touch screens show no title.
+  document.querySelector("#generate").title = "Ctrl+Enter";
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     const button = document.querySelector("#generate");

@@ -48,7 +48,8 @@ load it:
 
 Start with `[S1]`, alternate `[S1]` and `[S2]`, and aim for 5 to 20 seconds of speech. End with the
 tag of the speaker who would be next, which keeps the last word from being cut off. Write sounds in
-parentheses, for example (laughs), (sighs) or (clears throat). English only.
+parentheses, for example (laughs), (sighs) or (clears throat). English only. Ctrl+Enter presses
+Generate from anywhere.
 
 The voices change with the seed and with every sampling setting. A voice prompt of 5 to 10 seconds
 with an exact transcript fixes them.

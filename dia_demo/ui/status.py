@@ -49,7 +49,7 @@ class Status:
     notes: tuple[str, ...] = ()
 
 
-IDLE = Status("idle", "Ready", "Press Generate, or Ctrl+Enter.", 0.0)
+IDLE = Status("idle", "Ready", "Press Generate.", 0.0)
 PREPARING = Status("loading", "Getting ready", "Reading the script.", 0.0, "Getting ready")
 
 

@@ -39,6 +39,11 @@ SMALL = """() => [...document.querySelectorAll("a[href], button, input, textarea
   .map((node) => [node.outerHTML.slice(0, 120), node.getBoundingClientRect()])
   .filter(([, { width, height }]) => Math.min(width, height) > 1 && Math.min(width, height) < 24)
   .map(([html, { width, height }]) => `${width} x ${height}: ${html}`)"""
+HEADINGS = """() => Object.fromEntries([...document.querySelectorAll("h2")]
+  .filter((heading) => heading.checkVisibility())
+  .map((heading) => heading.querySelector("span") || heading)
+  .map((text) => [text, getComputedStyle(text)])
+  .map(([text, { fontSize, fontWeight }]) => [text.textContent, `${fontSize} ${fontWeight}`]))"""
 # Fixed parts of the page: the header and the tabs.
 PLACES = """() => [".masthead", ...["generate", "compare", "machine-tab", "about"].map(
   (id) => `#tabs [role=tab][data-tab-id=${id}]`)].map((selector) => {
@@ -62,11 +67,11 @@ class View:
 @dataclass
 class Visit:
     """What was seen in one colour scheme. slider: a picture of Max tokens. headings: the h2 of
-    each state."""
+    each state, with their size and weight."""
 
     slider: Image.Image
     views: list[View] = field(default_factory=list)
-    headings: dict[str, list[str]] = field(default_factory=dict)
+    headings: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module", params=["light", "dark"])
@@ -82,7 +87,7 @@ def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator
     seen = Visit(Image.open(io.BytesIO(slider)).convert("RGB"))
     packed = zipped(finished_pairs, tmp_path_factory.mktemp("zip"))
     for state in states(page, packed):
-        seen.headings[state] = page.locator("h2:visible").all_inner_texts()
+        seen.headings[state] = page.evaluate(HEADINGS)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -174,4 +179,10 @@ def test_sections_have_headings(visit):
         "about": {"What this is", "For programs", "Intel XPU (experimental)"},
     }
     for state, headings in expected.items():
-        assert headings <= {text.removesuffix("▼").strip() for text in visit.headings[state]}, state
+        assert headings <= visit.headings[state].keys(), state
+
+
+def test_headings_look_alike(visit):
+    assert {look for headings in visit.headings.values() for look in headings.values()} == {
+        "17px 650"
+    }

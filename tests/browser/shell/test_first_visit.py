@@ -37,6 +37,13 @@ def test_the_browser_shows_our_title_beside_our_icon(open_window):
     assert answer.headers["content-type"] == "image/png"
 
 
+def test_keys_are_named_in_a_tooltip(open_window):
+    """A touch screen shows none."""
+    page = open_window().open()
+    assert page.locator("#generate").get_attribute("title") == "Ctrl+Enter"
+    assert "Ctrl" not in page.locator("body").inner_text()
+
+
 @pytest.fixture
 def api_window(open_window):
     """A window for gradio's API page, which asks for a schema of MCP that this app does not have:
