@@ -164,11 +164,17 @@ class SetupHandlers:
 
     def choose_first(self, name: str, value: str) -> Updates:
         """A model that is compared brings its own defaults."""
-        return self._defaults("a", value) if name == "model" else {}
+        return self._chosen("a", name, value)
 
     def choose_second(self, name: str, value: str) -> Updates:
         """The same for the second."""
-        return self._defaults("b", value) if name == "model" else {}
+        return self._chosen("b", name, value)
+
+    def _chosen(self, side: str, name: str, value: str) -> Updates:
+        if name == "model":
+            return self._defaults(side, value)
+        # gradio refuses an update of nothing.
+        return {self.parts.fields[f"{side}_model"]: gr.skip()}
 
     def _defaults(self, side: str, model: str) -> Updates:
         values = form.defaults_of(self.synthesis.info(model)) | {"model": model}
