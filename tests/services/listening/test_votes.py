@@ -10,16 +10,14 @@ import soundfile
 
 from dia_demo.errors import InputError
 from dia_demo.services.listening import votes as votes_module
-from dia_demo.services.listening.comparison import HEARD_MARGIN, Comparison
+from dia_demo.services.listening.comparison import Comparison
 from tests.helpers.comparisons import HEARD
 
 
-@pytest.fixture
-def long_clips(voting):
-    """A comparison with clips of 14 s."""
-    for path in (voting.folder / "clips").iterdir():
-        soundfile.write(path, np.zeros(14 * 8000, np.int16), 8000)
-    return voting
+def with_clips_of(seconds: int, comparison: Comparison) -> Comparison:
+    for path in (comparison.folder / "clips").iterdir():
+        soundfile.write(path, np.zeros(seconds * 8000, np.int16), 8000)
+    return comparison
 
 
 @pytest.mark.parametrize(
@@ -39,7 +37,8 @@ def test_an_invalid_vote_is_refused(voting, answer, heard, strength, message):
     assert not (voting.folder / "votes.csv").exists() and not voting.votes
 
 
-def test_ten_seconds_of_a_long_clip_are_enough(long_clips):
+def test_ten_seconds_of_a_long_clip_are_enough(voting):
+    long_clips = with_clips_of(14, voting)
     trial = long_clips.plan.trials[0]
     with pytest.raises(InputError, match="Listen to each clip to the end, or for 10 s"):
         long_clips.vote(trial.id, "A", {"A": 9.8, "B": 12.0})
@@ -47,15 +46,15 @@ def test_ten_seconds_of_a_long_clip_are_enough(long_clips):
 
 
 def test_a_short_clip_must_be_heard_to_its_end(voting):
-    trial = voting.plan.trials[0]
-    length = voting.needed_seconds(trial) + HEARD_MARGIN
-    assert length < 2, "the clips of this test are short"
+    short_clips = with_clips_of(4, voting)
+    trial = short_clips.plan.trials[0]
     with pytest.raises(InputError, match="Listen to each clip to the end"):
-        voting.vote(trial.id, "A", {"A": 0.8 * length, "B": length})
-    assert voting.vote(trial.id, "A", {"A": length, "B": length})
+        short_clips.vote(trial.id, "A", {"A": 3.7, "B": 4.0})
+    assert short_clips.vote(trial.id, "A", {"A": 3.95, "B": 4.0})
 
 
-def test_seconds_that_were_repeated_do_not_open_the_vote(long_clips):
+def test_seconds_that_were_repeated_do_not_open_the_vote(voting):
+    long_clips = with_clips_of(14, voting)
     trial, heard = long_clips.plan.trials[0], {"A": 30.0, "B": 30.0}
     with pytest.raises(InputError, match="Listen to each clip"):
         long_clips.vote(trial.id, "A", heard, covered={"A": 3.0, "B": 12.0})
