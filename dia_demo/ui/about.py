@@ -9,6 +9,8 @@ import gradio as gr
 
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME, ModelInfo
+from dia_demo.services.wording import duration
+from dia_demo.ui.generate.person_runs import UNATTENDED_SECONDS
 
 
 def _seconds(precision: str) -> str:
@@ -64,6 +66,10 @@ The script and the settings are stored in this browser, audio on the computer th
 | Takes, uploaded voice prompts | a temporary folder of that computer | a day at most |
 | Your latest 30 takes, your comparisons | that computer | you delete them |
 | The key that opens them, and nobody else has | this browser | you clear its data |
+
+A take goes on when you reload or close the page, or lose the connection, for up to
+{duration(UNATTENDED_SECONDS)} without an open page. It is among your earlier takes when you come
+back, and the last one is in the player.
 
 Nothing is sent anywhere else, and there are no usage statistics. Only a model from the hub is
 downloaded, when you select one. A downloaded WAV or FLAC contains the script, settings, seed and
