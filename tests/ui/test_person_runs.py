@@ -156,14 +156,14 @@ def test_a_run_that_began_before_the_key_came_is_its_owners(runs):
 
 
 def test_the_end_of_the_program_keeps_what_was_made():
-    ending = Ending()
+    ending, before = Ending(), set(threading.enumerate())
     runs = PersonRuns(["start"], "stop", ending.start)
     steps = Steps()
     run, _, _ = begin(runs, "first", new_key(), steps)
     threading.Timer(0.1, steps.go_on.release).start()
     ending.come(None)
     assert run.ended and run.shown["take"] == "part"
-    assert not any(thread.name == "take" for thread in threading.enumerate())
+    assert not any(thread.name == "take" for thread in set(threading.enumerate()) - before)
 
 
 def test_a_run_whose_thread_cannot_start_is_over(monkeypatch):
