@@ -41,7 +41,7 @@ from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.take import Request, Take, VoicePrompt
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.script import encode_script, expected_seconds
-from dia_demo.text.script_check import ScriptReport, check_script
+from dia_demo.text.script_check import ScriptReport, check_script, with_reading
 
 WARM_UP_POLL_SECONDS = 0.25
 NO_TRANSCRIPT = (
@@ -121,18 +121,23 @@ class Synthesis:
         transcript: str = "",
         normalise: bool = False,
     ) -> ScriptReport:
-        """The script checker's findings for this model and this many tokens."""
+        """The script checker's findings for this model and this many tokens.
+
+        Where the script is normalised they are those of what is read, but repair what was written.
+        """
         info = self.info(model)
-        reading = info.reading(script, normalise)
-        report = check_script(
-            reading.text,
+        check = partial(
+            check_script,
             byte_limit=info.config.encoder.max_positions,
             seconds_per_character=info.seconds_per_character,
             max_seconds=info.seconds_of(max_tokens),
             transcript=info.reading(transcript, normalise).text,
             natural_seconds=info.natural_seconds,
+            is_normalised=info.normalises or normalise,
         )
-        return replace(report, reading=reading) if reading.changes else report
+        reading = info.reading(script, normalise)
+        report = check(reading.text)
+        return with_reading(report, reading, check) if reading.changes else report
 
     def stream(self, request: Request, cancel: threading.Event) -> Generator[Event, None, None]:
         """The request's events, ended by Finished, Cancelled or Failed (see engine/events.py).

@@ -78,12 +78,13 @@ def check_script(
     max_seconds: float | None = None,
     transcript: str = "",
     natural_seconds: tuple[float, float] | None = NATURAL_SECONDS,
+    is_normalised: bool = False,
 ) -> ScriptReport:
     """Count turns, bytes and seconds, and list what is worth knowing before a run.
 
     byte_limit is the encoder's longest text; max_seconds the audio that max_tokens leaves room
     for; natural_seconds the shortest and longest audio that the model was made for, None where
-    that is not known. A repair is offered only where it removes its finding and brings no new
+    that is not known; is_normalised: the model gets it in words in any case. A repair is offered only where it removes its finding and brings no new
     error. Never raises: what `encode_script` would refuse is a finding of level "error". A text
     longer than MAX_SCRIPT_CHARACTERS is not looked at any further.
     """
@@ -93,7 +94,9 @@ def check_script(
         script, transcript, byte_limit, seconds_per_character, max_seconds, natural_seconds
     )
     remarks = remarks_on(draft)
-    findings = [*_with_safe_repairs(draft, remarks), *_not_in_words(draft, remarks)]
+    findings = list(_with_safe_repairs(draft, remarks))
+    if not is_normalised:
+        findings += _not_in_words(draft, remarks)
     turns = parse_turns(script)
     return ScriptReport(
         turns=turns,
@@ -112,6 +115,25 @@ def fix_all(script: str, check: Callable[[str], ScriptReport]) -> str:
             break
         script = fixes[0].repaired
     return script
+
+
+def with_reading(
+    report: ScriptReport, reading: Reading, check: Callable[[str], ScriptReport]
+) -> ScriptReport:
+    """The report on what is read, with repairs of what was written where it has the same findings.
+
+    Where it has not, as with a tag after names that are no tags yet, the repair is one of the
+    script in plain words.
+    """
+    missing = {(one.code, one.message) for one in report.findings if one.repaired is not None}
+    repairs: dict[tuple[str, str], Finding] = {}
+    for script in (lambda: reading.original, lambda: normalise(reading.original).text):
+        if missing:
+            same = {(one.code, one.message): one for one in check(script()).findings}
+            repairs |= {key: same[key] for key in missing & same.keys() if same[key].repaired}
+            missing -= repairs.keys()
+    findings = (repairs.get((one.code, one.message), one) for one in report.findings)
+    return replace(report, reading=reading, findings=tuple(findings))
 
 
 def _too_long(characters: int, num_bytes: int) -> ScriptReport:

@@ -20,12 +20,8 @@ from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.script import encode_script
 from dia_demo.text.script_check import check_script
 from dia_demo.ui import html
-from dia_demo.ui.compare.form import default_side
-from dia_demo.ui.compare.handlers import CompareHandlers
-from dia_demo.ui.compare.layout import CompareParts
 from tests.helpers.checkpoints import write_small
 from tests.helpers.comparisons import make
-from tests.helpers.page_stubs import parts_by_name
 
 CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
 PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."
@@ -89,6 +85,19 @@ def test_the_embedded_voice_always_reads_plain_characters(nano):
     assert plain.reading is None and "Read as" not in html.script_report(plain, 1024)
 
 
+@pytest.mark.parametrize(
+    ("script", "repaired"),
+    [
+        ("[S1] It’s NASA. [S2] Hi.", "[S1] It’s NASA. [S2] Hi. [S1]"),
+        # There is no tag yet: the words that would be read, but without the names of letters.
+        ("It’s NASA.", "[S1] It's N A S A. [S2]"),
+    ],
+)
+def test_a_repair_changes_only_what_it_says(nano, script, repaired):
+    (tip,) = nano.check(script, "nano", 400).findings
+    assert tip.code == "no_last_tag" and tip.repaired == repaired
+
+
 def test_a_script_that_the_embedded_voice_reads_shorter_is_counted_as_it_is_read(nano):
     """1,020 curly quotes are 3 bytes each, and one byte each as they are read."""
     script = "[S1] " + "’" * 1000
@@ -142,9 +151,3 @@ def test_a_comparison_reads_plain_characters(nano, tmp_path):
         for slot in comparison.plan.slots
     }
     assert codes[0, 0] == codes[0, 1] and codes[1, 0] == codes[1, 1]
-
-    side = default_side(nano, "nano")
-    head = ("sighted", f"{CURLY}\n---\n{PLAIN}", 1, "", "top_k", "", False)
-    values = [*head, *side.values(), *(side | {"top_k": 3}).values()]
-    note = CompareHandlers(nano, None, parts_by_name(CompareParts)).describe(*values)
-    assert note.count("Read as") == 1 and "<mark>I&#x27;m</mark> sure" in note

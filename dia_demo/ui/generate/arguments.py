@@ -101,7 +101,7 @@ def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: st
         Argument(
             "seed",
             "Seed",
-            f"0 to {SEED_LIMIT}. The same seed with the same settings repeats a take; null or -1 "
+            f"0 to {SEED_LIMIT:,}. The same seed with the same settings repeats a take; null or -1 "
             "is a random one.",
             {"type": "integer", "minimum": -1, "maximum": SEED_LIMIT},
         ),
@@ -170,7 +170,8 @@ def _arguments_of_script(models: Sequence[ModelInfo], model: str) -> list[Argume
         Argument(
             "normalise",
             "Write out numbers and symbols as words",
-            f"Otherwise the script reaches the model as it is written ({always} always does it).",
+            "Write out numbers, abbreviations and signs for a model that otherwise reads what is "
+            f"written; with {always} it is always done.",
             {"type": "boolean"},
             False,
         ),
@@ -189,7 +190,7 @@ def _sampling(name: str, models: Sequence[ModelInfo]) -> Argument:
         else ", ".join(f"{r.low:g} to {r.high:,g} with {model}" for model, r in ranges.items())
     )
     defaults = ", ".join(
-        f"{getattr(info.config.defaults, name):g} with {info.name}" for info in models
+        f"{getattr(info.config.defaults, name):,g} with {info.name}" for info in models
     )
     return Argument(
         name,
