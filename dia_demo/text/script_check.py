@@ -84,9 +84,10 @@ def check_script(
 
     byte_limit is the encoder's longest text; max_seconds the audio that max_tokens leaves room
     for; natural_seconds the shortest and longest audio that the model was made for, None where
-    that is not known; is_normalised: the model gets it in words in any case. A repair is offered only where it removes its finding and brings no new
-    error. Never raises: what `encode_script` would refuse is a finding of level "error". A text
-    longer than MAX_SCRIPT_CHARACTERS is not looked at any further.
+    that is not known; is_normalised: the model gets it in words in any case. A repair is offered
+    only where it removes its finding and brings no new error. Never raises: what `encode_script`
+    would refuse is a finding of level "error". A text longer than MAX_SCRIPT_CHARACTERS is not
+    looked at any further.
     """
     if (characters := len(joined(script, transcript))) > MAX_SCRIPT_CHARACTERS:
         return _too_long(characters, len(to_bytes(joined(script, transcript))))
