@@ -23,6 +23,9 @@ CHROMIUM_ARGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --autoplay-policy=no-user-gesture-required"
 ).split()
+# gradio prints this when it has looked at its own page, and ends the app where that takes 3 s: the
+# first event, which imports matplotlib in the server's loop, must not come before.
+LAUNCHED = "To create a public link"
 GET_A_BROWSER = (
     "no chromium found: install one (`apt-get install chromium`, or "
     "`python -m playwright install chromium`), or name it in DIA_CHROMIUM"
@@ -85,9 +88,11 @@ def wait_until_up(url: str, app: subprocess.Popen, log: Path) -> None:
             raise RuntimeError(f"the app ended with {app.returncode}:\n{log.read_text()}")
         try:
             with urllib.request.urlopen(url, timeout=5):
-                return
+                if LAUNCHED in log.read_text():
+                    return
         except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
+            pass
+        time.sleep(0.2)
     raise RuntimeError(f"the app did not answer within {START_SECONDS} s:\n{log.read_text()}")
 
 
