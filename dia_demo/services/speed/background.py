@@ -17,9 +17,8 @@ from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.task import Task
 
-# It begins after so many seconds without a take. A machine on which it takes longer than the second
-# number is too slow or too busy for it, and one that has not been idle for as long as the third is
-# measured by its takes alone.
+# It begins after so many seconds without a take, and is given up after the second number. A machine
+# that is not idle for as long as the third is measured by its takes alone.
 IDLE_SECONDS, LONGEST_SECONDS, MOST_PATIENCE = 2.0, 120.0, 3600.0
 # Where other programs disturb it, it is repeated after a pause, and the best of all counts.
 ATTEMPTS, PAUSE_SECONDS = 4, 20.0
@@ -46,9 +45,9 @@ class BackgroundMeasurement:
         self._after: threading.Thread | None = None
 
     def start(self, after: threading.Thread | None = None) -> None:
-        """Measure unless that was done before, once the thread `after` has ended."""
+        """Measure unless that was done undisturbed before, once the thread `after` has ended."""
         self._speed.keeps = True
-        if self._speed.quick is None:
+        if self._speed.quick is None or not self._speed.quick.undisturbed:
             self._speed.measuring = True
             self._after = after
             self._thread.start()
@@ -72,24 +71,29 @@ class BackgroundMeasurement:
 
     def _measure_until_undisturbed(self) -> None:
         """Measure, again while others disturb it. Raises RunError where it cannot be measured."""
-        best: QuickResult | None = None
         attempts, patience = 0, time.monotonic() + MOST_PATIENCE
         while attempts < ATTEMPTS and time.monotonic() < patience and not self._closed.is_set():
-            if not self._is_idle() or (result := self._measure()) is None:
+            if not self._is_idle():
                 continue
-            attempts, best = attempts + 1, result.better(best)
-            if best.undisturbed:
-                break
+            try:
+                result = self._measure()
+            except BenchStopped:
+                continue
+            attempts += 1
+            if result is not None:
+                best = result.better(self._speed.quick)
+                self._speed.learn_quick(best)
+                if best.undisturbed:
+                    return
             self._closed.wait(PAUSE_SECONDS)
-        if best is not None:
-            self._speed.learn_quick(best)
 
     def _is_idle(self) -> bool:
         """Whether nobody generates for IDLE_SECONDS."""
         return not self._closed.wait(IDLE_SECONDS) and not self._busy.is_set()
 
     def _measure(self) -> QuickResult | None:
-        """One measurement, None where it was interrupted."""
+        """One measurement, None where it takes too long. Raises BenchStopped for an interruption,
+        and RunError where nothing can be measured."""
         free = system.available_bytes()
         if free is not None and free < LEAST_MEMORY:
             raise RunError("there is too little free memory")
@@ -102,10 +106,7 @@ class BackgroundMeasurement:
         )
         deadline = time.monotonic() + LONGEST_SECONDS
         with closing(Task(self._child(job, self._busy))) as work:
-            try:
-                for _ in work:
-                    if time.monotonic() > deadline:
-                        raise RunError(f"it took more than {LONGEST_SECONDS:.0f} s")
-            except BenchStopped:
-                return None
+            for _ in work:
+                if time.monotonic() > deadline:
+                    return None
             return QuickResult(**work.result)
