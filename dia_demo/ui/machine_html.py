@@ -23,10 +23,7 @@ from dia_demo.services.wording import duration
 from dia_demo.ui import html
 from dia_demo.ui.status import factor
 
-INTRO = (
-    "Measures how fast this machine generates speech. Everybody’s takes wait until it is done or "
-    "stopped."
-)
+INTRO = "How fast this machine generates speech, with each precision."
 LIMIT = (
     "Each step of speech reads all of the model’s weights from memory once. Memory bandwidth is "
     "therefore the limit, and fewer bits per weight raise it."
@@ -84,13 +81,14 @@ def picture(runs: Sequence[FinishedRun | FailedRun]) -> str:
         [1.0, *map(take_rate, done), *(rate for run in done if limited and (rate := limit(run)))]
     )
     rows = "".join(_row(run, scale, limited) for run in runs)
-    key = '<span class="key reached"></span> measured'
-    if limited:
-        key += ' <span class="key possible"></span> possible with this memory'
+    key = (
+        ' <span class="keys"><span class="key reached"></span> measured '
+        '<span class="key possible"></span> possible with this memory</span>'
+    )
     return (
         f'<figure class="machine-picture"><figcaption>How fast {EXAMPLE_SECONDS:.0f} seconds of '
-        f"speech are generated; a bar that reaches the line keeps up with playback. "
-        f'<span class="keys">{key}</span></figcaption><ul>{rows}</ul></figure>'
+        f"speech are generated; a bar that reaches the line keeps up with playback."
+        f"{key if limited else ''}</figcaption><ul>{rows}</ul></figure>"
     )
 
 

@@ -15,6 +15,7 @@ from dia_demo.errors import InputError
 from dia_demo.services import system_info as machine_service
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
+from tests.helpers.bench_stubs import QUICK, write_speed
 from tests.helpers.checkpoints import write_small
 
 pytestmark = pytest.mark.processor
@@ -41,6 +42,14 @@ def test_a_model_that_is_all_there_is_ready(folder):
     assert "1 file(s)" in found["weights"].text and str(folder) in found["weights"].text
     assert "float32" in found["precision"].text and "small" in found["precision"].text
     assert "off" in found["Intel XPU"].text
+
+
+def test_the_speed_that_an_app_has_measured_is_said(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
+    assert "speed" not in findings(folder)
+    (tmp_path / "kept").mkdir(exist_ok=True)
+    write_speed(tmp_path / "kept", QUICK)
+    assert "Dia-1.6B takes about" in findings(folder)["speed"].text
 
 
 def test_missing_weights_are_said_before_a_take_says_them(folder):

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 import soundfile
 
+from dia_demo import system
 from dia_demo.audio import read_metadata
 from dia_demo.engine.events import Figures
 from dia_demo.errors import InputError
@@ -23,6 +24,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import api
 from dia_demo.ui.generate.arguments import arguments_of_check, arguments_of_generate
 from dia_demo.ui.page import build_ui
+from tests.helpers.bench_stubs import QUICK
 
 ARGUMENTS = (
     "script temperature cfg_scale max_tokens top_p top_k seed speed voice_prompt voice_transcript "
@@ -109,7 +111,18 @@ def test_an_answer_has_the_keys_that_are_described(synthesis):
     info = synthesis.models()[0]
     report = api.report_of(synthesis.check("[S1] Hi.", info.name, 60), "[S1] Hi.", info)
     assert list(report) == list(api.REPORT["properties"])
-    assert list(api.model_of(info)) == list(api.MODELS["items"]["properties"])
+    assert list(api.model_of(info, None)) == list(api.MODELS["items"]["properties"])
+
+
+def test_the_models_say_how_long_they_take_here(tmp_path, monkeypatch):
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path))
+    monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
+    service = Synthesis(Settings())
+    models = api.make_models(service)
+    assert [model["seconds_per_second"] for model in models()] == [None, None]
+    service.speed.learn_quick(QUICK)
+    nano, dia = (model["seconds_per_second"] for model in models())
+    assert 0 < nano < 0.2 < dia < 10
 
 
 # What is refused

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import gradio as gr
@@ -147,12 +147,16 @@ def make_models(synthesis: Synthesis) -> Callable[[], list[dict]]:
 
     def models() -> list[dict]:
         """The models to choose from, with the range and the default of each parameter."""
-        return [model_of(info) for info in synthesis.models()]
+        return [model_of(info, pace(info)) for info in synthesis.models()]
+
+    def pace(info: ModelInfo) -> float | None:
+        runtime = replace(synthesis.settings.runtime, model=info.name)
+        return synthesis.speed.seconds_per_second(info, runtime)
 
     return models
 
 
-def model_of(info: ModelInfo) -> dict[str, Any]:
+def model_of(info: ModelInfo, seconds_per_second: float | None) -> dict[str, Any]:
     """A model as JSON."""
     parameters = {}
     for name in form.SAMPLING:
@@ -171,6 +175,7 @@ def model_of(info: ModelInfo) -> dict[str, Any]:
         "normalises": info.normalises,
         "precisions": list(PRECISIONS),
         "parameters": parameters,
+        "seconds_per_second": seconds_per_second,
     }
 
 
@@ -225,5 +230,6 @@ MODELS = {
         normalises="boolean: scripts are always written out in words",
         precisions="array: for the argument precision",
         parameters="object: minimum, maximum and default by name",
+        seconds_per_second="number: expected wait for a second of audio here, null if not known",
     ),
 }
