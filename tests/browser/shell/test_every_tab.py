@@ -13,11 +13,27 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from PIL import Image
 
+from dia_demo.services.bench.plan import BenchPlan
+from dia_demo.services.bench.report import BenchReport, FailedRun
+from dia_demo.services.bench.types import CodecResult
+from dia_demo.ui.machine_html import report_html
+from tests.helpers.bench_stubs import CODEC, hardware_result, run_result
 from tests.helpers.browser import DESKTOP, Watch, press, wait_state, write_script
 from tests.helpers.lab_page import WAIT, hear, open_zip, vote, zipped
 
 pytest.importorskip("playwright.sync_api")
 
+BENCH_REPORT = BenchReport(
+    BenchPlan(random="dia-1.6b", threads=1),
+    1,
+    hardware=hardware_result(),
+    codec=CodecResult(**CODEC),
+    runs=(
+        run_result(rows=1),
+        run_result(precision="int8"),
+        FailedRun("int4", 1, "It was stopped."),
+    ),
+)
 WIDTHS = (320, 390, 820, 1440, 1600)
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 WITH_FINDINGS = "[S1] Hello [S2] Hi. (lauhgs) [S2] What? [S3]"
@@ -31,6 +47,7 @@ AXE = """async () => {
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.html}`));
 }"""
+UNFOLD = "for (const fold of document.querySelectorAll('details')) fold.open = true"
 # Controls that are smaller than 24 px in one direction. Links in text may be as high as a line.
 SMALL = """() => [...document.querySelectorAll("a[href], button, input, textarea, summary")]
   .filter((node) => !(node.matches("a") && node.closest("p, li, td")))
@@ -120,6 +137,7 @@ def states(page, packed) -> Iterator[str]:
     yield "generate"
     page.get_by_role("tab", name="Compare").click()
     page.get_by_role("button", name="Make the pairs").wait_for()
+    page.get_by_role("button", name="Scripts, seeds and other settings").click()
     yield "compare form"
     open_zip(page, packed)
     yield "blind room"
@@ -130,10 +148,17 @@ def states(page, packed) -> Iterator[str]:
     page.locator(".lab-end").click()
     page.locator(".lab-end").click()
     page.locator('.lab-room[data-state="open"]').wait_for()
+    page.evaluate(UNFOLD)
     yield "result"
     page.get_by_role("tab", name="Machine").click()
     page.get_by_role("button", name="Measure", exact=True).wait_for()
     yield "machine"
+    # A measurement takes a minute; its HTML is the same for every report.
+    shown = report_html(BENCH_REPORT, True, "Dia-1.6B takes about 30 s.")
+    area = page.locator("#machine-report-area .prose")
+    area.evaluate("(area, html) => { area.innerHTML = html; }", shown)
+    page.evaluate(UNFOLD)
+    yield "machine report"
     page.get_by_role("tab", name="About").click()
     page.get_by_text("How it sounds says nothing about").wait_for()
     yield "about"
