@@ -46,8 +46,8 @@ export class LiveStrip {
     }, { capture: true });
     // A click on the picture of the finished take goes on from there.
     document.addEventListener("click", (event) => {
-      const picture = event.target.closest("#take .waveform-container");
-      if (picture && this.#state === "playing") document.querySelector("#take .play-pause-button").click();
+      if (this.#state !== "playing" || !event.target.closest("#take .waveform-container")) return;
+      document.querySelector("#take .play-pause-button").click();
     });
     setInterval(() => this.#advance(), DRAW_MS);
     watch("value", () => this.#update());
