@@ -64,6 +64,8 @@ def server_options(settings: Settings) -> dict:
             ],
         },
         "max_threads": threads(settings),
+        # No request of gradio's own to the page: it ends the app where the answer takes 3 s.
+        "_frontend": False,
     }
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
+from gradio import networking
 from gradio.blocks import BlocksConfig
 from gradio.routes import App
 from starlette.testclient import TestClient
@@ -144,3 +145,13 @@ def test_the_garbage_collector_skips_what_was_loaded_before_the_start(page, tmp_
         assert run_async(frozen_objects()) > 10 * len(gc.get_objects())
     finally:
         gc.unfreeze()
+
+
+def test_a_page_that_answers_late_does_not_end_the_app(tmp_path, monkeypatch):
+    """On a busy machine it may take longer than the 3 s that gradio's own look at it waits."""
+    monkeypatch.setattr(networking, "url_ok", lambda url: False)
+    with gr.Blocks() as page:
+        gr.Markdown("Hello")
+    options = server_options(Settings(takes_folder=tmp_path))
+    page.launch(prevent_thread_lock=True, quiet=True, share=False, **options)
+    page.close()
