@@ -167,6 +167,7 @@ def end_the_test(page) -> None:
 
 def download(page, name: str, files) -> None:
     """After the reveal of a comparison of one's own."""
+    page.reload()  # The browser uploads a file once.
     upload(page, "lab-upload", files)
     page.locator('.lab-room[data-state="listen"]').wait_for()
     page.get_by_role("button", name="End the test and reveal").click()
