@@ -82,7 +82,7 @@ class BenchReport:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> BenchReport:
         """A report from `dataclasses.asdict` of one that went through JSON."""
-        plan = {
+        plan: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in raw["plan"].items()
         }

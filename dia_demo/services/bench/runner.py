@@ -58,9 +58,9 @@ def bench(
         yield from waiting
         report = yield from measure(plan, cancel)
     keep_report(report)
-    name = model_of(plan)
-    for run in report.finished_runs() if name else ():
-        synthesis.speed.learn_run(name, run)
+    if name := model_of(plan):
+        for run in report.finished_runs():
+            synthesis.speed.learn_run(name, run)
     return report
 
 

@@ -105,7 +105,7 @@ class FormHandlers:
         ]
         return [*sliders, gr.update(visible=not info.normalises)]
 
-    def restore(self, saved):
+    def restore(self, saved: object) -> list:
         """The form from saved values: fields in the order of `form.REMEMBERED`."""
         names = [info.name for info in self.synthesis.models()]
         if not isinstance(saved, dict) or saved.get("model") not in names:
