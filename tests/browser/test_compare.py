@@ -135,6 +135,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     assert page.locator("#lab-a-max-tokens input").input_value() == "80"
     page.get_by_role("tab", name="Generate").click()
     page.locator(".earlier-buttons").get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Really delete?").click()
     page.get_by_text("Your takes are listed here.").wait_for()
 
 

@@ -222,7 +222,9 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in (plan["folder"] / "clips").iterdir()}
     assert 2 <= len(before) // 2 < PAIRS and not (plan["folder"] / "votes.csv").exists()
     with running_app(tmp_path, port):
-        page = compare_tab(watch)
+        page = watch.open()
+        page.set_default_timeout(WAIT)
+        page.get_by_role("tab", name="Compare").click()
         page.locator("#lab-kept input").click()
         page.get_by_role("option").click()
         press(page, "Open")

@@ -165,9 +165,16 @@ def end_the_test(page) -> None:
     page.get_by_role("button", name="Press again to end the test").click()
 
 
+def as_a_stranger(page) -> None:
+    """The page as on a first visit: without takes, an open comparison or a form to restore."""
+    page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    page.reload()
+    page.get_by_role("button", name="Generate", exact=True).wait_for()
+
+
 def download(page, name: str, files) -> None:
     """After the reveal of a comparison of one's own."""
-    page.reload()  # The browser uploads a file once.
+    as_a_stranger(page)  # Nothing is open, and the browser uploads a file once.
     upload(page, "lab-upload", files)
     page.locator('.lab-room[data-state="listen"]').wait_for()
     page.get_by_role("button", name="End the test and reveal").click()
@@ -184,7 +191,7 @@ def delete(page) -> None:
 
 def on_cpu(page) -> None:
     """A run hides the button: on a page without one it is there."""
-    page.reload()
+    as_a_stranger(page)
     press_id(page, "on-cpu")
 
 
@@ -194,9 +201,9 @@ def choose_kind(page) -> None:
     radio.nth(0 if radio.nth(1).is_checked() else 1).check()
 
 
-def choose_other(page, menu: str) -> None:
-    """Choose what is not chosen yet in a menu of the Compare tab."""
-    go_to(page, "Compare")
+def choose_other(page, menu: str, tab: str = "Compare") -> None:
+    """Choose what is not chosen yet in a menu."""
+    go_to(page, tab)
     page.locator(f"#{menu} input").click()
     page.locator("[role=option][aria-selected=false]").first.click()
 
@@ -229,6 +236,8 @@ SPECIAL = {
     ("report", "click"): repair,
     ("chips", "click"): free_seed,
     ("on-cpu", "click"): on_cpu,
+    ("model", "change"): lambda page: choose_other(page, "model", "Generate"),
+    ("speaker", "click"): lambda page: page.locator("#speaker .switch-model").click(),
     ("script", "change"): lambda page: type_into(page, "script", "Generate"),
     ("lab-scripts", "change"): lambda page: type_into(page, "lab-scripts", "Compare"),
     ("lab-kind", "change"): choose_kind,
