@@ -146,7 +146,7 @@ def r19_repair(app: App) -> tuple[bool, str]:
     a press of Repair without its event's data
     no traceback"""
     before = app.log.read_text().count("Traceback")
-    status, _ = app.run("repair", "[S1] Hello.", "nano", 300, "")
+    status, _ = app.run("repair", "[S1] Hello.", "nano", 300, None, "", False)
     traces = app.log.read_text().count("Traceback") - before
     return traces == 0, f"status {status}, {traces} tracebacks"
 

@@ -20,9 +20,9 @@ OTHER = "127.0.0.2"
 
 
 def spent_on(app: App, script: str) -> tuple[bool, str]:
-    app.run("check", "[S1] Hi. [S2]", "nano", 300, "")
+    app.run("check", "[S1] Hi. [S2]", "nano")
     before = app.processor_seconds()
-    status, _ = app.run("check", script, "nano", 300, "")
+    status, _ = app.run("check", script, "nano")
     spent = app.processor_seconds() - before
     return spent <= MOST_PROCESSOR_SECONDS, f"{spent:.2f} s of processor, status {status}"
 

@@ -76,8 +76,7 @@ def test_only_a_prompt_without_transcript_brings_a_warning(synthesis):
 def test_a_96_khz_stereo_float_prompt_is_converted(synthesis, tmp_path):
     wav = write_wav(tmp_path / "voice.wav", 0.4, rate=96000, channels=2)
     events = say(synthesis, make_request(synthesis, voice=VoicePrompt(wav, transcript="[S1] Hm.")))
-    notes = " ".join(started(events).notes)
-    assert "96,000 to 16,000" in notes and "2 channels" in notes
+    assert any("2 channels" in note for note in started(events).notes)
     assert len(events[-1].result.codes) == SMALL.frames_within(60, 25)
 
 

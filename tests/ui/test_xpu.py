@@ -17,6 +17,8 @@ from dia_demo.accelerator.selfcheck.report import STAGES, Race, SelfCheckReport
 from dia_demo.accelerator.status import DeviceStatus, _why_no_xpu, xpu_status
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Finished
+from dia_demo.services.history import History
+from dia_demo.services.listening.store import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form, layout
@@ -47,7 +49,9 @@ def generate(synthesis, **changes) -> list[dict]:
     parts.fields = {name: f"field {name}" for name in form.FIELDS}
     model = synthesis.settings.runtime.model
     given = field_values(model=model, precision="auto", max_tokens=60, **changes)
-    return list(GenerateHandlers(synthesis, parts, LiveAudio()).generate(PAGE, *given))
+    history = History(synthesis.settings.takes_folder / "kept")
+    handlers = GenerateHandlers(synthesis, parts, LiveAudio(), history)
+    return list(handlers.generate(PAGE, new_key(), *given))
 
 
 # Why it is off
