@@ -253,9 +253,10 @@ def test_the_room_takes_turns_with_other_players(long_room):
     long_room.keyboard.press("1")
     long_room.locator(PLAYING).wait_for()
     assert long_room.evaluate("window.other.paused")
+    sync_api.expect(long_room.locator(".lab-position")).not_to_have_value("0")
     long_room.evaluate("window.other.play()")
     long_room.locator(PLAYING).wait_for(state="detached")
-    assert position(long_room) < 4, "it is paused, and not at its end"
+    assert 0 < position(long_room) < 4, "it is paused, and not at its end"
 
 
 def test_a_reload_brings_the_pair_back(long_room):

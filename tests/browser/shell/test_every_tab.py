@@ -34,8 +34,8 @@ BENCH_REPORT = BenchReport(
         FailedRun("int4", 1, "It was stopped."),
     ),
 )
-# Colours do not depend on the width, nor places on the colours.
-WIDTHS = {"light": (320, 820, 1600), "dark": (390, 1440)}
+# Places do not depend on the colours: dark, the narrowest and the widest are enough.
+WIDTHS = {"light": (320, 390, 820, 1440, 1600), "dark": (320, 1600)}
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 WITH_FINDINGS = "[S1] Hello [S2] Hi. (lauhgs) [S2] What? [S3]"
 # target-size (24 px, WCAG 2.5.8) is off by default.
