@@ -32,7 +32,7 @@ def connect(
     _connect_form(parts, form_handlers)
     _connect_saved_form(page, parts, form_handlers, saved)
     expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
-    expectation.connect(page, parts.fields, parts.take, expected, form_handlers.change_model)
+    expectation.connect(page, parts.fields, parts.figures, expected, form_handlers.change_model)
 
 
 def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:

@@ -215,8 +215,9 @@ def connect(
     """Connect the list; `person` holds the key of this browser."""
     person.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
     page.load(handlers.enter, person, parts.earlier, **IMMEDIATE)
-    # The player changes with a finished take, which is kept by then.
-    generate.take.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
+    # They change with every finished take, which is kept by then. The player reports a change with
+    # every answer of the server: an event that follows it never ends.
+    generate.figures.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
     fields = [generate.fields[name] for name in form.REMEMBERED]
     restored = [*fields, generate.status]
     parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)
