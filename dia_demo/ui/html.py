@@ -126,12 +126,12 @@ def _repair_button(code: str, index: int, label: str) -> str:
     )
 
 
-def figures_table(rows: Iterable[tuple[str, str]], take: str = "") -> str:
-    """Figures as a list of names with values. take: what tells the take from every other."""
+def figures_table(rows: Iterable[tuple[str, str]]) -> str:
+    """Figures as a list of names with values."""
     cells = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows
     )
-    return f'<dl class="figures" aria-label="Figures" data-take="{escape(take)}">{cells}</dl>'
+    return f'<dl class="figures" aria-label="Figures">{cells}</dl>'
 
 
 def spectrogram_figure(pixels: np.ndarray | None, seconds: float = 0.0) -> str:

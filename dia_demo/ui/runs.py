@@ -1,4 +1,7 @@
-"""A run that one button starts and another stops: its buttons, its cancel flags, its events."""
+"""A run that one button starts and another stops: its buttons, its cancel flags, its events.
+
+And how other events are connected.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,22 @@ _CALLS = "/gradio_api/call/"
 # The session of such a call is the ID of its event; a page's session is shorter.
 _CALL = re.compile(r"[0-9a-f]{32}")
 MAX_DISCONNECTED_CALLS = 1000
+
+
+def on_change(
+    changes: Sequence[Callable],
+    handler: Callable,
+    inputs: Sequence[gr.blocks.Block],
+    outputs: Sequence[gr.blocks.Block],
+    **options: Any,
+) -> None:
+    """Call the handler after any of these events; of those that come meanwhile, after the last.
+
+    gradio's page repeats a postponed event with all its handlers (gradio 6.31, "always_last"): two
+    handlers of one event that postpone each other never end. As a `then`, each repeats alone.
+    """
+    changed = gr.on(changes, None, None, None, js="() => {}", show_progress="hidden")
+    changed.then(handler, inputs, outputs, trigger_mode="always_last", **IMMEDIATE, **options)
 
 
 class RunButtons:

@@ -144,7 +144,7 @@ def test_stop_keeps_the_sound_made_so_far(open_window, patient):
 
 
 def test_the_page_is_quiet_when_nothing_happens(open_window, tmp_path):
-    """gradio's player reports changes that are none: an event may not follow its own answer."""
+    """No two events postpone each other for ever, which gradio does not prevent."""
     page = open_window().open()
     write_script(page, SHORT, max_tokens=60)
     press(page, "Generate")

@@ -12,7 +12,7 @@ from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START, SetupHandlers
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change
 
 # The choices that decide which fields are shown.
 QUESTIONS = ("kind", "differs", "separate")
@@ -56,14 +56,8 @@ def _connect_setup(
     everything, described = [*parts.inputs, *voice], [parts.note, parts.report]
     # What changes other fields is described once they have changed.
     watched = [field for name, field in fields.items() if name not in QUESTIONS]
-    gr.on(
-        [page.load, *(field.change for field in (*watched, *voice))],
-        handlers.describe,
-        everything,
-        described,
-        trigger_mode="always_last",
-        **IMMEDIATE,
-    )
+    changes = [page.load, *(field.change for field in (*watched, *voice))]
+    on_change(changes, handlers.describe, everything, described)
     for changed in _connect_question(parts, handlers, restored):
         changed.then(handlers.describe, everything, described, **IMMEDIATE)
     _connect_fields(parts, handlers)

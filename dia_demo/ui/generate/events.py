@@ -10,7 +10,7 @@ from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run
+from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run, on_change
 
 FOLLOW = """() => ({
   __type__: "update",
@@ -32,7 +32,7 @@ def connect(
     _connect_form(parts, form_handlers)
     _connect_saved_form(page, parts, form_handlers, saved)
     expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
-    expectation.connect(page, parts.fields, parts.figures, expected, form_handlers.change_model)
+    expectation.connect(page, parts.fields, parts.take, expected, form_handlers.change_model)
 
 
 def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
@@ -77,17 +77,15 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     """Script checks, repairs, seeds, chips, and the defaults of a model."""
     fields = parts.fields
     checked = [fields[name] for name in form.CHECKED]
-    gr.on(
+    on_change(
         [field.change for field in checked],
         handlers.check,
         checked,
         [parts.report, fields["max_tokens"]],
-        trigger_mode="always_last",
         # The name "check" is the endpoint's.
         api_name="check_form",
         # As typed: gradio would reject an incomplete number ("", then "3", then "30").
         preprocess=False,
-        **IMMEDIATE,
     )
     parts.report.click(handlers.repair, checked, parts.examples, preprocess=False, **IMMEDIATE)
     # `input`, not `change`: a reload that restores a model must not reset its settings.
@@ -101,7 +99,8 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     # Settings that no model has an opinion on.
     others = [fields["speed"], fields["seed"]]
     parts.defaults.click(lambda: (1.0, ""), None, others, **IMMEDIATE)
-    fields["model"].change(handlers.live_rate, fields["model"], parts.live, **IMMEDIATE)
+    model = fields["model"]
+    on_change([model.change], handlers.live_rate, [model], [parts.live])
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
     kept = [fields["seed"], fields["voice_prompt"]]

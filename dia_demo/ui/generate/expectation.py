@@ -21,7 +21,7 @@ from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about
 from dia_demo.ui.generate import form
-from dia_demo.ui.runs import IMMEDIATE, Updates
+from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
 
 # The fields of the form that the time depends on.
 FIELDS = (
@@ -163,28 +163,22 @@ def _needs(expected: Expectation, is_dia: bool) -> str:
 def connect(
     page: gr.Blocks,
     fields: dict[str, Any],
-    figures: gr.HTML,
+    take: gr.Audio,
     handlers: ExpectationHandlers,
     change_model: Callable[[str], Sequence],
 ) -> None:
-    """Connect the panel.
-
-    figures: those of the latest take. change_model: a model's updates of the sampling fields and
-    normalise.
-    """
+    """Connect the panel. change_model: a model's updates of the sampling fields and normalise."""
     panel, inputs = handlers.panel, [fields[name] for name in FIELDS]
     for component, value in handlers.refresh(*(field.value for field in inputs)).items():
         if component is not panel.timer:
             component.value = value
-    gr.on(
+    on_change(
         # A finished take tells more about this machine.
-        [*(field.change for field in inputs), figures.change, panel.timer.tick, page.load],
+        [*(field.change for field in inputs), take.change, panel.timer.tick, page.load],
         handlers.refresh,
         inputs,
         [panel.wait, panel.speaker, panel.timer],
-        trigger_mode="always_last",
         preprocess=False,
-        **IMMEDIATE,
     )
 
     def switch(model: str):

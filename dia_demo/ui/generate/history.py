@@ -21,7 +21,7 @@ from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers, event_value
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE
+from dia_demo.ui.runs import IMMEDIATE, on_change
 from dia_demo.ui.status import Status, explain
 
 _LIST = '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'
@@ -213,11 +213,9 @@ def connect(
     person: gr.BrowserState,
 ) -> None:
     """Connect the list; `person` holds the key of this browser."""
-    person.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
-    page.load(handlers.enter, person, parts.earlier, **IMMEDIATE)
-    # They change with every finished take, which is kept by then. The player reports a change with
-    # every answer of the server: an event that follows it never ends.
-    generate.figures.change(handlers.enter, person, parts.earlier, **IMMEDIATE)
+    # The player changes with a finished take, which is kept by then.
+    changes = [person.change, page.load, generate.take.change]
+    on_change(changes, handlers.enter, [person], [parts.earlier])
     fields = [generate.fields[name] for name in form.REMEMBERED]
     restored = [*fields, generate.status]
     parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)

@@ -138,7 +138,7 @@ def take_updates(parts: GenerateParts, saved: SavedTake) -> Updates:
         parts.flac: gr.update(value=str(saved.flac), interactive=True),
         parts.keep_seed: gr.update(interactive=True),
         parts.take_seed: saved.seed,
-        parts.figures: html.figures_table(rows, str(saved.wav)),
+        parts.figures: html.figures_table(rows),
         parts.spectrogram: html.spectrogram_figure(picture, seconds),
     }
 
