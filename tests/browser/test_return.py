@@ -28,7 +28,9 @@ LONGEST = 1536
 SECONDS = """() => Number(/([\\d.]+) s of audio/.exec(
   document.querySelector("#status .status-line").textContent)?.[1] || 0)"""
 # What gradio's page writes when it is left in the middle of a run.
-LEFT = re.compile("AbortError|Connection errored out|Failed to load resource|network error")
+LEFT = re.compile(
+    "AbortError|Connection errored out|Failed to load resource|network error|Waveform load error"
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,244 @@
+"""Every event of the page, and what triggers it in a browser."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from functools import partial
+
+
+class Failing:
+    """The app with the file that says which events fail, and its events by number."""
+
+    def __init__(self, url: str, fault) -> None:
+        self.url, self.fault = url, fault
+        with urllib.request.urlopen(f"{url}/config", timeout=60) as answer:
+            config = json.load(answer)
+        self.names = {one["id"]: one["props"].get("elem_id") for one in config["components"]}
+        self.all = {event["id"]: event for event in config["dependencies"]}
+        self.events = {number: event for number, event in self.all.items() if event["backend_fn"]}
+
+    def fail(self, *events: str | int) -> None:
+        self.fault.write_text(" ".join(map(str, events)))
+
+    def targets(self, number: int) -> list[tuple[str | None, str]]:
+        event = self.all[number]
+        return [(self.names.get(where), what) for where, what in event["targets"]]
+
+
+def go_to(page, tab: str) -> None:
+    page.get_by_role("tab", name=tab, exact=True).click()
+
+
+def press_id(page, name: str) -> None:
+    """A press on a button, whatever the program thinks of it at the moment."""
+    tabs = {"lab": "Compare", "machine": "Machine"}
+    go_to(page, tabs.get(name.split("-")[0], "Generate"))
+    page.locator(f"button#{name}, #{name} button").first.wait_for(state="attached")
+    page.evaluate(
+        """(name) => {
+          const found = document.querySelector(`button#${name}, #${name} button`);
+          found.disabled = false;
+          found.click();
+        }""",
+        name,
+    )
+
+
+def type_into(page, name: str, tab: str) -> None:
+    go_to(page, tab)
+    field = page.locator(f"#{name} textarea")
+    field.fill(field.input_value() + ".")
+
+
+def run_of_generate(page) -> None:
+    press_id(page, "generate")
+    page.wait_for_function(
+        """() => /done|cut|failed/.test(document.querySelector("#status .status").dataset.state)"""
+    )
+
+
+def a_take(page) -> None:
+    """One take is made and listed, unless it is there already."""
+    if not page.locator(".earlier li").count():
+        run_of_generate(page)
+        page.locator(".earlier li").first.wait_for()
+
+
+def press_in_list(page, text: str) -> None:
+    go_to(page, "Generate")
+    a_take(page)
+    page.locator(".earlier").get_by_role("button", name=text).first.click()
+
+
+def repair(page) -> None:
+    go_to(page, "Generate")
+    page.evaluate(
+        """() => {
+          const button = document.createElement("button");
+          button.className = "repair";
+          Object.assign(button.dataset, { code: "x", index: 0 });
+          document.querySelector("#report .report").append(button);
+          button.click();
+          button.remove();
+        }"""
+    )
+
+
+def free_seed(page) -> None:
+    go_to(page, "Generate")
+    page.get_by_label("Seed", exact=True).fill("7")
+    page.get_by_role("button", name="Use a random seed again").click()
+
+
+def open_shared(page) -> None:
+    """The shared comparison is in the room."""
+    go_to(page, "Compare")
+    page.locator("#lab-kept input").click()
+    page.get_by_role("option").first.click()
+    press_id(page, "lab-open")
+    page.locator('.lab-room:is([data-state="listen"], [data-state="open"])').wait_for()
+
+
+def end_the_test(page) -> None:
+    """The room tells the page of it."""
+    open_shared(page)
+    page.get_by_role("button", name="End the test and reveal").click()
+    page.get_by_role("button", name="Press again to end the test").click()
+
+
+def as_a_stranger(page) -> None:
+    """The page as on a first visit: without takes, an open comparison or a form to restore."""
+    page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    page.reload()
+    page.get_by_role("button", name="Generate", exact=True).wait_for()
+
+
+def download(page, name: str, files) -> None:
+    """After the reveal of a comparison of one's own."""
+    as_a_stranger(page)  # Nothing is open, and the browser uploads a file once.
+    upload(page, "lab-upload", files)
+    page.locator('.lab-room[data-state="listen"]').wait_for()
+    page.get_by_role("button", name="End the test and reveal").click()
+    page.get_by_role("button", name="Press again to end the test").click()
+    page.locator('.lab-room[data-state="open"]').wait_for()
+    press_id(page, name)
+
+
+def delete(page) -> None:
+    open_shared(page)
+    page.locator("#lab-delete").click()
+    page.get_by_role("button", name="Press again to delete it").click()
+
+
+def on_cpu(page) -> None:
+    """A run hides the button: on a page without one it is there."""
+    as_a_stranger(page)
+    press_id(page, "on-cpu")
+
+
+def choose_kind(page) -> None:
+    go_to(page, "Compare")
+    radio = page.locator("#lab-kind input[type=radio]")
+    radio.nth(0 if radio.nth(1).is_checked() else 1).check()
+
+
+def choose_other(page, menu: str, tab: str = "Compare") -> None:
+    """Choose what is not chosen yet in a menu."""
+    go_to(page, tab)
+    page.locator(f"#{menu} input").click()
+    page.locator("[role=option][aria-selected=false]").first.click()
+
+
+def ask_about(page, setting: str) -> None:
+    """Make a setting the question of the comparison."""
+    go_to(page, "Compare")
+    page.locator("#lab-differs input").click()
+    page.get_by_role("option", name=setting).click()
+
+
+def choose_value(page, menu: str) -> None:
+    ask_about(page, "Precision")
+    choose_other(page, menu)
+
+
+def choose_model(page, menu: str) -> None:
+    ask_about(page, "Temperature")
+    page.locator("#lab-separate input").check()
+    choose_other(page, menu)
+
+
+def separate(page) -> None:
+    ask_about(page, "Temperature")
+    page.locator("#lab-separate input").click()
+
+
+# How each kind of event is triggered: by where it is and what happens there.
+SPECIAL = {
+    ("report", "click"): repair,
+    ("chips", "click"): free_seed,
+    ("on-cpu", "click"): on_cpu,
+    ("model", "change"): lambda page: choose_other(page, "model", "Generate"),
+    ("speaker", "click"): lambda page: page.locator("#speaker .switch-model").click(),
+    ("script", "change"): lambda page: type_into(page, "script", "Generate"),
+    ("lab-scripts", "change"): lambda page: type_into(page, "lab-scripts", "Compare"),
+    ("lab-kind", "change"): choose_kind,
+    ("lab-kind", "input"): choose_kind,
+    ("lab-differs", "input"): lambda page: choose_other(page, "lab-differs"),
+    ("lab-separate", "input"): separate,
+    **{
+        (name, "input"): partial(choose_value, menu=name)
+        for name in ("lab-first-choice", "lab-second-choice")
+    },
+    **{
+        (name, "input"): partial(choose_model, menu=name) for name in ("lab-a-model", "lab-b-model")
+    },
+    ("lab", "click"): end_the_test,
+    ("lab-delete", "click"): delete,
+    ("take", "change"): run_of_generate,
+    (None, "click"): lambda page: press_in_list(page, "Use these settings"),
+    (None, "submit"): lambda page: press_in_list(page, "Compare with this"),
+}
+# Runs that last are ended with their own Stop, so that what follows them follows soon.
+STOPS = {"generate": "stop", "xpu-check": "xpu-stop", "machine-measure": "machine-stop",
+         "lab-make": "lab-stop", "lab-resume": "lab-stop"}  # fmt: skip
+
+
+def rule_of(failing, number: int):
+    """What triggers an event: a function of the page and the files; None where nothing here can."""
+    targets = failing.targets(number)
+    for where, what in targets:
+        if (where, what) in SPECIAL:
+            act = SPECIAL[where, what]
+            return lambda page, files, act=act: act(page)
+    for where, what in targets:
+        if where in ("lab-zip", "lab-csv"):
+            return lambda page, files, where=where: download(page, where, files)
+        if what == "click" and where:
+            return lambda page, files, where=where: press_id(page, where)
+        if what == "upload":
+            return lambda page, files, where=where: upload(page, where, files)
+        if what in ("load", "change"):
+            return "open"
+        if what in ("then", "failure"):
+            before = failing.all[number]["trigger_after"]
+            start, _ = failing.targets(before)[0]
+            if start not in STOPS:
+                return rule_of(failing, before)
+            return lambda page, files, start=start: run_and_stop(page, start)
+    return None
+
+
+def upload(page, where: str, files) -> None:
+    plain, pairs = files
+    go_to(page, "Compare" if where.startswith("lab") else "Generate")
+    chosen = pairs if where == "lab-upload" else plain
+    page.locator(
+        f"#{where} input[type=file], input[type=file][accept*='.zip']"
+    ).first.set_input_files(chosen)
+
+
+def run_and_stop(page, start: str) -> None:
+    press_id(page, start)
+    page.wait_for_timeout(300)
+    press_id(page, STOPS[start])
