@@ -16,7 +16,7 @@ import soundfile
 from dia_demo.files import ROOT
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
-from tests.helpers.browser import DESKTOP, PHONE, press, wait_state, write_script
+from tests.helpers.browser import DESKTOP, PHONE, press, script_of, wait_state, write_script
 from tests.helpers.lab_page import (
     WAIT,
     compare_tab,
@@ -120,7 +120,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     with page.expect_download() as waiting:
         press(page, "Download WAV")
     waiting.value.save_as(tmp_path / "take.wav")
-    script = page.get_by_label("Script", exact=True)
+    script = script_of(page)
     script.fill("[S1] Something else. [S2]")
     page.get_by_role("button", name="Use these settings").click()
     has = "(words) => document.querySelector('#script textarea').value.includes(words)"

@@ -24,6 +24,7 @@ from tests.helpers.browser import (
     press,
     press_twice,
     running_app,
+    script_of,
     wait_state,
     write_script,
 )
@@ -223,7 +224,7 @@ def test_a_reload_keeps_the_form(open_window):
     page.reload()
     page.wait_for_function("window.diaRestored === true")
     page.get_by_text("333 tokens ≈").wait_for()
-    assert page.get_by_label("Script", exact=True).input_value() == SHORT
+    assert script_of(page).input_value() == SHORT
     assert page.get_by_label("number input for Temperature").input_value() == "0.7"
     assert page.get_by_label("number input for Max tokens").input_value() == "333"
 

@@ -11,6 +11,7 @@ from tests.helpers.browser import (
     figure,
     press,
     running_app,
+    script_of,
     wait_state,
     write_script,
 )
@@ -181,13 +182,13 @@ def test_earlier_takes(open_browser, patient):
     press(page, "Use these settings")
     used = "The settings of the take are in the form: script, Max tokens 60"
     page.locator("#status .status-detail").filter(has_text=used).wait_for()
-    sync_api.expect(page.get_by_label("Script", exact=True)).to_have_value(SHORT)
-    sync_api.expect(page.get_by_label("Script", exact=True)).to_be_in_viewport()
+    sync_api.expect(script_of(page)).to_have_value(SHORT)
+    sync_api.expect(script_of(page)).to_be_in_viewport()
 
     delete = page.locator(".earlier-delete")
     delete.click()
     sync_api.expect(delete).to_have_text("Really delete?")
-    page.get_by_label("Script", exact=True).focus()
+    script_of(page).focus()
     sync_api.expect(delete).to_have_text("Delete")
     delete.click()
     delete.click()

@@ -126,6 +126,11 @@ class Watch:
             self.outside.append(request.url)
 
 
+def script_of(page):
+    """The text area of the script."""
+    return page.get_by_label("Script", exact=True)
+
+
 def write_script(page, text: str, max_tokens: int | None = None) -> None:
     """Fill the form in, and wait until the checker has read it."""
     if max_tokens is not None:
@@ -133,7 +138,7 @@ def write_script(page, text: str, max_tokens: int | None = None) -> None:
         number.fill(str(max_tokens))
         number.press("Tab")
         page.get_by_text(f"{max_tokens:,} tokens ≈").wait_for()
-    page.get_by_label("Script", exact=True).fill(text)
+    script_of(page).fill(text)
     size = len(text.replace("[S1]", "1").replace("[S2]", "2").encode())
     page.get_by_text(re.compile(rf"\b{size:,} of [\d,]+ bytes")).wait_for()
 

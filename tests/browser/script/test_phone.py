@@ -1,0 +1,96 @@
+"""The script on a phone, in a real chromium: a dialogue that is pasted is spoken by two people."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import soundfile
+
+from dia_demo.services.bench.words import SAMPLE_RATE, Recogniser, words
+from tests.helpers.browser import PHONE, Watch, script_of, wait_state
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+# As it is pasted from a chat on a phone: two people on one line.
+PASTED = "John: I’m sure you’ll like it — it’s $3.50. Mary: Don’t be late!"
+PASTE = """(text) => {
+  const area = document.activeElement;
+  const data = new DataTransfer();
+  data.setData("text/plain", text);
+  if (area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true,
+                                                      cancelable: true }))) {
+    document.execCommand("insertText", false, text);
+  }
+}"""
+HOP = SAMPLE_RATE // 100
+
+
+@pytest.fixture
+def phone(chromium, home):
+    """A page on a phone with a touch screen."""
+    context = chromium.new_context(
+        viewport=PHONE, has_touch=True, is_mobile=True, device_scale_factor=2
+    )
+    yield Watch(context, home).open()
+    context.close()
+
+
+def test_a_pasted_dialogue_is_spoken_by_two_people_after_two_presses(phone):
+    # The same take every time.
+    phone.get_by_role("button", name="More").tap()
+    phone.get_by_label("Seed", exact=True).fill("7")
+    script = script_of(phone)
+    script.tap()
+    script.press("Control+a")
+    phone.evaluate(PASTE, PASTED)
+    sync_api.expect(script).to_have_value(PASTED)
+    read = "[S1] I'm sure you'll like it, it's three dollars and fifty cents. [S2] Don't be late!"
+    phone.locator("#report .read-as").get_by_text(read).wait_for()
+    phone.get_by_role("button", name="Generate").tap()
+    with phone.expect_response(lambda answer: answer.url.endswith(".wav")) as waiting:
+        wait_state(phone, "done")
+    samples, rate = soundfile.read(io.BytesIO(waiting.value.body()), dtype="float32")
+    assert rate == SAMPLE_RATE
+    heard = words(Recogniser().hear(samples))
+    spoken = "sure you'll like it three dollars and fifty cents don't be late".split()
+    assert [word for word in heard if word in spoken] == spoken, heard
+    assert not {"john", "mary"} & set(heard), "names are not read"
+    assert_two_voices(samples)
+
+
+def test_undo_on_a_phone_leaves_its_keyboard_closed(phone):
+    script = script_of(phone)
+    before = script.input_value()
+    phone.get_by_role("button", name="Short", exact=True).tap()
+    sync_api.expect(script).not_to_have_value(before)
+    phone.get_by_role("button", name="Undo", exact=True).tap()
+    sync_api.expect(script).to_have_value(before)
+    assert phone.evaluate("document.activeElement.tagName") != "TEXTAREA"
+
+
+def voiced_high(samples: np.ndarray) -> np.ndarray:
+    """Of each 10 ms: 1 where a voice above 165 Hz speaks ([S1] has 208 Hz), -1 where one below
+    does ([S2] has 125 Hz), 0 elsewhere. By autocorrelation of 50 ms."""
+    size = 5 * HOP
+    frames = np.lib.stride_tricks.sliding_window_view(samples, size)[::HOP]
+    frames = frames - frames.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(frames, 2 * size)) ** 2
+    correlation = np.fft.irfft(power)[:, :size]
+    lags = np.arange(SAMPLE_RATE // 300, SAMPLE_RATE // 80)
+    peaks = correlation[:, lags]
+    loud = correlation[:, 0] > 0.02 * correlation[:, 0].max()
+    voiced = loud & (peaks.max(axis=1) > 0.5 * correlation[:, 0])
+    pitch = SAMPLE_RATE / lags[peaks.argmax(axis=1)]
+    return np.where(voiced, np.where(pitch > 165, 1, -1), 0)
+
+
+def assert_two_voices(samples: np.ndarray) -> None:
+    """First the high voice speaks and then the low one, both clearly."""
+    high = voiced_high(samples)
+    before, after = high.cumsum(), (-high)[::-1].cumsum()[::-1]
+    frame = int((before[:-1] + after[1:]).argmax()) + 1
+    for part, sign in ((high[:frame], 1), (high[frame:], -1)):
+        spoken = part[part != 0]
+        assert len(spoken) > 30 and (spoken == sign).mean() > 0.8, "each turn has its own voice"

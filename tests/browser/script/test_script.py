@@ -1,0 +1,149 @@
+"""The script on the page, in a real chromium: remarks, repairs, undo, and what Generate shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.helpers.browser import PHONE, choose, press, script_of, wait_state, write_script
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t be late, please, my friend."
+PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late, please, my friend."
+OVER = ("done", "cut")
+
+
+def test_the_page_shows_the_script_as_the_model_reads_it(open_window):
+    page = open_window().open()
+    script = script_of(page)
+    script.fill(CURLY)
+    page.locator("#report .read-as").get_by_text(PLAIN).wait_for()
+    assert script.input_value() == CURLY, "what was written stays as it is"
+    choose(page, "Model", "Dia-1.6B")
+    page.locator("#report .finding").get_by_text("Typographic quotes").wait_for()
+    assert page.locator("#report .read-as").count() == 0
+    press(page, "Use plain quotes and dashes")
+    sync_api.expect(script).to_have_value(PLAIN)
+
+
+def test_a_finding_is_repaired_by_one_click(open_window):
+    page = open_window().open()
+    text = "[S1] Hello there. [S2] Hi, how are you?"
+    write_script(page, text)
+    press(page, "Add [S1] at the end")
+    script = script_of(page)
+    sync_api.expect(script).to_have_value(f"{text} [S1]")
+
+
+def test_fix_all_makes_every_repair(open_window):
+    page = open_window().open()
+    write_script(page, "[S1] Hello (giggles). [S2] Hi (coughing), how are you?")
+    press(page, "Fix all (3)")
+    script = script_of(page)
+    sync_api.expect(script).to_have_value(
+        "[S1] Hello (laughs). [S2] Hi (coughs), how are you? [S1]"
+    )
+    page.get_by_text("Fix all").wait_for(state="detached")
+
+
+# Undo
+
+
+def test_an_example_is_undone_by_ctrl_z(open_window):
+    page = open_window().open()
+    script = script_of(page)
+    write_script(page, "")
+    script.type("[S1] What I typed myself. [S2]")
+    press(page, "Short")
+    sync_api.expect(script).to_have_value(re.compile("Hello there"))
+    page.keyboard.press("Control+z")
+    sync_api.expect(script).to_have_value("[S1] What I typed myself. [S2]")
+
+
+def test_a_repair_is_undone_by_ctrl_z(open_window):
+    page = open_window().open()
+    script = script_of(page)
+    for button in ("Write (laughs)", "Fix all (2)"):
+        text = "[S1] Hello (giggles). [S2] Hi."
+        write_script(page, text)
+        press(page, button)
+        sync_api.expect(script).not_to_have_value(text)
+        page.keyboard.press("Control+z")
+        sync_api.expect(script).to_have_value(text)
+
+
+def test_undo_beside_the_counts_takes_back_step_by_step(open_window):
+    page = open_window().open()
+    script, undo = script_of(page), page.get_by_role("button", name="Undo", exact=True)
+    assert not undo.is_visible(), "there is nothing to take back"
+    typed = "[S1] Hello (giggles). [S2] Hi."
+    write_script(page, typed)
+    press(page, "Short")
+    undo.wait_for()
+    press(page, "Question and answer")
+    undo.click()
+    sync_api.expect(script).to_have_value(re.compile("Hello there"))
+    undo.click()
+    sync_api.expect(script).to_have_value(typed)
+    undo.wait_for(state="hidden")
+
+
+def test_typing_after_a_repair_ends_its_undo(open_window):
+    """The button would take away what was typed."""
+    page = open_window().open()
+    write_script(page, "[S1] Hello. [S2] Hi.")
+    press(page, "Add [S1] at the end")
+    undo = page.get_by_role("button", name="Undo", exact=True)
+    undo.wait_for()
+    script_of(page).press("End")
+    script_of(page).type(" More.")
+    undo.wait_for(state="hidden")
+
+
+# The choice to normalise
+
+
+def test_the_choice_to_normalise_is_remembered(open_window):
+    watch = open_window()
+    page = watch.open()
+    box = page.get_by_label("Write out numbers and symbols as words")
+    assert box.count() == 0, "the nano voice always does it"
+    choose(page, "Model", "Dia-1.6B")
+    box.wait_for()
+    assert not box.is_checked(), "Dia reads what is written unless a person agrees"
+    script = "[S1] It is $3.50 — now. [S2]"
+    script_of(page).fill(script)
+    page.get_by_role("button", name="Write them out").wait_for()
+    box.check()
+    read = page.locator("#report .read-as")
+    read.get_by_text("[S1] It is three dollars and fifty cents, now. [S2]").wait_for()
+    assert script_of(page).input_value() == script
+    page.wait_for_function("window.diaRestored === true")
+    page.reload()
+    page.wait_for_function("window.diaRestored === true")
+    read.get_by_text("three dollars").wait_for()
+    assert box.is_checked()
+    choose(page, "Model", "Nano")
+    box.wait_for(state="detached")
+
+
+# Chips at Generate
+
+
+@pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
+def test_a_kept_seed_is_shown_at_generate(open_window, size):
+    page = open_window(**({} if size is None else {"size": size})).open()
+    assert page.locator(".chip").count() == 0
+    write_script(page, "[S1] Hi.", max_tokens=40)
+    press(page, "Generate")
+    wait_state(page, *OVER)
+    press(page, "Keep this seed")
+    chip = page.locator(".chip").filter(has_text=re.compile(r"Seed \d+ kept"))
+    chip.wait_for()
+    assert chip.bounding_box()["height"] >= 24
+    page.get_by_role("button", name="Use a random seed again").click()
+    chip.wait_for(state="detached")
+    page.get_by_role("button", name="More").click()
+    assert page.get_by_label("Seed", exact=True).input_value() == ""

@@ -1,0 +1,126 @@
+"""Voice prompts on the page, in a real chromium: their text, a reload, and recordings of phones."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.helpers.browser import script_of, write_script
+
+pytest.importorskip("playwright.sync_api")
+
+# A second of 440 Hz, as the browser itself records it.
+RECORD = """async (mimeType) => {
+  const context = new AudioContext();
+  const out = context.createMediaStreamDestination();
+  const tone = new OscillatorNode(context, { frequency: 440 });
+  tone.connect(out);
+  tone.start();
+  const recorder = new MediaRecorder(out.stream, { mimeType });
+  const pieces = [];
+  recorder.addEventListener("dataavailable", ({ data }) => pieces.push(data));
+  const ended = new Promise((resolve) => { recorder.addEventListener("stop", resolve); });
+  recorder.start();
+  await new Promise((resolve) => { setTimeout(resolve, 1000); });
+  recorder.stop();
+  await ended;
+  const bytes = new Uint8Array(await new Blob(pieces).arrayBuffer());
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}"""
+
+
+@pytest.fixture
+def memo(tmp_path):
+    """A voice prompt of a second."""
+    path = tmp_path / "memo.wav"
+    soundfile.write(path, 0.2 * np.sin(np.arange(16000) / 12).astype(np.float32), 16000)
+    return path
+
+
+def open_fold(page) -> None:
+    page.locator("#voice button.label-wrap").click()
+
+
+def add_prompt(page, path) -> str:
+    """Add a voice prompt; the address that its player fetches."""
+    open_fold(page)
+    with page.expect_response(lambda answer: "/file=" in answer.url) as waiting:
+        page.locator("#voice-prompt input[type=file]").set_input_files(path)
+    page.locator(".chip").filter(has_text="Voice prompt in use").wait_for()
+    return waiting.value.url
+
+
+def test_a_voice_prompt_outlives_a_reload_with_its_words(open_window, memo):
+    page = open_window().open()
+    add_prompt(page, memo)
+    chip = page.locator(".chip").filter(has_text="Voice prompt in use")
+    chip.wait_for()
+    page.get_by_label("Text of the voice prompt").fill("[S2] These are its words.")
+    script_of(page).fill("[S1] Hi. [S2] Ho. [S1]")
+    page.get_by_text(re.compile(r"\b36 of [\d,]+ bytes")).wait_for()
+    page.reload()
+    page.wait_for_function("window.diaRestored === true")
+    chip.wait_for()
+    page.get_by_text(re.compile(r"\b36 of [\d,]+ bytes")).wait_for()
+    open_fold(page)
+    words_field = page.get_by_label("Text of the voice prompt")
+    assert words_field.input_value() == "[S2] These are its words."
+    page.get_by_role("button", name="Remove the voice prompt").click()
+    chip.wait_for(state="detached")
+    assert words_field.input_value() == ""
+    page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
+
+
+def test_words_of_a_lost_voice_prompt_are_gone_too(open_window, memo):
+    page = open_window().open()
+    address = add_prompt(page, memo)
+    page.get_by_label("Text of the voice prompt").fill("[S2] These are its words.")
+    script_of(page).fill("[S1] Hi. [S2] Ho. [S1]")
+    page.get_by_text(re.compile(r"\b36 of [\d,]+ bytes")).wait_for()
+    Path(address.partition("/file=")[2]).unlink()
+    page.reload()
+    page.get_by_text("The voice prompt is no longer on the server").wait_for()
+    page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
+
+
+def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
+    page = open_window().open()
+    write_script(page, "[S1] Hi. [S2] Ho. [S1]")
+    open_fold(page)
+    page.get_by_label("Text of the voice prompt").fill("[S2] Words.")
+    page.get_by_text("The text of the voice prompt is not used").wait_for()
+    page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
+
+
+@pytest.mark.parametrize("name", ["memo.m4a", "memo.webm"])
+def test_a_recording_of_a_phone_is_decoded_in_the_browser(open_window, tmp_path, name):
+    """What the server cannot read becomes a WAV before it is uploaded."""
+    page = open_window().open()
+    kind = {"memo.m4a": "audio/mp4", "memo.webm": "audio/webm"}[name]
+    if not page.evaluate("(kind) => MediaRecorder.isTypeSupported(kind)", kind):
+        pytest.skip(f"this chromium does not record {kind}")
+    path = tmp_path / name
+    path.write_bytes(base64.b64decode(page.evaluate(RECORD, kind)))
+    with pytest.raises(soundfile.LibsndfileError):
+        soundfile.info(path)
+    address = add_prompt(page, path)
+    samples, rate = soundfile.read(io.BytesIO(page.request.get(address).body()))
+    power = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
+    assert address.endswith("memo.wav")
+    assert abs(power.argmax() * rate / len(samples) - 440) < 5
+
+
+def test_a_file_that_is_no_sound_is_refused_before_generate(open_window, tmp_path):
+    page = open_window().open()
+    path = tmp_path / "notes.m4a"
+    path.write_bytes(b"these are no sounds" * 100)
+    open_fold(page)
+    page.locator("#voice-prompt input[type=file]").set_input_files(path)
+    page.get_by_text("“notes.m4a” cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
+    assert page.locator(".chip").count() == 0
