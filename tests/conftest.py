@@ -45,7 +45,7 @@ def synthesis(folder, tmp_path_factory):
 def talkative(monkeypatch):
     """A report after every step, instead of a few a second."""
     monkeypatch.setattr("dia_demo.engine.events.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("dia_demo.services.queue.SAY_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr("dia_demo.services.queue.POSITION_SECONDS", 0.001)
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ def check_device(
 ) -> Generator[Waiting | Loading | Checking, None, SelfCheckReport]:
     """Check the runtime's device with its model and precision; returns the report.
 
-    Nothing else runs at the same time, so that the race is fair. Raises InputError where the device
-    is not available, and CheckStopped when `cancel` is set.
+    Nothing else runs at the same time, so that the race is fair. Raises InputError if the device is
+    not available, and CheckStopped if `cancel` is set.
     """
     accelerator = synthesis.accelerator(runtime.device)
     with synthesis.alone(cancel) as waiting:

@@ -1,4 +1,4 @@
-"""What the machine has, what would be chosen for a model and why, and whether that can work."""
+"""What this machine has, what would run on it for a model and why, and whether that is possible."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DoctorReport:
 
 
 def examine(runtime: RuntimeConfig) -> DoctorReport:
-    """Look without loading or fetching anything. Raises InputError for an impossible setting."""
+    """Examine the machine. Loads and downloads nothing. Raises InputError for invalid settings."""
     machine = describe_machine()
     findings = [
         DoctorFinding("system", None, f"{machine.system}, Python {platform.python_version()}"),
@@ -107,7 +107,7 @@ def _xpu() -> str:
 
 
 def _speed(runtime: RuntimeConfig) -> Iterator[DoctorFinding]:
-    """What an app that ran here learnt of this machine's speed, if there was one."""
+    """This machine's speed, if an app has measured it here."""
     if text := dia_sentence(MachineSpeed(runtime.threads)):
         yield DoctorFinding("speed", None, text)
 
@@ -162,7 +162,7 @@ def _codec(ref: ModelRef) -> DoctorFinding:
 
 
 def _memory_needed(config: ModelConfig, placement: Placement, machine: Machine) -> DoctorFinding:
-    """Whether enough memory is free. That the machine has enough in total is checked before."""
+    """Whether enough memory is free. The total memory was checked before."""
     needed, free = needed_bytes(config, placement.precision), machine.free_bytes
     need = f"a take in {placement.precision} needs about {gb(needed)}, codec included"
     if free is None:
@@ -176,7 +176,8 @@ def _memory_needed(config: ModelConfig, placement: Placement, machine: Machine) 
 def _choices(
     runtime: RuntimeConfig, config: ModelConfig, placement: Placement | None, machine: Machine
 ) -> Iterator[DoctorFinding]:
-    """A line for each precision: its memory, whether that is here, and whether auto takes it."""
+    """A line for each precision: the memory it needs, whether this machine has that, and whether
+    auto chooses it."""
     automatic = _automatic(runtime, config)
     for precision in PRECISIONS[1:]:
         needed, granted = needed_bytes(config, precision), machine.memory_bytes

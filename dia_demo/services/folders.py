@@ -1,4 +1,5 @@
-"""The folders of a running app: what it keeps is its alone, what is temporary goes when it ends."""
+"""The folders of a running app: kept files, which it locks, and temporary files, which it removes
+when it ends."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def held(settings: Settings) -> Iterator[Settings]:
 
 
 def remove_unfinished(kept_folder: Path) -> None:
-    """Remove zips half unpacked, files half written, and comparisons that never got their plan."""
+    """Remove partly unpacked zips, partly written files, and comparisons without a plan."""
     for path in (*kept_folder.glob(f"*/comparisons/{IMPORTING}*"), *kept_folder.rglob(f"*{PART}")):
         _remove(path)
     for folder in kept_folder.glob("*/comparisons/*"):
@@ -54,7 +55,7 @@ def remove_unfinished(kept_folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path, variable: str) -> Iterator[bool]:
-    """Hold a folder until the end. False where it cannot be written: no other app can either."""
+    """Lock a folder until the block ends. Yields False if the folder is not writable."""
     lock = FileLock(folder / LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +77,7 @@ def _locked(folder: Path, variable: str) -> Iterator[bool]:
 
 @contextmanager
 def _own_folder(home: Path) -> Iterator[Path]:
-    """A new folder in `home`, removed at the end; those of apps that are gone go now."""
+    """A new folder in `home`, removed at the end. Folders of apps that have ended are removed."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         with FileLock(home / LOCK):

@@ -25,20 +25,24 @@ from dia_demo.services.listening.store import folder_of
 from dia_demo.services.quota import size_of
 from dia_demo.services.take import Take
 
-# The oldest go: a shared machine's disk is not without end. Of each person's takes MAX_TAKES stay;
-# of everybody's together as many as fit into MAX_BYTES, and whoever keeps most loses first.
+# A person has at most MAX_TAKES earlier takes, and all people together MAX_BYTES of them. Beyond
+# that the oldest takes are removed, first those of the person who uses the most space.
 MAX_TAKES = 30
 MAX_BYTES = 10**9
 MAX_TAKE_BYTES = 32 * 10**6
+REMOVED = (
+    "This take no longer exists: it was deleted, or removed to free space. Reload the page to see "
+    "your earlier takes."
+)
 BYTES_A_SAMPLE = 2
 _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
-# Beside a person's takes: when the latest of those was kept that had to make room, and a run that
-# has not ended.
+# Files beside a person's takes: the time of the latest take that was removed to free space, and a
+# marker of a run that has not finished.
 _REMOVED, _UNFINISHED = "removed", "unfinished"
 
 
 @dataclass(frozen=True)
-class Kept:
+class EarlierTake:
     """One earlier take. settings, script, speed and normalise are what its file contains."""
 
     id: str
@@ -52,12 +56,12 @@ class Kept:
     normalise: bool = False
 
     def values(self) -> dict:
-        """What a form takes from it (see `form_values`)."""
+        """The values for a form (see `form_values`)."""
         return form_values(vars(self))
 
 
 class History:
-    """Everybody's earlier takes, reached with their own key alone."""
+    """The earlier takes of all people; a person's takes can be reached only with their key."""
 
     def __init__(self, home: Path, limit: int = MAX_BYTES) -> None:
         self.home = home
@@ -72,8 +76,8 @@ class History:
         """
         if (size := BYTES_A_SAMPLE * len(take.samples)) > MAX_TAKE_BYTES:
             raise InputError(
-                f"This take has {size / 1e6:.0f} MB, and earlier takes may have up to "
-                f"{MAX_TAKE_BYTES / 1e6:.0f} MB: download it to keep it."
+                f"The take is {size / 1e6:.0f} MB, but an earlier take may be at most "
+                f"{MAX_TAKE_BYTES / 1e6:.0f} MB. Download it to keep it."
             )
         with self._adding:
             path = self._new_path(key)
@@ -88,7 +92,8 @@ class History:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(
-                f"Takes cannot be kept: {reason}. Name another folder in DIA_KEPT."
+                f"Earlier takes cannot be saved: {reason}. Free some space, or start the app with "
+                "another folder in DIA_KEPT."
             ) from error
         # Later than every other, even where the clock was set back.
         newest = max((_stamp(path) for path in self._paths(key)), default=0)
@@ -96,7 +101,7 @@ class History:
         return home / f"{max(now, newest + 1):016d}-{secrets.token_hex(6)}.wav"
 
     def _drop_oldest(self, new: Path) -> None:
-        """Keep to both bounds; the one just kept, `new`, stays."""
+        """Remove the oldest takes above both limits, but not `new`, the one just added."""
         for path in _takes_in(new.parent)[MAX_TAKES:]:
             path.unlink(missing_ok=True)
         people = [_sizes(home) for home in self.home.glob("*/takes")]
@@ -104,7 +109,7 @@ class History:
             people = [held for held in people if held.keys() - {new}]
             if not people:
                 return
-            # Of two who keep as much, the one with the older take.
+            # Of two people who use the same space, the one with the older take.
             held = max(people, key=lambda held: (sum(held.values()), -_stamp([*held][-1])))
             oldest = next(path for path in reversed(held) if path != new)
             del held[oldest]
@@ -113,18 +118,18 @@ class History:
             with suppress(OSError):
                 (oldest.parent / _REMOVED).write_text(str(_stamp(oldest)))
 
-    def list(self, key: str) -> list[Kept]:
-        """The person's takes, the latest first."""
+    def list(self, key: str) -> list[EarlierTake]:
+        """The person's takes, the latest first. Files that cannot be read are left out."""
         takes = (self._read(path) for path in self._paths(key))
         return [take for take in takes if take is not None]
 
-    def latest(self, key: str) -> Kept | None:
+    def latest(self, key: str) -> EarlierTake | None:
         """The person's last take, if there is one."""
         takes = (self._read(path) for path in self._paths(key))
         return next((take for take in takes if take is not None), None)
 
     def removed(self, key: str) -> datetime | None:
-        """When the latest of the person's takes was made that had to make room for others'."""
+        """When the latest of the person's takes was generated that was removed to free space."""
         try:
             return _time_of(int((self._home(key) / _REMOVED).read_text()))
         except (OSError, ValueError, OverflowError):
@@ -132,7 +137,7 @@ class History:
 
     @contextmanager
     def unfinished(self, key: str) -> Iterator[None]:
-        """Note a run on the disk until the block ends, so that `was_lost` knows of it."""
+        """Keep a marker of a run on the disk until the block ends, for `was_lost`."""
         note = self._home(key) / _UNFINISHED
         with suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
@@ -144,29 +149,29 @@ class History:
                 note.unlink(missing_ok=True)
 
     def was_lost(self, key: str) -> bool:
-        """Whether a run ended with the program; to be asked while no run of the person goes on."""
+        """Whether the program ended during a run. Call it while no run of the person is active."""
         return (self._home(key) / _UNFINISHED).exists()
 
-    def get(self, key: str, identity: str) -> Kept:
-        """One of them. InputError where there is none of that id."""
+    def get(self, key: str, identity: str) -> EarlierTake:
+        """One of the person's takes. Raises InputError if there is none with this id."""
         take = self._read(self._path(key, identity))
         if take is None:
-            raise InputError("This take is not kept any more.")
+            raise InputError(REMOVED)
         return take
 
     def served(self, key: str, identity: str, folder: Path) -> Path:
-        """One of them as a file in `folder`, in a folder whose name cannot be guessed."""
+        """One of the takes as a file in `folder`, in a subfolder whose name cannot be guessed."""
         take = self.get(key, identity)
         served = self._served(take.path, folder) / f"{file_name(take.figures)}.wav"
         try:
             served.parent.mkdir(parents=True, exist_ok=True)
             if not served.exists():
                 _link(take.path, served)
-            # Temporary files go by their age.
+            # The oldest temporary files are removed first.
             os.utime(served)
         except OSError as error:
             reason = error.strerror or error
-            raise RunError(f"The take cannot be handed out: {reason}. Try again.") from error
+            raise RunError(f"The take could not be prepared: {reason}. Free some space.") from error
         return served
 
     def _served(self, path: Path, folder: Path) -> Path:
@@ -174,7 +179,7 @@ class History:
         return folder / f"earlier-{secret}"
 
     def delete(self, key: str, identity: str, folder: Path) -> None:
-        """Remove one for good, and what is served of it in `folder`."""
+        """Delete a take permanently, with its copy in `folder`."""
         path = self._path(key, identity)
         path.unlink(missing_ok=True)
         shutil.rmtree(self._served(path, folder), ignore_errors=True)
@@ -184,17 +189,17 @@ class History:
 
     def _path(self, key: str, identity: str) -> Path:
         if not isinstance(identity, str) or not _NAME.fullmatch(identity):
-            raise InputError("There is no such take.")
+            raise InputError("There is no such take. Reload the page to see your earlier takes.")
         return self._home(key) / f"{identity}.wav"
 
     def _paths(self, key: str) -> Sequence[Path]:
         return _takes_in(self._home(key))
 
-    def _read(self, path: Path) -> Kept | None:
+    def _read(self, path: Path) -> EarlierTake | None:
         contents = read_take(path)
         if contents is None:
             return None
-        return Kept(path.stem, path, _time_of(_stamp(path)), **contents)
+        return EarlierTake(path.stem, path, _time_of(_stamp(path)), **contents)
 
 
 def _takes_in(home: Path) -> list[Path]:
@@ -218,7 +223,7 @@ def _time_of(stamp: int) -> datetime:
 
 
 def _link(path: Path, other: Path) -> None:
-    """`path` under another name too, or a copy of it where that is on another disk."""
+    """Make `other` a hard link to `path`, or a copy if it is on another disk."""
     with suppress(OSError):
         os.link(path, other)
         return
@@ -233,20 +238,20 @@ def file_name(figures: Mapping[str, Any]) -> str:
 
 
 def read_samples(path: Path) -> tuple[np.ndarray, int]:
-    """Float32 [n] and the sample rate of a WAV that `Take.save` wrote; saving them again gives the
-    same samples. Raises RunError where it cannot be read."""
+    """Float32 [n] and the sample rate in Hz of a WAV that `Take.save` wrote. Saving them again
+    gives the same file contents. Raises RunError if the file cannot be read."""
     import soundfile
 
     try:
         pcm, rate = soundfile.read(str(path), dtype="int16")
     except (OSError, soundfile.LibsndfileError) as error:
-        raise RunError("This take is not kept any more.") from error
+        raise RunError(REMOVED) from error
     return pcm.astype(np.float32) / 32767, rate
 
 
 def read_take(path: Path) -> dict | None:
-    """What a WAV or FLAC saved here says of itself: script, settings, speed, figures, whether it
-    was normalised, and the words of its voice prompt, if it had one; else None."""
+    """The metadata of a WAV or FLAC that this program saved: script, settings, speed, figures,
+    whether the script was normalised, and the transcript of the voice prompt; None without it."""
     raw = audio.read_metadata(path)
     if raw is None or not isinstance(raw.get("script"), str):
         return None
@@ -272,9 +277,8 @@ def read_take(path: Path) -> dict | None:
 
 
 def form_values(take: Mapping[str, Any]) -> dict:
-    """What a form takes from a take that `read_take` read: script, speed, every sampling setting,
-    seed, model, whether it is normalised, and the precision it was made in, whichever one was
-    asked for."""
+    """The values for a form from the metadata that `read_take` returns: script, speed, every
+    sampling parameter, seed, model, normalise, and the precision that was used."""
     figures = take["figures"]
     values = {name: take[name] for name in ("script", "speed", "normalise")} | take["settings"]
     values |= {name: figures[name] for name in ("model",) if name in figures}

@@ -21,18 +21,18 @@ from dia_demo.text.normaliser import Reading, normalise, unchanged
 from dia_demo.text.script import SECONDS_PER_CHARACTER
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
-# Generation defaults of that checkpoint on the hub, shown until its own file is here.
+# The generation defaults of that checkpoint, shown until its own file has been downloaded.
 DIA_DEFAULTS = GenerationParams(temperature=1.8, cfg_scale=3.0, top_p=0.90, top_k=45)
-# What is fetched from the hub, in float32.
+# The size of the download from the hub, in float32.
 DIA_DOWNLOAD = gb(model_bytes(ModelConfig(), "float32"))
 # The memory that a take needs, by precision.
 DIA_MEMORY = {precision: gb(needed_bytes(ModelConfig(), precision)) for precision in STEP_BYTES}
 # Seconds of audio over seconds of wall time, codec included: docs/performance.md, first table of
 # its bench, one utterance on two cores of a Zen 5 server.
 DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
-# What a description is read from.
+# The files that a description is read from.
 _DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
-# Measured on its held-out sentences: its phones have fixed lengths.
+# Measured on its held-out sentences; its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
 # What is useful of each range: as measured for the nano voice (its model card), for Dia the ends of
 # the sliders in Nari Labs' own demo.
@@ -53,11 +53,11 @@ _MOST_CHARACTERS_PER_BYTE = 4
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """One choice. `seconds_per_character` is an estimate of its pace.
+    """A model. seconds_per_character: an estimate of its pace.
 
-    normalises: scripts reach the model in plain words, which are all it was taught; without it
-    they reach the model byte for byte. natural_seconds: the audio it was made for, if known.
-    hints: the useful values of sampling parameters, in words, where they are known.
+    normalises: the model gets every script in plain words, because it was trained only on them;
+    otherwise byte for byte. natural_seconds: the shortest and longest audio it was made for, if
+    known. hints: the useful values of sampling parameters, in words, if known.
     """
 
     name: str
@@ -77,7 +77,7 @@ class ModelInfo:
         in_words: normalise it for a model that reads what is written, because a person asked.
         """
         longest = _MOST_CHARACTERS_PER_BYTE * self.config.encoder.max_positions
-        # A script that is longer is refused in any case.
+        # A longer script is rejected in any case.
         if not (self.normalises or in_words) or len(script) > longest:
             return unchanged(script)
         return normalise(script, letter_names=self.normalises)
@@ -89,10 +89,10 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A model by its name, and where its files are. Get one from `resolve`.
+    """A model's name and the folders of its files. Create it with `resolve`.
 
-    local: the folder of "nano" or one that a person named. cached: a hub model's folder in the
-    hub's cache, which may hold its config files alone; None where nothing was fetched.
+    local: the folder of "nano", or a folder given as the name. cached: a hub model's folder in the
+    hub's cache, which may contain only its config files; None if nothing was downloaded.
     """
 
     name: str
@@ -101,25 +101,25 @@ class ModelRef:
 
     @classmethod
     def resolve(cls, name: str) -> ModelRef:
-        """Raises InputError where `name` is neither "nano", nor a folder, nor a hub name."""
+        """Raises InputError if `name` is neither "nano", nor a folder, nor a hub name."""
         local = local_folder(name)
         return cls(name, local, cached_config(name) if local is None else None)
 
     @property
     def folder(self) -> Path | None:
-        """Where its config files are on this machine, if they are."""
+        """The folder with its config files on this machine, None without them."""
         return self.local or self.cached
 
     @property
     def has_weights(self) -> bool:
-        """Whether its weights are on this machine, so that nothing need be fetched."""
+        """Whether its weights are on this machine, so that nothing is downloaded."""
         try:
             return self.folder is not None and bool(weight_files(self.folder))
         except InputError:
             return False
 
     def describe(self) -> ModelInfo:
-        """What is known of it without the network. Its files are read again when they change."""
+        """A description without network access. Its files are read again when they change."""
         if self.folder is None:
             config = replace(ModelConfig(), defaults=DIA_DEFAULTS)
             return _info(self.name, config, CodecFormat())
@@ -128,14 +128,14 @@ class ModelRef:
 
 
 def choices(current: str) -> list[ModelInfo]:
-    """The embedded voice, Dia-1.6B, and whatever else the app was started with."""
+    """The embedded voice, Dia-1.6B, and the model the app was started with."""
     names = dict.fromkeys([EMBEDDED, DIA_NAME, current])
     return [ModelRef.resolve(name).describe() for name in names]
 
 
 def fetch_description(name: str) -> Generator[float, None, ModelInfo]:
-    """A model's description, its config files fetched first if it is a hub model; yields the
-    fraction fetched."""
+    """A model's description. Downloads the config files of a hub model first and yields the
+    fraction done."""
     if ModelRef.resolve(name).local is None:
         yield from fetch_config(name)
     return ModelRef.resolve(name).describe()
@@ -143,7 +143,7 @@ def fetch_description(name: str) -> Generator[float, None, ModelInfo]:
 
 @lru_cache(maxsize=64)
 def _of_folder(name: str, folder: Path, _stamps: tuple[Stamp | None, ...]) -> ModelInfo:
-    """The description from a folder's files, which are as `_stamps` says."""
+    """The description from a folder's files. `_stamps` changes with them and is a cache key."""
     config, codec = read_model_config(folder), codec_format(folder)
     if (folder / "codec").is_dir():
         check_codec_fits(config, codec, str(folder))

@@ -1,8 +1,8 @@
-"""One engine, one run at a time: the others wait, people take turns, and each is told the place.
+"""One engine, one run at a time: the other runs wait in a fair queue and know their position.
 
-Turns go to addresses, within an address to its visitors, and for one visitor in order of arrival:
-whoever was served longest ago comes next, so that twelve requests of one wait beside one of
-another for at most the run that goes on.
+Addresses take turns, then the visitors of an address, then the requests of a visitor in order of
+arrival: the one that was served least recently is next. A single request therefore waits for the
+current run at most, even if another visitor has twelve requests in the queue.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from dia_demo.engine.events import Waiting
 from dia_demo.errors import InputError
 from dia_demo.services.wording import plural
 
-SAY_AGAIN_SECONDS = 0.5
-# Of one session: a run and the next one.
+POSITION_SECONDS = 0.5
+# Per session: a run and the next one.
 PLACES = 2
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks. session: a page's or a client's own; programs without one share "" and, with all
-    who come from their address, its turn. The command line is the visitor without an address."""
+    """Who made a request. session: that of a page or client; programs without one share "" and the
+    turns of their address. The command line is the visitor without an address."""
 
     address: str = ""
     session: str = ""
@@ -47,29 +47,29 @@ class Ticket:
         self.visitor = visitor
         self.arrival = arrival
         self.seconds_left: float | None = None
-        # Something to look at: its turn has come, or its place is gone.
+        # Set when its turn has come, or when it was removed from the queue.
         self.called = threading.Event()
 
 
 class Queue:
-    """At most `size` wait beside the one that runs."""
+    """At most `size` tickets wait while one runs."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._tickets: list[Ticket] = []
         self._running: Ticket | None = None
-        # Arrivals and services in one order. `_served`: the last of each address and visitor.
+        # One clock for arrivals and turns. `_served`: the last turn of each address and visitor.
         self._clock = count(1)
         self._served: dict[str | Visitor, int] = {}
-        # Set while there is any ticket: who works in the background stops then.
+        # Set while there is any ticket: background work stops then.
         self.busy = threading.Event()
         self._lock = threading.Lock()
 
     @contextmanager
     def place(self, cancel: threading.Event | None = None) -> Iterator[Ticket]:
-        """A ticket for whoever holds `cancel`, given back on leaving.
+        """A ticket for the owner of `cancel`, until the block ends.
 
-        Raises InputError where the visitor has enough places, or the queue is full.
+        Raises InputError if the visitor has too many tickets, or the queue is full.
         """
         visitor = cancel.visitor if isinstance(cancel, Caller) else Visitor()
         with self._lock:
@@ -84,10 +84,10 @@ class Queue:
                 self._leave(ticket)
 
     def wait(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
-        """Until it is the ticket's turn or `cancel` is set: its place, now and then. Yields nothing
-        where nobody is before it.
+        """Yield the ticket's position at intervals, until it is its turn or `cancel` is set. Yields
+        nothing if it is first.
 
-        Raises InputError where the ticket had to make room for somebody else.
+        Raises InputError if the ticket was removed to make room for another visitor.
         """
         while not cancel.is_set():
             with self._lock:
@@ -104,11 +104,11 @@ class Queue:
                     return
                 seconds = line[0].seconds_left if place == 1 else None
             yield Waiting(place, seconds)
-            if ticket.called.wait(SAY_AGAIN_SECONDS):
+            if ticket.called.wait(POSITION_SECONDS):
                 ticket.called.clear()
 
     def _line(self) -> list[Ticket]:
-        """The one that runs, then the others as their turns come."""
+        """The running ticket, then the others in the order of their turns."""
 
         def turn(ticket: Ticket) -> tuple:
             visitor, arrival = ticket.visitor, ticket.arrival
@@ -118,7 +118,7 @@ class Queue:
         return sorted(self._tickets, key=turn)
 
     def _serve(self, ticket: Ticket) -> None:
-        """Others who are here go before the ticket's visitor from now on."""
+        """Record a turn: all others who wait now come before the ticket's visitor."""
         now = next(self._clock)
         self._served |= {ticket.visitor.address: now, ticket.visitor: now}
 
@@ -136,8 +136,8 @@ class Queue:
             )
 
     def _make_room(self, visitor: Visitor) -> bool:
-        """Whoever holds most gives a place to a newcomer who holds less, by at least two: first
-        among the addresses, then among all visitors."""
+        """Remove the last ticket of the address with the most, or else of the visitor with the
+        most, if that is at least two more than the newcomer has."""
         waiting = [ticket for ticket in self._line() if ticket is not self._running]
         for group in (lambda holder: holder.address, lambda holder: holder):
             held = Counter(group(ticket.visitor) for ticket in self._tickets)
@@ -164,5 +164,5 @@ class Queue:
         if not self._tickets:
             self.busy.clear()
         else:
-            # The next one alone: to wake all of a long line costs more than a short take.
+            # Only the next one: waking a long queue costs more than a short take.
             self._line()[0].called.set()

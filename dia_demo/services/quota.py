@@ -1,10 +1,10 @@
-"""The disk space of all comparisons together, and what is removed when it is used up.
+"""The disk space of all comparisons together, and what is removed when the limit is reached.
 
-Audio goes first, since the same plan makes the same audio again: of finished comparisons before the
-rest, and of the longest unused first. If that is not enough, whole comparisons without a single
-vote go, and then the voice prompts of the others, so that nobody can fill the space for good. What
-was used within the last hour stays, and so do the plan, votes and result of any comparison with
-votes.
+Audio is removed first, because its plan generates the same audio again: of finished comparisons
+before the rest, and of the least recently used ones first. If that is not enough, comparisons
+without votes are deleted, and then the voice prompts of the others, so that nobody can fill the
+space permanently. Whatever was used within the last hour is kept, and so are the plan, votes and
+result of a comparison with votes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IN_USE_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class _Step:
-    """One thing that may be removed: `rank` gives the order, `size` the bytes that it frees."""
+    """Something that may be removed. rank: its order. size: the bytes that it frees."""
 
     rank: tuple[int, float]
     size: int
@@ -38,10 +38,10 @@ def enforce_quota(
     open_folder: Callable[[Path], Comparison],
     remove: Callable[[Comparison], bool],
 ) -> list[Path]:
-    """Keep `needed` more bytes within `limit`; returns the folders that lost something.
+    """Make room for `needed` more bytes within `limit`; returns the folders that lost something.
 
-    remove: deletes a whole comparison. Raises InputError, and removes nothing, where even that
-    would not be enough.
+    remove: deletes a whole comparison. Raises InputError, and removes nothing, if even that would
+    not be enough.
     """
     excess = _used(home) + needed - limit
     if excess <= 0:
@@ -54,15 +54,15 @@ def enforce_quota(
         excess -= step.size
     if excess > 0:
         raise InputError(
-            f"This machine keeps {limit / 1e9:.1f} GB of comparisons, and there is no room for "
-            f"{needed / 1e6:,.0f} MB more: delete one of yours, ask for fewer pairs, or try again "
-            "in an hour. Whoever runs the program can raise it (DIA_KEPT_GB)."
+            f"Comparisons may use {limit / 1e9:.1f} GB on this machine, and there is no room for "
+            f"{needed / 1e6:,.0f} MB more. Delete one of yours, choose fewer pairs, or try again "
+            "in an hour. Whoever runs the app can raise the limit (DIA_KEPT_GB)."
         )
     return [step.comparison.folder for step in chosen if step.remove(step.comparison)]
 
 
 def _steps(home: Path, open_folder, remove: Callable[[Comparison], bool]) -> Iterator[_Step]:
-    """All that may be removed of what was not used within the last hour."""
+    """What may be removed: whatever was not used within the last hour."""
     for plan in home.glob(f"*/comparisons/*/{NAME}"):
         try:
             comparison = open_folder(plan.parent)
@@ -96,7 +96,7 @@ def bytes_in(folder: Path) -> int:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 for what is none, or gone since."""
+    """Bytes of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size if path.is_file() else 0
     except OSError:

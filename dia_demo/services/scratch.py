@@ -1,7 +1,7 @@
-"""Files that need not outlive the app: uploads, and takes, reports and zips that are handed out.
+"""Temporary files: uploads, and the takes, reports and zips that the page offers for download.
 
-They share one folder and one bound. The oldest go first; what was just written stays, since
-somebody is about to fetch or to use it.
+They share one folder and one limit. The oldest are removed first; new ones are kept, because a
+client is about to fetch them.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ class Scratch:
         self._lock = threading.Lock()
 
     def reserve(self, needed: int) -> None:
-        """Keep `needed` bytes free until `release`. InputError where that cannot be."""
+        """Keep `needed` bytes free until `release`. Raises InputError if that is impossible."""
         with self._lock:
             used = self._trim(self._reserved + needed)
             if used + self._reserved + needed > self.limit:
                 raise InputError(
-                    f"There is no room for {needed / 1e6:,.0f} MB: temporary files may take "
-                    f"{self.limit / 1e9:.1f} GB here and others are in use. Try again in a few "
-                    "minutes; whoever runs the program can raise it (DIA_TEMP_GB)."
+                    f"There is no room for {needed / 1e6:,.0f} MB: temporary files may use "
+                    f"{self.limit / 1e9:.1f} GB on this machine, and others are in use. Try again "
+                    "in a few minutes. Whoever runs the app can raise the limit (DIA_TEMP_GB)."
                 )
             self._reserved += needed
 
     def release(self, needed: int) -> None:
-        """Give back what was reserved: it is written by now, or never will be."""
+        """Release a reservation, once the file is written or given up."""
         with self._lock:
             self._reserved -= needed
 
     def trim(self) -> None:
-        """Remove what is older than a day, and the oldest of what is beyond the bound."""
+        """Remove what is older than a day, and the oldest files above the limit."""
         with self._lock:
             self._trim(self._reserved)
 
     def _trim(self, needed: int) -> int:
-        """The bytes in use once `needed` more have room, as far as that can be had."""
+        """Remove files until `needed` more bytes fit, if possible; returns the bytes in use."""
         files, now = sorted(_files(self.folder)), time()
         used = sum(size for _, size, _ in files)
         for written, size, path in files:
@@ -66,7 +66,7 @@ class Scratch:
 
 
 def _files(folder: Path) -> Iterator[tuple[float, int, Path]]:
-    """Every file below a folder: when it was last written, its size, its path."""
+    """Every file below a folder: time of its last write, size in bytes, path."""
     for home, _, names in os.walk(folder):
         for path in (Path(home, name) for name in names):
             with suppress(FileNotFoundError):
@@ -75,8 +75,8 @@ def _files(folder: Path) -> Iterator[tuple[float, int, Path]]:
 
 
 def _remove_empty(folder: Path, before: float) -> None:
-    """Remove empty folders below `folder`, last written to earlier than `before` (seconds): one of
-    today may be a run's that has not ended."""
+    """Remove empty folders below `folder` last written to before `before` (seconds since 1970): a
+    newer one may belong to a run that has not finished."""
     for home, _, _ in os.walk(folder, topdown=False):
         with suppress(OSError):
             if Path(home) != folder and os.stat(home).st_mtime < before:

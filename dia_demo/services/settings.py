@@ -1,13 +1,13 @@
-"""What the person who starts the app decides, from environment variables.
+"""The app's settings, from environment variables.
 
 DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of
-temporary files: uploads, and takes handed out for download), DIA_TEMP_GB (how much they may take),
+temporary files: uploads and downloads), DIA_TEMP_GB (their limit),
 DIA_KEPT (folder of comparisons and earlier takes, which outlive the app and are never served as
-files), DIA_KEPT_GB (how large it may get), DIA_COMPARE (folder of one comparison that the page
-offers to everybody who opens it), DIA_MEASURE (off hides the Machine tab, whose benchmark holds
-everybody up), DIA_ORIGINS (other websites whose pages may use this app), DIA_CPU (for contributors:
-the class of processor to behave like, see processor.py). Host and port are gradio's own
-GRADIO_SERVER_NAME and _PORT.
+files), DIA_KEPT_GB (its limit), DIA_COMPARE (folder of one comparison that the page
+offers to everybody who opens it), DIA_MEASURE (off hides the Machine tab, whose benchmark makes
+all other runs wait), DIA_ORIGINS (other websites whose pages may use this app), DIA_CPU (for
+contributors: the class of processor to behave like, see processor.py). Host and port are gradio's
+own GRADIO_SERVER_NAME and GRADIO_SERVER_PORT.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _default_kept() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """`runtime` is what the page starts with; the person may choose otherwise for each take."""
+    """runtime: what the page starts with; a person can change it for each take."""
 
     runtime: RuntimeConfig = RuntimeConfig()
     queue_size: int = QUEUE_SIZE
@@ -53,12 +53,12 @@ class Settings:
 
     @property
     def served_folder(self) -> Path:
-        """What the page may hand out: a folder of our own, whatever else lies beside it."""
+        """The folder whose files the page may download; nothing else is in it."""
         return self.takes_folder / "dia-demo"
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
-        """Raises InputError, naming the variable, for a value that cannot be."""
+        """Read the variables. Raises InputError, which names the variable, for an invalid value."""
         check_override(env)
         threads = _whole(env, "DIA_THREADS", 0, 1) or None
         precision = env.get("DIA_PRECISION") or RuntimeConfig.precision
@@ -93,8 +93,8 @@ def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     for origin in origins:
         if not re.fullmatch(r"https?://[^/]+", origin):
             raise InputError(
-                f"{name} lists websites with spaces between them, such as https://example.org, "
-                f"without anything after the name: not {origin!r}."
+                f"{name} must list websites separated by spaces, such as https://example.org, "
+                f"without a path or a slash at the end, not {origin!r}."
             )
     return origins
 
@@ -103,9 +103,12 @@ def _whole(env: Mapping[str, str], name: str, default: int, low: int) -> int:
     text = env.get(name)
     if not text:
         return default
+    allowed = Range(low, 1024, whole=True)
     try:
         value = int(text)
     except ValueError:
-        raise InputError(f"{name} must be a whole number, not {text!r}.") from None
-    Range(low, 1024, whole=True).check(name, value)
+        raise InputError(
+            f"{name} must be a whole number from {low} to {allowed.high}, not {text!r}."
+        ) from None
+    allowed.check(name, value)
     return value

@@ -1,4 +1,4 @@
-"""One request from script to finished take: checks, place in the queue, model, rows, events."""
+"""A request from script to finished take: checks, queue, model, rows, events."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
-from dia_demo.services.ending import Ending
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
+from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.take import Request, Take, VoicePrompt
@@ -53,9 +53,9 @@ log = logging.getLogger(__name__)
 
 
 class Synthesis:
-    """What the page and the command line ask for takes. Holds at most one engine.
+    """Generates takes for the page and the command line. Holds at most one engine.
 
-    accelerators: gives the Accelerator of a device's name; the real ones where it is left out.
+    accelerators: returns the Accelerator for a device's name; by default the real ones.
     """
 
     def __init__(
@@ -69,23 +69,23 @@ class Synthesis:
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
         self._warming: threading.Thread | None = None
-        self._ending = Ending()
+        self._shutdown = Shutdown()
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
 
     def close(self) -> None:
-        """End all runs and the warm-up, and wait for them. Nothing can be asked for afterwards."""
-        self._ending.come(self._warming)
+        """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
+        self._shutdown.begin(self._warming)
         self._measurement.close()
 
     def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
         """Run `work` in a thread of its own; `close` sets `cancel` and waits for the thread."""
-        self._ending.start(work, cancel)
+        self._shutdown.start(work, cancel)
 
     def warm_up(self) -> None:
-        """Load the model the app starts with in the background, so that the first take begins at
-        once. Only where it and its codec lie in a folder here: nothing is fetched unasked. Then
-        measure this machine, unless an earlier start did."""
+        """Load the model the app starts with in the background, so that the first take begins
+        immediately. Only if it and its codec are on this machine: nothing is downloaded unasked.
+        Then measure this machine, unless that was done before."""
         self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
         self._warming.start()
         self._measurement.start(after=self._warming)
@@ -97,7 +97,7 @@ class Synthesis:
             if folder is None or not (folder / "codec").is_dir():
                 return
             for _ in self._load_engine(runtime):
-                if self._ending.has_come:
+                if self._shutdown.has_begun:
                     return
             self._loaded.warm_up()
         except DiaDemoError as error:
@@ -106,11 +106,11 @@ class Synthesis:
             exclude_from_collection()
 
     def models(self) -> list[ModelInfo]:
-        """The models to choose from, the embedded voice first."""
+        """The available models, the embedded voice first."""
         return choices(self.settings.runtime.model)
 
     def info(self, name: str) -> ModelInfo:
-        """One model, described without loading it. Raises InputError where there is none."""
+        """A model, described without loading it. Raises InputError if there is none."""
         return ModelRef.resolve(name).describe()
 
     def check(
@@ -121,9 +121,10 @@ class Synthesis:
         transcript: str = "",
         normalise: bool = False,
     ) -> ScriptReport:
-        """The script checker's findings for this model and this many tokens.
+        """The script checker's report for this model and number of tokens.
 
-        Where the script is normalised they are those of what is read, but repair what was written.
+        If the script is normalised, the normalised text is checked, and repairs apply to the
+        original.
         """
         info = self.info(model)
         check = partial(
@@ -140,49 +141,52 @@ class Synthesis:
         return with_reading(report, reading, check) if reading.changes else report
 
     def stream(self, request: Request, cancel: threading.Event) -> Generator[Event, None, None]:
-        """The request's events, ended by Finished, Cancelled or Failed (see engine/events.py).
+        """The request's events; the last one is Finished, Cancelled or Failed (engine/events.py).
 
-        Raises InputError for what cannot be done, before the row starts. Setting `cancel` stops
-        the row within one step; closing the iterator stops it too.
+        Raises InputError for an invalid request, before the row starts. Setting `cancel` stops the
+        row within one step, and so does closing the iterator.
         """
         yield from self.stream_together([request], cancel)
 
     def stream_together(
         self, requests: Sequence[Request], cancel: threading.Event
     ) -> Generator[Event, None, None]:
-        """Several requests of one runtime as the rows of one batch, in one place of the queue.
+        """Several requests with the same runtime as the rows of one batch, with one queue ticket.
 
-        Every event names its row; each row ends as in `stream`, and `cancel` stops them all.
+        Every event has the index of its row; each row ends as in `stream`, and `cancel` stops all.
         """
         for request in requests:
             self.validate(request)
         if len({(request.runtime, request.with_audio) for request in requests}) != 1:
-            raise InputError("Takes made together must share model, precision, device and threads.")
+            raise InputError(
+                "Takes generated together must have the same model, precision, device and threads."
+            )
         with self._queue.place(cancel) as ticket:
             yield from self._queue.wait(ticket, cancel)
-            with closing(self._ending.steps(self._load(requests[0]))) as loading:
+            with closing(self._shutdown.steps(self._load(requests[0]))) as loading:
                 while not cancel.is_set() and (event := next(loading, None)) is not None:
                     yield event
             if cancel.is_set():
                 yield from (Cancelled(None, row) for row in range(len(requests)))
                 return
-            yield from self._ending.steps(self._run(self._loaded, requests, cancel, ticket))
+            yield from self._shutdown.steps(self._run(self._loaded, requests, cancel, ticket))
 
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result.
 
-        Raises RunError where there is nothing to hear.
+        Raises RunError if it contains no audio.
         """
         if result.samples is None or not len(result.samples):
             raise RunError(
-                "The model ended before it made a sound. Try another seed, or a longer script."
+                "The model ended before it generated any audio. Try another seed, or a longer "
+                "script."
             )
         rate = result.figures.sample_rate
         health = audio.health(result.samples, rate)
         return Take(result.samples, rate, result.codes, result.figures, request, health)
 
     def validate(self, request: Request) -> None:
-        """InputError for everything that can be known to be wrong without loading the model."""
+        """Raise InputError for whatever can be rejected without loading the model."""
         info = self.info(request.runtime.model)
         params = request.params.checked(info.config)
         _encode(request, info)
@@ -192,8 +196,8 @@ class Synthesis:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
 
     def _place(self, runtime: RuntimeConfig, info: ModelInfo) -> None:
-        """InputError where the model cannot run as requested. The self-check of a device needs the
-        checkpoint: one that has yet to be fetched is checked when it is loaded."""
+        """Raise InputError if the model cannot run as requested. The self-check of a device needs
+        the checkpoint, so a model that is not downloaded yet is checked when it is loaded."""
         if runtime.device == "cpu":
             place_on_cpu(runtime, info.config)
             return
@@ -205,8 +209,8 @@ class Synthesis:
 
     @contextmanager
     def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
-        """A place in the queue for something that is no take: drain what is given, and then the
-        machine is free, with no model in memory, until the block ends."""
+        """Reserve the machine for something other than a take. Consume the iterator to wait in the
+        queue; after that no model is in memory and nothing else runs until the block ends."""
         with self._queue.place(cancel) as ticket:
             yield self._wait_alone(ticket, cancel)
 
@@ -237,7 +241,7 @@ class Synthesis:
             yield from self._loaded.open_codec()
 
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
-        # Two models may not fit side by side: the old one goes first.
+        # Two models may not fit into memory together, so the old one is freed first.
         self._unload()
         loader = load_on_cpu if runtime.device == "cpu" else self.accelerator(runtime.device).load
         self._engine = yield from Engine.load(runtime, loader)
@@ -251,7 +255,7 @@ class Synthesis:
         ticket: Ticket,
     ) -> Generator[Event, None, None]:
         rows, notes, expected = [], [], []
-        # One voice for many takes is encoded once for each length that max_tokens allows it.
+        # The prompt of several takes is encoded once per length that their max_tokens allows.
         prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...]]] = {}
         for index, request in enumerate(requests):
             info = self.info(request.runtime.model)
@@ -288,14 +292,14 @@ class Synthesis:
             events.close()
 
     def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
-        """Improve what is known of this machine's speed by a take that was made alone."""
+        """Update this machine's speed with a take that was generated alone."""
         if request.voice is None and request.runtime.device == "cpu":
             info, threads = self.info(request.runtime.model), engine.placement.threads
             self.speed.learn_take(info, result.figures, threads, len(row.text), request.speed)
 
 
 def _encode(request: Request, info: ModelInfo) -> bytes:
-    """The bytes the model reads. Raises InputError where they are more than it can."""
+    """The bytes the model reads. Raises InputError if there are too many."""
     transcript = request.voice.transcript if request.voice else ""
     texts = (info.reading(text, request.normalise).text for text in (request.script, transcript))
     text = encode_script(*texts)
@@ -312,7 +316,7 @@ def _encode(request: Request, info: ModelInfo) -> bytes:
 def _prompt_codes(
     engine: Engine, voice: VoicePrompt, max_tokens: int
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A prompt's codes [frames, channels], and notes on how it was read."""
+    """A voice prompt's codes, int [frames, channels], and notes on how it was read."""
     notes = () if voice.transcript else (NO_TRANSCRIPT,)
     if voice.codes is not None:
         return voice.codes, notes

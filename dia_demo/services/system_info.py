@@ -1,4 +1,4 @@
-"""What this machine is, as a person would say it."""
+"""A description of this machine for people."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from dia_demo import processor, system
 
 @dataclass(frozen=True)
 class Machine:
-    """cores are those granted to this process; simd names the widest vectors in use.
-
-    memory_bytes is what the process may have at most, free_bytes what it could have now.
+    """cores: granted to this process. simd: the widest vectors in use. memory_bytes: the most that
+    this process may use. free_bytes: what it could use now.
     """
 
     cpu: str
@@ -42,7 +41,7 @@ def describe_machine() -> Machine:
 
 
 def _simd(capability: str, processor: str) -> str:
-    """torch's name for its code, which may be "DEFAULT" for any 64-bit ARM, as a person has it."""
+    """The instruction set by its usual name; torch calls that of any 64-bit ARM "DEFAULT"."""
     if capability == "DEFAULT" and processor.lower() in ("aarch64", "arm64"):
         return "NEON"
     return {"AVX512": "AVX-512", "DEFAULT": "no wide vectors"}.get(capability, capability)

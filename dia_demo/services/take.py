@@ -1,4 +1,4 @@
-"""A take: what is asked for, and what comes of it."""
+"""A take: its request and its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dia_demo.services.wording import length_remark
 
 @dataclass(frozen=True)
 class VoicePrompt:
-    """A voice to go on with: a sound file, or its codes [frames, channels], and what it says."""
+    """A voice to continue: an audio file, or its codes [frames, channels], and its transcript."""
 
     audio: Path | None = None
     codes: np.ndarray | None = None
@@ -25,9 +25,9 @@ class VoicePrompt:
 
 @dataclass(frozen=True)
 class Request:
-    """Everything one take depends on. `speed` stretches the finished take, keeping its pitch;
-    without `with_audio` the take has codes alone and no codec is loaded. `normalise`: numbers,
-    abbreviations and signs are written out for the model, as they always are for the nano voice."""
+    """Everything that a take depends on. speed: changes the tempo of the finished take, not its
+    pitch. with_audio: False gives codes only and loads no codec. normalise: write out numbers,
+    abbreviations and signs for the model, which is always done for the nano voice."""
 
     script: str
     params: GenerationParams
@@ -40,7 +40,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Take:
-    """A finished (or stopped) take: float32 [n] at sample_rate, and how it came about."""
+    """A finished or stopped take: samples float32 [n] at sample_rate in Hz, codes [frames,
+    channels], and the request that it was generated from."""
 
     samples: np.ndarray
     sample_rate: int
@@ -51,7 +52,7 @@ class Take:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is wrong with the sound or odd about its length, in plain words."""
+        """Problems with the audio or its length, one sentence each."""
         remark = length_remark(self.figures)
         return self.health.problems() + (() if remark is None else (remark,))
 
@@ -60,7 +61,7 @@ class Take:
         return asdict(self.figures) | {"remarks": list(self.remarks)}
 
     def metadata(self) -> dict:
-        """What the sound file says of itself: enough to make the take again."""
+        """The metadata of the audio file: enough to generate the take again."""
         request = self.request
         settings = asdict(replace(request.params, seed=self.figures.seed))
         return {
@@ -78,5 +79,5 @@ class Take:
 
 
 def random_seed() -> int:
-    """A seed for a person who gave none."""
+    """A seed where none was given."""
     return secrets.randbelow(SEED_LIMIT + 1)

@@ -1,4 +1,4 @@
-"""Wording for people: lengths of time, counts, how a take ended and whether its length is odd."""
+"""Wording for people: durations, counts, how a take ended, and remarks on its length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHORTEST_FACTOR = 0.5
 
 
 def length_remark(figures: Figures) -> str | None:
-    """What an odd length of a take means and what to do; None for a length as expected."""
+    """What an unexpected length of a take means and what to do; None for an expected length."""
     made, expected = figures.audio_seconds, figures.expected_seconds
     if expected is None or figures.finish_reason == FinishReason.CANCELLED:
         return None
@@ -35,7 +35,7 @@ def length_remark(figures: Figures) -> str | None:
 
 
 def duration(seconds: float, tenths: bool = False) -> str:
-    """A length of time: "20 s", "1 min 40 s", "2 h 5 min". tenths: of seconds, below ten."""
+    """A duration: "20 s", "1 min 40 s", "2 h 5 min". tenths: one decimal below 10 s."""
     if tenths and seconds < 10:
         return f"{max(0.0, seconds):.1f} s"
     whole = max(0, round(seconds))
@@ -49,7 +49,7 @@ def duration(seconds: float, tenths: bool = False) -> str:
 
 
 def about(seconds: float) -> str:
-    """An estimated length of time, rounded as it deserves: "about 35 s", "under 1 s"."""
+    """An estimated duration, rounded: "about 35 s", "under 1 s"."""
     if seconds < 1:
         return "under 1 s"
     steps = ((20, 1), (100, 5), (600, 30), (3600, 60))

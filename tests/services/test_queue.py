@@ -12,7 +12,7 @@ from dia_demo.services.queue import PLACES, Caller, Queue, Visitor
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(queue_module, "SAY_AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(queue_module, "POSITION_SECONDS", 0.001)
 
 
 def test_the_first_does_not_wait():

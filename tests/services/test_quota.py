@@ -91,7 +91,7 @@ def test_audio_in_use_is_never_removed(small_store, packed):
     keys = [new_key() for _ in range(3)]
     kept = [put(small_store, packed, key, 0) for key in keys]
     sizes = [one.sound_bytes() for one in kept]
-    with pytest.raises(InputError, match="delete one of yours.*DIA_KEPT_GB"):
+    with pytest.raises(InputError, match="Delete one of yours.*DIA_KEPT_GB"):
         small_store.load(new_key(), packed)
     assert [one.sound_bytes() for one in kept] == sizes, "a refusal removes nothing"
     # Hearing a clip is use.

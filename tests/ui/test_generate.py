@@ -57,7 +57,7 @@ def test_a_full_disk_is_said_before_the_take_is_made(tmp_path, monkeypatch):
 def test_a_run_without_a_sound_is_no_take(tmp_path):
     silent = replace(result(), samples=np.zeros(0, np.float32))
     for event, words in (
-        (Finished(silent), "before it made a sound"),
+        (Finished(silent), "before it generated any audio"),
         (Cancelled(silent), "There was no audio yet"),
     ):
         handlers, _ = stub_handlers([STARTED, event], tmp_path)

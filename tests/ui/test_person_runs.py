@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo.services.ending import Ending
 from dia_demo.services.listening.store import new_key
+from dia_demo.services.shutdown import Shutdown
 from dia_demo.ui.generate import person_runs
 from dia_demo.ui.generate.person_runs import MAX_ENDED, MAX_UNATTENDED, PersonRuns
 
@@ -36,9 +36,9 @@ class Steps:
 
 @pytest.fixture
 def runs():
-    ending = Ending()
-    yield PersonRuns(["start"], "stop", ending.start)
-    ending.come(None)
+    shutdown = Shutdown()
+    yield PersonRuns(["start"], "stop", shutdown.start)
+    shutdown.begin(None)
 
 
 def begin(runs, session, key, steps=None):
@@ -156,12 +156,12 @@ def test_a_run_that_began_before_the_key_came_is_its_owners(runs):
 
 
 def test_the_end_of_the_program_keeps_what_was_made():
-    ending, before = Ending(), set(threading.enumerate())
-    runs = PersonRuns(["start"], "stop", ending.start)
+    shutdown, before = Shutdown(), set(threading.enumerate())
+    runs = PersonRuns(["start"], "stop", shutdown.start)
     steps = Steps()
     run, _, _ = begin(runs, "first", new_key(), steps)
     threading.Timer(0.1, steps.go_on.release).start()
-    ending.come(None)
+    shutdown.begin(None)
     assert run.ended and run.shown["take"] == "part"
     assert not any(thread.name == "take" for thread in set(threading.enumerate()) - before)
 

@@ -152,7 +152,7 @@ def test_a_take_that_cannot_be_kept_is_handed_over_with_a_note(tmp_path):
 def test_a_take_that_is_too_large_to_keep_is_handed_over(visit, monkeypatch):
     monkeypatch.setattr(history_module, "MAX_TAKE_BYTES", 100)
     *_, last = visit.press()
-    assert has_take(last) and "download it to keep it" in last["status"]
+    assert has_take(last) and "Download it to keep it" in last["status"]
 
 
 def test_folders_deleted_in_the_middle_of_a_run_lose_nothing(tmp_path):

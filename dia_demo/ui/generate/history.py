@@ -11,7 +11,7 @@ import gradio as gr
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
-from dia_demo.services.history import History, Kept, form_values, read_take
+from dia_demo.services.history import EarlierTake, History, form_values, read_take
 from dia_demo.services.listening.store import is_key
 from dia_demo.ui import html
 from dia_demo.ui.compare.handlers import CompareHandlers
@@ -86,7 +86,7 @@ def answer(history: History, served: Path, request: dict) -> dict:
         return {"error": explain(error)}
 
 
-def _row(take: Kept) -> dict:
+def _row(take: EarlierTake) -> dict:
     settings, figures = take.settings, take.figures
     script = " ".join(take.script.split())
     seconds = figures.get("audio_seconds")

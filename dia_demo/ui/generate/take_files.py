@@ -21,7 +21,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.engine.events import Figures
 from dia_demo.errors import DiaDemoError, RunError
-from dia_demo.services.history import History, Kept, file_name, read_samples
+from dia_demo.services.history import EarlierTake, History, file_name, read_samples
 from dia_demo.services.listening.store import is_key
 from dia_demo.services.take import Take
 from dia_demo.ui import html
@@ -98,16 +98,16 @@ class TakeFiles:
         figures = take.figures
         return SavedTake(wav, flac, take.samples, take.sample_rate, figures.seed, figures, notes)
 
-    def restore(self, key: str, kept: Kept) -> SavedTake:
+    def restore(self, key: str, earlier: EarlierTake) -> SavedTake:
         """An earlier take as it was shown when it was made."""
-        wav = self.history.served(key, kept.id, self.home)
+        wav = self.history.served(key, earlier.id, self.home)
         samples, rate = read_samples(wav)
         flac = wav.with_suffix(".flac")
         if not flac.exists():
             metadata = audio.read_metadata(wav) or {}
             audio.write_audio(flac, samples, rate, metadata)
-        seed = kept.figures.get("seed")
-        return SavedTake(wav, flac, samples, rate, seed, figures_of(kept.figures))
+        seed = earlier.figures.get("seed")
+        return SavedTake(wav, flac, samples, rate, seed, figures_of(earlier.figures))
 
     def _own_folder(self) -> Path:
         try:

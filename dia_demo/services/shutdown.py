@@ -1,6 +1,6 @@
-"""The end of the program: nothing may compute any more when the interpreter goes.
+"""Shutdown of the program: no thread may be computing when the interpreter exits.
 
-A thread that is inside torch at that moment aborts the whole program.
+A thread that is inside torch at that moment aborts the process.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from dia_demo.errors import RunError
 
 Event = TypeVar("Event")
 
-# How long a step, or the warm-up's compiler, is waited for.
+# The longest time to wait for a step, or for the warm-up's compiler.
 END_SECONDS = 20.0
 
 
-class Ending:
-    """Lets work go on step by step until the end has come."""
+class Shutdown:
+    """Runs work step by step until the program shuts down."""
 
     def __init__(self) -> None:
-        self._come = threading.Event()
+        self._begun = threading.Event()
         self._computing = threading.Lock()
         self._started: dict[threading.Thread, threading.Event] = {}
 
     @property
-    def has_come(self) -> bool:
-        return self._come.is_set()
+    def has_begun(self) -> bool:
+        return self._begun.is_set()
 
     def start(self, work: Callable[[], None], cancel: threading.Event) -> threading.Thread:
-        """Run `work` in a thread of its own. At the end `cancel` is set, and the thread joined."""
+        """Run `work` in a new thread. The shutdown sets `cancel` and joins the thread."""
 
         def run() -> None:
             try:
@@ -46,31 +46,38 @@ class Ending:
             thread.start()
         except RuntimeError as error:
             del self._started[thread]
-            raise RunError("Too many runs at once on this machine. Try again soon.") from error
+            raise RunError(
+                "This machine cannot start another thread, because too many runs are active. Try "
+                "again in a moment."
+            ) from error
         return thread
 
     def steps(self, work: Generator[Event, None, None]) -> Generator[Event, None, None]:
-        """The events of `work`, each computed by one thread at a time. RunError at the end."""
+        """The events of `work`, each computed by one thread at a time. Raises RunError once the
+        shutdown has begun."""
         with closing(work):
             while True:
                 with self._computing:
-                    if self.has_come:
-                        raise RunError("The program is shutting down, so this take was cancelled.")
+                    if self.has_begun:
+                        raise RunError(
+                            "The program is shutting down, so this take was cancelled. Generate it "
+                            "again after the restart."
+                        )
                     event = next(work, None)
                 if event is None:
                     return
                 yield event
 
-    def come(self, thread: threading.Thread | None) -> None:
+    def begin(self, thread: threading.Thread | None) -> None:
         """End all work, and wait until no step is being computed and `thread` has ended.
 
-        What was started in threads is cancelled first, so that it can keep what it has made.
+        Work in threads is cancelled first, so that it can save what it has generated.
         """
         self._cancel_started()
-        self._come.set()
+        self._begun.set()
         if thread is not None:
             thread.join(END_SECONDS)
-        # Whoever comes after the step that is being computed sees that the end has come.
+        # Waits for the step that is being computed; no other one begins.
         if self._computing.acquire(timeout=END_SECONDS):
             self._computing.release()
 

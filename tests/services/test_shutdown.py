@@ -15,8 +15,8 @@ from functools import partial
 import pytest
 
 from dia_demo.errors import RunError
-from dia_demo.services.ending import Ending
 from dia_demo.services.settings import Settings
+from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers import browser
 from tests.helpers.synthesis_requests import runtime
@@ -24,7 +24,7 @@ from tools.app_process import app_environment, free_port
 
 
 def test_no_step_begins_after_the_end():
-    ending, inside, go_on = Ending(), threading.Event(), threading.Event()
+    shutdown, inside, go_on = Shutdown(), threading.Event(), threading.Event()
 
     def work():
         inside.set()
@@ -36,12 +36,12 @@ def test_no_step_begins_after_the_end():
 
     def run():
         with suppress(RunError):
-            seen.extend(ending.steps(work()))
+            seen.extend(shutdown.steps(work()))
 
     running = threading.Thread(target=run, daemon=True)
     running.start()
     inside.wait(10)
-    ended = threading.Thread(target=ending.come, args=[None], daemon=True)
+    ended = threading.Thread(target=shutdown.begin, args=[None], daemon=True)
     ended.start()
     ended.join(0.2)
     assert ended.is_alive(), "it did not wait for the step"
