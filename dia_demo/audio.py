@@ -1,7 +1,7 @@
-"""Waveforms at rest: files in and out, health, and a picture. No torch, no page.
+"""Waveforms: reading and writing files, health checks, spectrograms. No torch, no page.
 
-A waveform is float32 [n], mono, nominally within -1..1. What libsndfile, soxr and pyloudnorm do
-well is left to them; they are imported where they are used, since some are slow to load.
+A waveform is float32 [n], mono, nominally within -1..1. libsndfile, soxr and pyloudnorm are
+imported where they are used, because some of them are slow to load.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FORMATS = {".wav": "WAV", ".flac": "FLAC"}
 SPEEDS = Range(0.5, 2.0)
 
 SILENCE_DB = -60.0
-# Nobody hears a constant offset, and up to here it costs no headroom worth a word (0.4 dB).
+# A constant offset is inaudible, and up to this one it costs little headroom (0.4 dB).
 LARGEST_OFFSET = 0.05
 _FULL_SCALE = 0.999
 _SHORT_PROMPT_SECONDS = 3.0
 _PROMPT_RATES = Range(1000, 768000)
-# Beyond what `write_audio` writes, and short to read in a file from elsewhere.
+# More than `write_audio` writes, but quick to read in a file from elsewhere.
 _MOST_CHUNKS = 1000
 _LONGEST_COMMENT = 10**6
 
@@ -38,7 +38,7 @@ _LONGEST_COMMENT = 10**6
 
 
 def to_int16(samples: np.ndarray) -> np.ndarray:
-    """int16 [n] for players and files; beyond full scale is clipped, non-finite is a RunError."""
+    """int16 [n] for players and files. Clips at full scale; raises RunError for NaN or infinity."""
     samples = np.asarray(samples, dtype=np.float32)
     if not np.isfinite(samples).all():
         raise RunError("The audio contains NaN or infinite values, so it was not saved.")
@@ -48,8 +48,8 @@ def to_int16(samples: np.ndarray) -> np.ndarray:
 def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadata: dict) -> Path:
     """Write float32 [n] as a 16-bit WAV or FLAC, by suffix, with `metadata` as JSON inside.
 
-    The file appears whole or not at all. Raises InputError for another suffix, RunError for
-    non-finite samples and for a place that cannot be written.
+    The file is written completely or not at all. Raises InputError for another suffix, and RunError
+    for non-finite samples or if the file cannot be written. sample_rate is in Hz.
     """
     path = Path(path)
     kind = FORMATS.get(path.suffix.lower())
@@ -68,7 +68,7 @@ def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadat
 
 
 def read_metadata(path: Path | str) -> dict | None:
-    """The settings `write_audio` put into a WAV or FLAC; None where there are none to read."""
+    """The metadata that `write_audio` put into a WAV or FLAC; None if there is none."""
     import soundfile
 
     try:
@@ -87,7 +87,7 @@ def _encode_file(pcm: np.ndarray, sample_rate: int, kind: str, metadata: dict) -
 
     buffer = io.BytesIO()
     with soundfile.SoundFile(buffer, "w", sample_rate, 1, "PCM_16", format=kind) as file:
-        # Strings come before samples, or a WAV would carry them at its end.
+        # Set before the samples are written: otherwise a WAV has them at its end.
         file.title = str(metadata.get("title", "Dia take"))
         file.software = "dia_demo"
         file.comment = json.dumps(metadata, default=str)
@@ -98,7 +98,7 @@ def _encode_file(pcm: np.ndarray, sample_rate: int, kind: str, metadata: dict) -
 def _riff_comment(path: Path) -> str | None:
     """The INFO comment of a WAV (None for other files). libsndfile drops those above 2 kB.
 
-    ValueError for more chunks, or a longer comment, than a take has.
+    Raises ValueError for more chunks, or a longer comment, than a take has.
     """
     with open(path, "rb") as file:
         riff, _, wave = struct.unpack("<4sI4s", file.read(12).ljust(12, b"\0"))
@@ -122,17 +122,17 @@ def _riff_comment(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A voice prompt ready to be encoded: float32 [n], mono; notes say what was done to it."""
+    """A voice prompt ready to be encoded: float32 [n], mono. notes: remarks for the person."""
 
     samples: np.ndarray
     notes: tuple[str, ...]
 
 
 def read_prompt(path: Path | str, sample_rate: int, max_seconds: float) -> Prompt:
-    """Read any file libsndfile knows as mono at `sample_rate`.
+    """Read any file that libsndfile supports, as mono at `sample_rate` Hz.
 
-    The length is taken from the header, so a long file is refused before it is read. Raises
-    InputError for what is missing, not audio, empty, silent, damaged or above `max_seconds`.
+    The length is taken from the header, so a long file is rejected before it is read. Raises
+    InputError if it is missing, not audio, empty, silent, damaged or longer than `max_seconds`.
     """
     import soundfile
     import soxr
@@ -176,10 +176,12 @@ def _read_mono(file) -> np.ndarray:
 
 
 def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
-    """Notes on a prompt's sound, or an InputError for one that holds no voice."""
+    """Notes on a prompt's audio. Raises InputError if it cannot contain a voice."""
     measures = health(mono, rate)
     if not measures.finite:
-        raise InputError(f"The voice prompt {name} contains NaN or infinite values.")
+        raise InputError(
+            f"The voice prompt {name} contains NaN or infinite values: export the file again."
+        )
     if measures.rms_db < SILENCE_DB:
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
     notes = []
@@ -200,8 +202,8 @@ def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
 class Health:
     """Measures of a waveform. Levels are in dB of full scale, -inf for silence.
 
-    rms_db leaves a constant offset out; loudness_lufs is the integrated loudness of ITU-R
-    BS.1770, None below 0.4 s and for silence; silent_fraction counts 20 ms pieces below -60 dB.
+    rms_db excludes a constant offset. loudness_lufs: integrated loudness by ITU-R BS.1770, None
+    below 0.4 s and for silence. silent_fraction: share of 20 ms frames below -60 dB.
     """
 
     seconds: float
@@ -216,16 +218,16 @@ class Health:
     crest_db: float
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the sound, in plain words; empty where nothing is."""
+        """Problems with the audio, one sentence each; empty if there are none."""
         if not self.finite:
-            return ("It contains NaN or infinite values: something failed while it was made.",)
+            return ("It contains NaN or infinite values: something failed during generation.",)
         if self.seconds == 0:
-            return ("It holds no audio at all.",)
+            return ("It contains no audio.",)
         if self.rms_db < SILENCE_DB:
             return ("It is silent.",)
         share = f"{100 * self.clipped_fraction:.1f}%"
         problems = {
-            f"It is clipped: {share} of it lies at full scale.": self.clipped_fraction > 0.001,
+            f"It is clipped: {share} of it is at full scale.": self.clipped_fraction > 0.001,
             f"It is offset from zero by {self.dc:+.2f}.": abs(self.dc) > LARGEST_OFFSET,
             "More than half of it is silence.": self.silent_fraction > 0.5,
             "It is a steady tone or buzz rather than speech.": self.crest_db < 6,
@@ -234,7 +236,7 @@ class Health:
 
 
 def health(samples: np.ndarray, sample_rate: int) -> Health:
-    """Measure float32 [n]; never raises for what it finds."""
+    """Measure float32 [n]. Problems are reported, not raised."""
     wave = np.asarray(samples, dtype=np.float64)
     finite = bool(np.isfinite(wave).all())
     wave = np.nan_to_num(wave, posinf=0.0, neginf=0.0)
@@ -287,9 +289,10 @@ _TOP_HZ = 12000.0
 
 
 def spectrogram(samples: np.ndarray, sample_rate: int, width: int, height: int) -> np.ndarray:
-    """A picture of float32 [n]: uint8 [height, width, 3], time rightwards, mel pitch upwards.
+    """The mel spectrogram of float32 [n] as an image: uint8 [height, width, 3], time from left to
+    right, pitch from bottom to top.
 
-    The loudest point is brightest and 75 dB below it is dark; silence stays dark.
+    The loudest point is the brightest; whatever is 75 dB below it, and silence, is dark.
     """
     window = window_size(sample_rate)
     wave = np.nan_to_num(np.asarray(samples, dtype=np.float32), posinf=0.0, neginf=0.0)
@@ -315,7 +318,7 @@ def window_size(sample_rate: int) -> int:
 
 
 def _mel_rows(window: int, sample_rate: int, rows: int) -> np.ndarray:
-    """Float32 [rows, bins]: each row averages the bins about its pitch, at least one bin wide."""
+    """Mel filters, float32 [rows, bins]: each averages the bins around its pitch, at least one."""
     top = 2595 * np.log10(1 + min(sample_rate / 2, _TOP_HZ) / 700)
     edges = 700 * (10 ** (np.linspace(0, top, rows + 2) / 2595) - 1)
     bins = np.fft.rfftfreq(window, 1 / sample_rate)

@@ -22,7 +22,7 @@ from dia_demo.untrusted import read_json
 
 T = TypeVar("T", EncoderConfig, DecoderConfig)
 
-# Far above any Dia. Larger sizes are a mistake or an attack, and are refused before allocation.
+# Far above any Dia. Larger sizes are a mistake or an attack, and are rejected before allocation.
 LARGEST_SIZE = 2**20
 LARGEST_SIZES = {"num_hidden_layers": 1000, "num_channels": 100}
 
@@ -86,8 +86,8 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
 def _refuse_other_generations(raw: dict, source: str) -> None:
     if isinstance(raw.get("model"), dict) and isinstance(raw.get("data"), dict):
         raise InputError(
-            f"{source} is the layout of Dia-1.6B of April 2025. That generation rotates its "
-            "cross-attention and samples differently, so its weights give noise here; use "
+            f"{source} has the layout of Dia-1.6B of April 2025. That version rotates its "
+            "cross-attention and samples differently, so its weights would produce noise here: use "
             "nari-labs/Dia-1.6B-0626 instead."
         )
     if raw.get("model_type", "dia") != "dia" or "decoder_config" not in raw:

@@ -44,7 +44,7 @@ def weight_files(folder: Path) -> list[Path]:
 def fingerprint(folder: Path) -> str:
     """12 hex digits that change with a checkpoint's config or weights.
 
-    Of the weights, only names, sizes, times and both ends are read, not the gigabytes between.
+    Of the weights, only names, sizes, times and both ends of each file are read.
     """
     digest = hashlib.sha256()
     for file in (folder / "config.json", *_weight_files(folder)):

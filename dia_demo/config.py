@@ -1,7 +1,7 @@
-"""Settings in three lifetimes, which never mix.
+"""Settings with three lifetimes, which never mix.
 
-`ModelConfig` describes a checkpoint (`checkpoint_config` reads it); `RuntimeConfig` says how a
-model runs on this machine; `GenerationParams` belongs to one row (one take). No torch here.
+`ModelConfig` describes a checkpoint (`checkpoint_config` reads it), `RuntimeConfig` how a model
+runs on this machine, `GenerationParams` how one row (one take) is sampled. No torch here.
 """
 
 from __future__ import annotations
@@ -165,9 +165,9 @@ PARAMS: dict[str, ParamSpec] = {
 
 @dataclass(frozen=True)
 class RuntimeConfig:
-    """Which model runs where and how. `threads` None means one per core really granted.
+    """Which model runs where and how. threads: None for one per core granted to the process.
 
-    insist: run on an accelerator although it was slower than the CPU in its race.
+    insist: run on an accelerator even though it was slower than the CPU in the self-check.
     """
 
     model: str = "nano"

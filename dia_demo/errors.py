@@ -1,15 +1,15 @@
-"""The two errors a person may meet. Anything else that escapes is a bug.
+"""The two errors that are shown to people. Any other exception that escapes is a bug.
 
 A message says what happened, which range is allowed and what to do, in one or two sentences.
 """
 
 
 class DiaDemoError(Exception):
-    """Base of the errors whose message is meant to be shown as it stands."""
+    """Base of the errors whose message can be shown unchanged."""
 
 
 class InputError(DiaDemoError):
-    """Something that was asked for cannot be done: a value, a file, a script (exit code 2)."""
+    """A request cannot be fulfilled: an invalid value, file or script (exit code 2)."""
 
 
 class RunError(DiaDemoError):

@@ -1,4 +1,4 @@
-"""Where files are, and writing them so that a crash never leaves half of one."""
+"""The folders of files, and writing files so that a crash never leaves an incomplete one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ Stamp = tuple[int, int, int]
 
 
 def file_stamp(path: Path) -> Stamp | None:
-    """Changes when a file is written or replaced; None where there is none. Opens nothing."""
+    """A value that changes when a file is written or replaced; None without a file. It is not
+    opened."""
     try:
         status = path.stat()
     except OSError:
@@ -42,7 +43,7 @@ def file_stamp(path: Path) -> Stamp | None:
 
 @contextmanager
 def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
-    """Write the file `path` whole or not at all.
+    """Write the file `path` completely or not at all.
 
         with write_atomic(path) as part:
             part.write_bytes(data)
@@ -51,7 +52,7 @@ def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
     the new file is removed and `path` stays as it was. sync: wait until the data is on the disk
     before replacing (`sync_folder` does the same for the name). Raises OSError.
     """
-    # Not with the file's own name in it, which may be as long as a name can be.
+    # Without the file's own name, which may already have the maximum length.
     part = path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}{PART}")
     try:
         yield part

@@ -1,4 +1,4 @@
-"""Level matching for a fair comparison: the louder clips come down, nothing is ever raised.
+"""Level matching for a fair comparison: louder clips are attenuated, and none is amplified.
 
 Loudness is the integrated loudness of ITU-R BS.1770 (pyloudnorm, through `dia_demo.audio`).
 """
@@ -26,7 +26,7 @@ class Matched:
 
 
 def true_peak(samples: np.ndarray, sample_rate: int) -> float:
-    """The peak between the samples as well: of float32 [n], oversampled four times (BS.1770)."""
+    """The true peak of float32 [n], oversampled four times (BS.1770)."""
     import soxr
 
     if not len(samples):
@@ -38,8 +38,8 @@ def true_peak(samples: np.ndarray, sample_rate: int) -> float:
 def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
     """Bring float32 [n] waves to the loudness of the quietest, and pad them to one length.
 
-    Where a clip would still exceed full scale between its samples, all come down together. Raises
-    RunError where a wave is too short (under 0.4 s) or too quiet to have a loudness.
+    If a clip would still exceed full scale between its samples, all are attenuated together. Raises
+    RunError if a wave is too short (under 0.4 s) or too quiet to have a loudness.
     """
     gains = _gains([_loudness_or_error(wave, sample_rate) for wave in waves])
     peaks = [
@@ -53,7 +53,7 @@ def match_levels(waves: Sequence[np.ndarray], sample_rate: int) -> Matched:
     if max(levels) - min(levels) > TOLERANCE_LU:
         raise RunError(
             f"The clips could not be matched in loudness ({max(levels) - min(levels):.2f} LU "
-            "apart): one of them is close to silence."
+            "apart), because one of them is close to silence: try another seed."
         )
     # Last: silence behind a clip hides its length, but would change its measured loudness.
     longest = max(len(clip) for clip in clips)

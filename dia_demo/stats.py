@@ -1,4 +1,4 @@
-"""What votes can and cannot show: exact binomial tests, intervals, Bradley-Terry. Pure functions.
+"""Statistics of votes: exact binomial tests, intervals, Bradley-Terry. Pure functions.
 
 Numbers in, numbers out; `services/listening/result.py` puts them into words.
 """
@@ -30,7 +30,7 @@ def _pmf(n: int, p: float) -> np.ndarray:
 
 def _check_counts(k: int, n: int) -> None:
     if not 0 <= k <= n:
-        raise ValueError(f"{k} of {n} is no count")
+        raise ValueError(f"{k} of {n} is not a count")
 
 
 def binomial_two_sided(k: int, n: int, p: float = 0.5) -> float:
@@ -74,21 +74,23 @@ def _solve(rising, target: float) -> float:
 
 @lru_cache(maxsize=1024)
 def fewest_significant(n: int, level: float = SIGNIFICANT) -> int | None:
-    """The fewest of n votes for one side whose two-sided p is below `level`; None: none is."""
+    """The fewest of n votes for one side whose two-sided p is below `level`; None if no number
+    is."""
     majority = range(n // 2 + 1, n + 1)
     return next((k for k in majority if binomial_two_sided(k, n) < level), None)
 
 
 def fewest_above_chance(n: int, level: float = SIGNIFICANT) -> int | None:
-    """The fewest of n right answers that guessing gives less often than `level`; None: none."""
+    """The fewest of n right answers that guessing gives less often than `level`; None if no number
+    does."""
     return next((k for k in range(n + 1) if binomial_at_least(k, n) < level), None)
 
 
 def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
     """How many differences are positive, how many negative, and the exact two-sided p-value.
 
-    Zeros count for neither. Each difference must be independent of the others: the votes on one
-    script are not, so they enter as a single difference.
+    Zeros count for neither. The differences must be independent: the votes on one script are not,
+    so they enter as a single difference.
     """
     positive = sum(difference > 0 for difference in differences)
     negative = sum(difference < 0 for difference in differences)

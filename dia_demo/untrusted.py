@@ -1,4 +1,4 @@
-"""Files that others made, read without trusting them: JSON of a checkpoint, codes of a voice."""
+"""Reading untrusted files: the JSON files of a checkpoint, and the codes of a voice prompt."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from dia_demo.errors import InputError
 
-# The index of a checkpoint of thousands of tensors has less than one, an hour of codes has six.
+# The index of a checkpoint of thousands of tensors is smaller than one, an hour of codes is six.
 MAX_MEGABYTES = 10
 
 
 def read_json(path: Path) -> dict:
     """A JSON object from a regular file of at most MAX_MEGABYTES.
 
-    Raises InputError, which says what is wrong with it, for anything else.
+    Raises InputError with the reason for anything else.
     """
     try:
         raw = json.loads(_read_regular(path).decode("utf-8"))
@@ -36,9 +36,9 @@ def read_json(path: Path) -> dict:
 
 
 def read_codes(path: Path) -> np.ndarray:
-    """The array of a .npy file of at most MAX_MEGABYTES; what it may hold is `check_prompt`'s.
+    """The array of a .npy file of at most MAX_MEGABYTES; `check_prompt` checks its values.
 
-    Raises InputError where it cannot be read. No room is made for what a header only claims.
+    Raises InputError if it cannot be read. A size that only the header claims is not allocated.
     """
     try:
         data = _read_regular(path)
@@ -55,7 +55,7 @@ def read_codes(path: Path) -> np.ndarray:
 
 
 def _check_header(data: bytes) -> None:
-    """ValueError unless the array that the header describes is there, byte for byte."""
+    """Raise ValueError unless the file has exactly the bytes that its header describes."""
     file = io.BytesIO(data)
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,

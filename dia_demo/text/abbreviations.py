@@ -1,4 +1,4 @@
-"""Abbreviations, initialisms, addresses of the web, and signs, as they are said."""
+"""Abbreviations, initialisms, web addresses and signs, as they are spoken."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COUNTED = {
     "pp": "pages", "Sec": "section", "sec": "section", "Art": "article", "Ref": "reference",
 }  # fmt: skip
 _UNDOTTED = {"w/": "with", "w/o": "without", "b/c": "because", "vs": "versus"}
-# Written in capitals and said as words, or read so by everybody.
+# Acronyms that are spoken as words, and initialisms that are spelled.
 _SAID_AS_WORDS = frozenset(
     "NATO UNICEF UNESCO OPEC LASER RADAR SIM PIN RAM ROM JPEG GIF COVID AIDS SCUBA ASCII "
     "PIXAR IKEA LEGO SWAT NAFTA BRICS FIFA".split()
@@ -48,7 +48,7 @@ _INITIALISMS = frozenset(
     "VIP VPN WHO AC ABC AKA AOL ASAP BA BBC BMI CIA EA EV GDP GPA GPU HIV HR HQ IPA ISP LA MA OS "
     "PHD PIA SOS SUV TNT UCLA USC VHS ER ICU ACT SAT AM PM AD BC CE BCE".split()
 )
-# Short words that are written in capitals for force, and are no initialisms.
+# Short words that are written in capitals for emphasis and are not initialisms.
 _WORDS = frozenset(
     "A I AM AN AS AT BE BY DO GO HE IF IN IS IT ME MY NO OF OH ON OR SO TO UP US WE YO AH EH UH "
     "HA HI HO LO MA PA OW ALL AND ANY ARE ASK BAD BIG BUT CAN DAD DAY DID DIE EAT END FAR FOR "

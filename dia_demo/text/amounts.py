@@ -1,4 +1,4 @@
-"""Amounts of money, shares and measures, as they are said."""
+"""Amounts of money, percentages and measures, as they are spoken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The single checks of a script: what each finds, and the repair that would settle it."""
+"""The individual checks of a script: their findings and repairs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Remark:
-    """A finding whose repair is not written out yet: most of the work of a check would be that."""
+    """A finding whose repair is not computed yet, because that is most of the work of a check."""
 
     code: str
     level: Level
@@ -79,13 +79,13 @@ class Remark:
 def remarks_on(draft: Draft) -> list[Remark]:
     """All findings on a script, errors first."""
     if not _words(draft.script):
-        message = "The script says nothing yet: write a line beginning with [S1]."
+        message = "The script is empty: write a line beginning with [S1]."
         return [Remark("empty", Level.ERROR, message)]
     checks = [_check_characters, _check_bytes, _check_names, _check_first_tag, _check_near_tags]
     if not any(
         match["number"] or match["label"] for _, match in _tokens(_NEAR_TAG, draft.script, skip=TAG)
     ):
-        # Who speaks when is only known once every tag is one.
+        # The order of the speakers is only known if every tag is valid.
         checks += [_check_order, _check_last_tag]
     checks += [_check_sounds, _check_seconds]
     remarks = [remark for check in checks for remark in check(draft)]
@@ -98,7 +98,7 @@ def _check_characters(draft: Draft) -> Iterator[Remark]:
         message = "The voice prompt's transcript contains characters that are not text: retype it."
         yield Remark("unreadable_transcript", Level.ERROR, message)
     if bad := UNREADABLE.search(script):
-        message = "The script contains characters that are not text (NUL or half of a pair)."
+        message = "The script contains characters that are not text (NUL or a lone surrogate)."
         line, repair = line_at(script, bad.start()), partial(UNREADABLE.sub, "", script)
         yield Remark("unreadable", Level.ERROR, message, line, repair, "Remove them")
     if plain_characters(script) != script:
@@ -181,7 +181,7 @@ def _check_first_tag(draft: Draft) -> Iterator[Remark]:
     named = first is None and names_of(draft.script)
     if not (first and first.start() == 0) and not _NEAR_TAG.match(start) and not named:
         message = "The script does not begin with a speaker: put [S1] before the first word."
-        # The words before a tag are taken for the other speaker's: turns alternate.
+        # The words before a tag are the other speaker's, because turns alternate.
         tag = other_tag(first[1]) if first else "[S1]"
         repair = partial("{} {}".format, tag, draft.script)
         yield Remark("no_first_tag", Level.WARNING, message, 1, repair, f"Put {tag} first")

@@ -1,4 +1,4 @@
-"""Dates, times of day, decades and phone numbers, as they are said."""
+"""Dates, times of day, decades and phone numbers, as they are spoken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text that remembers what was changed in it, however many rules went over it."""
+"""A text that records the changes that any number of rules make to it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class EditedText:
     def __init__(self, original: str) -> None:
         self.original = original
         self.text = original
-        # Of each character of the text: the part of the original it stands for, and whether it is
-        # another character than was there.
+        # For each character of the text: the part of the original that it replaces, and whether it
+        # differs from it.
         self._starts = list(range(len(original)))
         self._ends = list(range(1, len(original) + 1))
         self._changed = [False] * len(original)

@@ -1,4 +1,4 @@
-"""Whether a script is English, by the short words that every sentence has."""
+"""Whether a script is English, judged by the short words that every sentence has."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 from dia_demo.text.script import parse_turns
 
-# Common words of German, French, Spanish, Italian, Portuguese and Dutch that are no English words
-# and no parts of well-known names.
+# Common words of German, French, Spanish, Italian, Portuguese and Dutch that are neither English
+# words nor parts of well-known names.
 _FOREIGN = frozenset(
     "und ist nicht das ich wir sie ein eine einen für mit auf auch wie aber sind haben wird bitte "
     "danke guten heute sehr ja nein kann mein dein wenn dann oder noch nur schon "
@@ -29,10 +29,9 @@ _FEWEST = 3
 
 
 def foreign_line(script: str) -> int | None:
-    """The line of the first turn in another language, None where there is none.
+    """The line of the first turn in another language, None if there is none.
 
-    Of another language is a turn with at least three different common words of one, and with fewer
-    of English.
+    Such a turn has at least three different common words of that language, and fewer of English.
     """
     for turn in parse_turns(script):
         words = {word.lower().replace("’", "'") for word in _WORD.findall(turn.text)}

@@ -59,7 +59,7 @@ def _element(match: re.Match) -> str:
 
 
 def _between(match: re.Match) -> str:
-    """What stands between two marks, or the sound that it names."""
+    """The text between two marks, or the sound that it names."""
     words = match[match.re.groups]
     return _sound(words.strip("() ").lower()) or words
 

@@ -1,8 +1,8 @@
-"""Writing a script as it will be read aloud: plain characters and words, and who speaks.
+"""Text normalisation: writes a script as it is read aloud, in plain characters and words.
 
-The embedded voice learnt from plain words alone, and its script always passes through here. Dia
-reads what is written unless a person asks for it. The rules are in `markup`, `speakers`,
-`abbreviations` and `numerals`.
+The embedded voice was trained only on plain words, so its scripts are always normalised. Dia's are
+only on request. The rules are in `markup`, `speakers`, `abbreviations`, `amounts`, `dates` and
+`numerals`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SPACE_BEFORE_MARK = re.compile(r"(?<=[^\s.])[ \t]([.,;:!?])(?![.\d])")
 
 @dataclass(frozen=True)
 class Reading:
-    """A script as it will be read aloud, and what that changed in the original."""
+    """A script as it will be read aloud, and the changes from the original."""
 
     original: str
     text: str
@@ -90,10 +90,10 @@ def plain_characters(script: str) -> str:
 def normalise(script: str, letter_names: bool = False) -> Reading:
     """The script in plain words: no typographic characters, markup, digits or abbreviations.
 
-    Names before what they say become [S1] and [S2], and a script without tags gets [S1].
-    letter_names: initialisms by the names of their letters ("eff bee eye") and no accents, for a
-    model that was taught neither. A reading stays as it is when it is read again. The work grows
-    with the length of the script alone.
+    Names before turns become [S1] and [S2], and a script without tags begins with [S1].
+    letter_names: spell initialisms with the names of their letters ("eff bee eye") and remove
+    accents, for a model that was trained on neither. Normalising twice changes nothing. The work is
+    linear in the length of the script.
     """
     text, reader = EditedText(script), Reader(letter_names)
     for _ in range(_MOST_ROUNDS):

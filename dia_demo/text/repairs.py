@@ -1,4 +1,4 @@
-"""Repairs of a script, each a whole script again. When one is offered is in `script_check`."""
+"""Repairs of a script; each returns a whole script. `script_check` decides which are offered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dia_demo.text.script import NONVERBALS, TAG
 
 _STOP = re.compile(r"(?<=[.!?…])[\"'”’)]{0,5}(?=\s)|(?=\[S[12]\])|(?=\n)")
 _FIRST_WORD = re.compile(r"(?:\s|\[S[12]\])*+.", re.DOTALL)
-# Words that people write for a sound that Dia knows by another one.
+# Words that people write for a sound that has another name in Dia.
 _SYNONYMS = {
     **dict.fromkeys(("laugh", "laughing", "laughter", "giggles", "giggle", "giggling"), "laughs"),
     **dict.fromkeys(("chuckles", "chuckling"), "chuckle"),
@@ -36,7 +36,7 @@ _SYNONYMS = {
 
 @lru_cache(maxsize=256)
 def nearest_sound(words: str, likeness: float) -> str | None:
-    """The sound, in its brackets, that something was probably meant to be."""
+    """The sound, in parentheses, that the words probably mean; None if there is none."""
     if words in _SYNONYMS:
         return f"({_SYNONYMS[words]})"
     near = difflib.get_close_matches(words, NONVERBALS, 1, likeness)

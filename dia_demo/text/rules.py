@@ -1,4 +1,4 @@
-"""What the rules of reading aloud share: patterns without speaker tags, letters by their names."""
+"""Shared parts of the normalisation rules: patterns that skip speaker tags, letter names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LETTER_NAMES = dict(
     )
 )
 
-# Words that begin a sentence, and no name.
+# Words that begin a sentence but not a name.
 _OPENERS = frozenset(
     "A An And As At But By Do Does Did For From He Her His How I If In Is It Its My No Not Now On "
     "Or Our She So That The Their Then There These They This Those To Was We Were What When Where "
@@ -26,7 +26,7 @@ _OPENERS = frozenset(
 
 @dataclass(frozen=True)
 class Reader:
-    """Who reads. letter_names: write "eff bee eye" where others get "F B I"."""
+    """How letters are read. letter_names: as "eff bee eye" instead of "F B I"."""
 
     letter_names: bool = False
 
@@ -42,7 +42,7 @@ Replace = Callable[[re.Match, Reader], str]
 
 
 class Rule(NamedTuple):
-    """What is searched, and what stands for it. Speaker tags never match."""
+    """A pattern and its replacement. Speaker tags never match."""
 
     pattern: re.Pattern
     replace: Replace

@@ -1,8 +1,8 @@
-"""A script as the model meets it: turns, bytes, and an estimate of its seconds.
+"""A script as the model reads it: turns, bytes, and an estimate of its duration.
 
 A script is what a person writes: words, [S1] and [S2] before each turn, sounds such as (laughs).
-Dia reads it byte for byte; what the embedded voice reads is in `normaliser`. What is worth
-knowing about a script is in `script_check`.
+Dia reads it byte for byte; `normaliser` prepares it for the embedded voice. `script_check` reports
+problems.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from dia_demo.errors import InputError
 
-# Far more than the longest dialogue a checkpoint reads today, and little enough that checking it
-# takes no noticeable time.
+# Far more than any checkpoint reads, but short enough to be checked without a noticeable delay.
 MAX_SCRIPT_CHARACTERS = 20_000
 
-# Conversational English runs at about 170 words a minute, 5.3 characters a word with its space.
+# Conversational English has about 170 words a minute and 5.3 characters a word with its space.
 SECONDS_PER_CHARACTER = 1 / 15
 TURN_PAUSE_SECONDS = 0.3
 SOUND_SECONDS = 0.8
@@ -33,7 +32,7 @@ UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Turn:
-    """What one speaker says. speaker is 1 or 2 (0: words before any tag); line counts from 1."""
+    """One turn of a speaker. speaker: 1 or 2; 0 for words before any tag. line: from 1."""
 
     speaker: int
     text: str
@@ -41,7 +40,7 @@ class Turn:
 
 
 def parse_turns(script: str) -> tuple[Turn, ...]:
-    """The turns of a script, in order; a tag without words (the trailing one) is no turn."""
+    """The turns of a script, in order. A tag without words, such as the last one, is not a turn."""
     tags = [(match.start(), match.end(), int(match[1])) for match in TAG.finditer(script)]
     starts = [(0, 0, 0), *tags]
     ends = [start for start, _, _ in tags] + [len(script)]
@@ -60,9 +59,9 @@ def parse_turns(script: str) -> tuple[Turn, ...]:
 def encode_script(script: str, transcript: str = "") -> bytes:
     """The bytes the encoder reads: UTF-8, with [S1] and [S2] as bytes 1 and 2.
 
-    A voice prompt's transcript precedes the script on a line of its own. Nothing is stripped or
-    normalised. Raises InputError for a script without a character to say, for characters that
-    UTF-8 cannot hold, and for NUL, which is the model's padding.
+    A voice prompt's transcript precedes the script on its own line. Nothing is stripped or
+    normalised. Raises InputError for an empty script, for characters that UTF-8 cannot encode, and
+    for NUL, which is the model's padding.
     """
     if not script.strip():
         raise InputError("The script is empty: write what should be said, beginning with [S1].")
@@ -92,16 +91,16 @@ def expected_seconds(script: str, seconds_per_character: float = SECONDS_PER_CHA
 
 
 def joined(script: str, transcript: str) -> str:
-    """The whole text the model reads: a voice prompt's transcript stands on its own line."""
+    """The whole text the model reads: the voice prompt's transcript on its own line, the script."""
     return f"{transcript}\n{script}" if transcript else script
 
 
 def to_bytes(text: str) -> bytes:
-    """Like `encode_script`, but never raises: what is not text still has a size."""
+    """Like `encode_script`, but never raises, so that every text has a size."""
     raw = text.encode("utf-8", errors="surrogatepass")
     return raw.replace(b"[S1]", b"\x01").replace(b"[S2]", b"\x02")
 
 
 def line_at(script: str, position: int) -> int:
-    """The line, counted from 1, on which the character at `position` stands."""
+    """The line, counted from 1, of the character at `position`."""
     return script.count("\n", 0, position) + 1

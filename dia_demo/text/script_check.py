@@ -23,9 +23,9 @@ from dia_demo.text.script import (
 )
 from dia_demo.text.speakers import with_tags
 
-# More text than a model reads by far is not written out in words.
+# Text far longer than a model reads is not written out in words.
 _MOST_BYTES_IN_WORDS = 4096
-# Repairs that take words away are left to a press of their own button.
+# Repairs that remove words are only made by their own button.
 _SHORTENING = ("too_many_bytes", "over_max_tokens")
 _MOST_FIXES = 20
 
@@ -85,9 +85,9 @@ def check_script(
     byte_limit is the encoder's longest text; max_seconds the audio that max_tokens leaves room
     for; natural_seconds the shortest and longest audio that the model was made for, None where
     that is not known; is_normalised: the model gets it in words in any case. A repair is offered
-    only where it removes its finding and brings no new error. Never raises: what `encode_script`
-    would refuse is a finding of level "error". A text longer than MAX_SCRIPT_CHARACTERS is not
-    looked at any further.
+    only where it removes its finding and adds no error. Never raises: whatever `encode_script`
+    would reject is a finding of level "error". A text longer than MAX_SCRIPT_CHARACTERS is not
+    checked any further.
     """
     if (characters := len(joined(script, transcript))) > MAX_SCRIPT_CHARACTERS:
         return _too_long(characters, len(to_bytes(joined(script, transcript))))

@@ -1,4 +1,4 @@
-"""Who speaks: names before what they say become [S1] and [S2]."""
+"""Speakers: names before turns become [S1] and [S2]."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBERED = re.compile(
     rf"|{_START}(?:s|speaker)[ \t]{{0,3}}([12])[ \t]{{0,3}}:[ \t]{{0,9}}",
     re.IGNORECASE | re.MULTILINE,
 )
-# Words that stand before a colon without being anybody's name.
+# Words before a colon that are not names.
 _NOT_NAMES = frozenset(
     "note notes warning caution remember important tip hint example summary title subject date "
     "time place scene chapter part step to from cc re ps update edit source answer question "

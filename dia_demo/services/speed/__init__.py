@@ -1,5 +1,5 @@
-"""How fast this machine makes takes, and so how long one will take.
+"""The speed of this machine, and the expected time of a take.
 
-quick.py measures a few rates, background.py when nobody generates; machine_speed.py keeps them and
-learns from takes; estimate.py derives the time of a take.
+quick.py measures a few rates, and background.py runs it while nobody generates. machine_speed.py
+stores them and learns from takes; estimate.py derives the time of a take.
 """

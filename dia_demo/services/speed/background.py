@@ -1,4 +1,4 @@
-"""The quick measurement in the background: made while nobody generates, given up for a press."""
+"""The quick measurement in the background: runs while nobody generates, and yields to a take."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.task import Task
 
-# It begins after so many seconds without a take, and is given up after the second number. A machine
-# that is not idle for as long as the third is measured by its takes alone.
+# It begins after the first number of seconds without a take and is cancelled after the second. A
+# machine that was not idle within the third is measured only by its takes.
 IDLE_SECONDS, LONGEST_SECONDS, MOST_PATIENCE = 2.0, 120.0, 3600.0
-# Where other programs disturb it, it is repeated after a pause, and the best of all counts.
+# If other programs disturb it, it is repeated after a pause, and the best result is kept.
 ATTEMPTS, PAUSE_SECONDS = 4, 20.0
 # With less free memory no second process is started.
 LEAST_MEMORY = 800_000_000
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 class BackgroundMeasurement:
     """Measures a machine once, in a thread of its own.
 
-    busy: set while anybody generates, which interrupts the measurement; it starts again later.
+    busy: set while anybody generates, which interrupts the measurement until later.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class BackgroundMeasurement:
         self._after: threading.Thread | None = None
 
     def start(self, after: threading.Thread | None = None) -> None:
-        """Measure unless that was done undisturbed before, once the thread `after` has ended."""
+        """Measure after the thread `after` has ended, unless there is an undisturbed result."""
         self._speed.keeps = True
         if self._speed.quick is None or not self._speed.quick.undisturbed:
             self._speed.measuring = True
@@ -53,7 +53,7 @@ class BackgroundMeasurement:
             self._thread.start()
 
     def close(self) -> None:
-        """Give the measurement up; nothing is measured afterwards."""
+        """Cancel the measurement; nothing is measured afterwards."""
         self._closed.set()
         self._busy.set()
         if self._thread.is_alive():
@@ -70,7 +70,7 @@ class BackgroundMeasurement:
             self._speed.measuring = False
 
     def _measure_until_undisturbed(self) -> None:
-        """Measure, again while others disturb it. Raises RunError where it cannot be measured."""
+        """Measure, and repeat while others disturb it. Raises RunError if that is impossible."""
         attempts, patience = 0, time.monotonic() + MOST_PATIENCE
         while attempts < ATTEMPTS and time.monotonic() < patience and not self._closed.is_set():
             if not self._is_idle():
@@ -92,8 +92,8 @@ class BackgroundMeasurement:
         return not self._closed.wait(IDLE_SECONDS) and not self._busy.is_set()
 
     def _measure(self) -> QuickResult | None:
-        """One measurement, None where it takes too long. Raises BenchStopped for an interruption,
-        and RunError where nothing can be measured."""
+        """One measurement, None if it takes too long. Raises BenchStopped if interrupted, and
+        RunError if nothing can be measured."""
         free = system.available_bytes()
         if free is not None and free < LEAST_MEMORY:
             raise RunError("there is too little free memory")

@@ -1,9 +1,9 @@
-"""How long a take takes on this machine, from a few measured rates.
+"""The expected time of a take on this machine, from a few measured rates.
 
-A decoder step of one utterance must read every weight of the decoder's linears, and reading them is
-most of what it does (docs/performance.md): its time follows from the memory's bandwidth, the bytes
-of a precision, and the share of the bandwidth that a step reaches. Reading the text follows from
-the rate of matrix products; the codec was measured itself.
+A decoder step of one utterance reads every weight of the decoder's linears, which takes most of its
+time (docs/performance.md): the time follows from the memory bandwidth, the bytes per weight, and
+the share of the bandwidth that a step reaches. Encoding the text follows from the rate of matrix
+products; the codec is measured directly.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from dia_demo.model.linear import decoder_weights
 from dia_demo.services.bench.types import QuickResult
 from dia_demo.services.models import ModelInfo
 
-# The share of the bandwidth between the steps that a step of one utterance reaches, from the tables
-# of docs/performance.md and the processors there.
+# The share of the memory bandwidth that a step of one utterance reaches, from the tables of
+# docs/performance.md and its processors.
 STEP_SHARE = {"float32": 0.85, "bfloat16": 0.90, "int8": 0.88, "int4": 0.75}
 # The share of its largest convolution's rate that Descript's whole decoder reaches.
 CODEC_SHARE = 0.9
-# The model whose codec and text encoder the quick measurement stands for.
+# The model whose codec and text encoder the quick measurement represents.
 DIA_SAMPLE_RATE = 44_100
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds to read a byte of the text, to take a decoder step, and to decode a second of audio.
+    """Seconds per byte of text (encoder), per decoder step, and per second of audio (codec).
 
-    measured: by takes or a benchmark of this very model; otherwise derived from other rates.
+    measured: with takes or a benchmark of this model; otherwise derived from other rates.
     """
 
     per_byte: float
@@ -49,7 +49,7 @@ class Pace:
     measured: bool = True
 
     def take_seconds(self, info: ModelInfo, audio_seconds: float, text_bytes: int) -> float:
-        """Seconds of a take of so much audio, its model loaded."""
+        """Seconds for a take with this much audio and text, once its model is loaded."""
         steps = audio_seconds * info.frames_per_second + info.config.max_delay
         decoding = audio_seconds * self.per_codec_second
         return text_bytes * self.per_byte + steps * self.per_step + decoding
@@ -58,11 +58,11 @@ class Pace:
 def derived_pace(
     info: ModelInfo, precision: str, quick: QuickResult, audio_seconds: float
 ) -> Pace | None:
-    """The pace of a model that nobody has measured here; None where it does not follow from the
-    quick measurement.
+    """The pace of a model that was not measured here; None if the quick measurement does not
+    determine it.
 
-    The embedded voice was measured itself, in its own precision. Of others, those of Dia-1.6B's
-    kind follow: steps far larger than a cache, by compiled kernels, and Descript's codec.
+    The quick measurement includes the embedded voice in its own precision. It determines other
+    models like Dia-1.6B: weights far larger than a cache, compiled kernels, and Descript's codec.
     """
     config, per_byte = info.config, seconds_per_byte(info.config, quick)
     if info.name == EMBEDDED:
@@ -81,14 +81,14 @@ def derived_pace(
 
 
 def seconds_per_byte(config: ModelConfig, quick: QuickResult) -> float:
-    """Seconds to read a byte of the text: a product with every weight outside the tables."""
+    """Seconds per byte of text: a product with every weight of the encoder but its embedding."""
     e, d = config.encoder, config.decoder
     tables = e.vocab_size * e.hidden_size + d.num_channels * d.vocab_size * d.hidden_size
     return 2e-9 * (other_weights(config) - tables) / quick.gflops
 
 
 def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:
-    """Bytes of keys and values that a step with guidance reads after so many positions."""
+    """Bytes of the key/value cache that a step with guidance reads at this position."""
     d = config.decoder
     itemsize = 4 if precision == "float32" else 2
     return 2 * 2 * d.num_layers * d.num_kv_heads * d.head_dim * positions * itemsize
@@ -98,9 +98,8 @@ def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:
 class Expectation:
     """What a take needs on this machine.
 
-    seconds: of waiting once the model is loaded; None where nothing was measured. precision: the
-    one it would run in. shortage: why it cannot run here. download: whether its weights must be
-    fetched first.
+    seconds: to wait once the model is loaded; None if nothing was measured. precision: the one it
+    would run in. shortage: why it cannot run here. download: its weights must be downloaded first.
     """
 
     audio_seconds: float
@@ -111,9 +110,9 @@ class Expectation:
 
 
 def memory_shortage(config: ModelConfig, precision: str) -> str | None:
-    """Why a model does not fit into this machine's memory; None where it does.
+    """Why a model does not fit into this machine's memory; None if it fits.
 
-    Whatever this process holds now is freed before another model is loaded.
+    Memory that this process uses now counts as free: it is freed before another model is loaded.
     """
     needed = needed_bytes(config, precision)
     granted, free = system.memory_bytes(), system.available_bytes()
@@ -126,7 +125,7 @@ def memory_shortage(config: ModelConfig, precision: str) -> str | None:
 
 
 def precision_here(info: ModelInfo, runtime: RuntimeConfig) -> tuple[str, str | None]:
-    """The precision that a model would run in on this CPU, and why it cannot, if so."""
+    """The precision that a model would run in on this CPU, and why it cannot run, or None."""
     try:
         precision = place_on_cpu(runtime, info.config).precision
     except InputError as error:

@@ -1,8 +1,8 @@
-"""MachineSpeed: what is known of this machine's speed, kept in the cache folder.
+"""MachineSpeed: the measured speed of this machine, stored in the cache folder.
 
-A quick measurement is made once, in the background (background.py); then every take improves what
-is known of its model. A file that cannot be read, or that another processor or another version of
-the libraries wrote, counts for nothing.
+A quick measurement runs once in the background (background.py); after that, every take updates the
+rates of its model. A file that cannot be read, or was written on another processor or with another
+version of the libraries, is ignored.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from dia_demo.text.script import expected_seconds, to_bytes
 from dia_demo.untrusted import read_json
 
 VERSION = 1
-# Of so many last takes the median counts, the lower of two: the first one may compile kernels, and
-# one that was disturbed changes little.
+# The median of this many latest takes (the lower of two) is used: the first one may compile
+# kernels, and a single disturbed take changes little.
 LAST_TAKES, MOST_MODELS = 5, 32
-# Shorter takes say little of a step's time.
+# Shorter takes do not determine the time of a step well.
 FEWEST_STEPS = 40
-# A take to speak of where there is no script.
+# The length of an example take.
 EXAMPLE_SECONDS, EXAMPLE_BYTES = 10.0, 120
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 @cache
 def machine_identity() -> dict[str, Any]:
-    """What the rates depend on: they are another machine's where any of it differs."""
+    """What the rates depend on. If any of it differs, they are those of another machine."""
     machine = describe_machine()
     versions = {name: _version(name) for name in ("torch", "numba")}
     own = {name: getattr(machine, name) for name in ("cpu", "cores", "simd", "system")}
@@ -65,9 +65,12 @@ def _version(package: str) -> str | None:
 
 @dataclass
 class Rates:
-    """What was measured. takes: by model, precision and threads, for each of the last takes the
-    seconds of a step and of decoding a second of audio. stretches: seconds for a second of audio
-    at a changed speed."""
+    """The measured rates.
+
+    takes: by model, precision and threads; for each of the latest takes, the seconds per step and
+    the seconds to decode a second of audio. stretches: seconds to change the speed of a second of
+    audio.
+    """
 
     quick: QuickResult | None = None
     takes: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class Rates:
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Rates:
-        """Raises ValueError, TypeError, KeyError or AttributeError for what cannot be."""
+        """Raises ValueError, TypeError, KeyError or AttributeError for invalid contents."""
         quick = None if raw["quick"] is None else QuickResult(**raw["quick"])
         takes = {
             str(key): [(_positive(step), _positive(codec)) for step, codec in last]
@@ -99,10 +102,10 @@ def _positive(value: Any) -> float:
 
 
 class MachineSpeed:
-    """How long takes take on this machine.
+    """The expected time of takes on this machine.
 
-    threads: as in RuntimeConfig. keeps: write what is learnt to the cache folder; the app that
-    serves the page does, other processes only read.
+    threads: as in RuntimeConfig. keeps: write new rates to the cache folder. The app that serves
+    the page does so; other processes only read.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -115,10 +118,10 @@ class MachineSpeed:
 
     @property
     def quick(self) -> QuickResult | None:
-        """The quick measurement, None until it was made."""
+        """The quick measurement, None before it has finished."""
         return self._rates.quick
 
-    # -- what a take takes -----------------------------------------------------------------------
+    # -- expected times --------------------------------------------------------------------------
 
     def expect(
         self,
@@ -130,8 +133,8 @@ class MachineSpeed:
         normalise: bool = False,
         has_voice: bool = False,
     ) -> Expectation:
-        """What a take needs here. With a voice prompt its time is not known: reading the prompt
-        takes time too."""
+        """What a take needs here. Its time is unknown with a voice prompt, which must be encoded
+        as well."""
         text = info.reading(script, normalise).text
         audio = expected_seconds(text, info.seconds_per_character)
         audio = min(audio, info.seconds_of(max_tokens))
@@ -148,8 +151,8 @@ class MachineSpeed:
         return Expectation(audio, precision, seconds, shortage, download)
 
     def seconds_per_second(self, info: ModelInfo, runtime: RuntimeConfig) -> float | None:
-        """Seconds of waiting for a second of audio; None where nothing was measured, or where the
-        model cannot run."""
+        """Seconds to wait for a second of audio; None if nothing was measured, or the model cannot
+        run."""
         if runtime.device != "cpu" or precision_here(info, runtime)[1] is not None:
             return None
         pace = self.pace(info, runtime, EXAMPLE_SECONDS)
@@ -158,9 +161,11 @@ class MachineSpeed:
         return pace.take_seconds(info, EXAMPLE_SECONDS, EXAMPLE_BYTES) / EXAMPLE_SECONDS
 
     def pace(self, info: ModelInfo, runtime: RuntimeConfig, audio: float) -> Pace | None:
-        """By takes of this very model, or derived from the quick measurement; None without either.
+        """Measured with takes of this model, or derived from the quick measurement; None without
+        either.
 
-        audio: seconds; a step gets longer with them. InputError where the model cannot run.
+        audio: length in seconds, with which the time of a step grows. Raises InputError if the
+        model cannot run.
         """
         placed = place_on_cpu(runtime, info.config)
         with self._lock:
@@ -177,10 +182,10 @@ class MachineSpeed:
             known = self._rates.stretches
             return statistics.median_low(known) if known and speed != 1 else 0.0
 
-    # -- what is learnt --------------------------------------------------------------------------
+    # -- updates ---------------------------------------------------------------------------------
 
     def learn_quick(self, quick: QuickResult) -> None:
-        """Keep the quick measurement."""
+        """Store the quick measurement."""
         with self._lock:
             self._rates.quick = quick
             self._write()
@@ -188,7 +193,7 @@ class MachineSpeed:
     def learn_take(
         self, info: ModelInfo, figures: Figures, threads: int, text_bytes: int, speed: float = 1.0
     ) -> None:
-        """Improve by a take that was made alone, without a voice prompt, on the CPU."""
+        """Update the rates with a take generated alone, without a voice prompt, on the CPU."""
         if figures.steps < FEWEST_STEPS or not figures.codec_seconds or not figures.audio_seconds:
             return
         key = _key(info.name, figures.precision, threads)
@@ -197,12 +202,12 @@ class MachineSpeed:
             return
         quick = self.quick
         reading = 0.0 if quick is None else text_bytes * seconds_per_byte(info.config, quick)
-        # Never less than half: the reading is an estimate.
+        # At least half, because the time of the encoder is an estimate.
         per_step = max(figures.token_seconds - reading, figures.token_seconds / 2) / figures.steps
         self._learn(key, per_step, figures.codec_seconds / figures.audio_seconds)
 
     def _learn_stretch(self, key: str, figures: Figures, speed: float) -> None:
-        """What decoding took beyond what it takes without a change of speed, if that is known."""
+        """The time that the change of speed added to decoding, if that is known."""
         with self._lock:
             last = self._rates.takes.get(key)
             if not last:
@@ -215,7 +220,7 @@ class MachineSpeed:
                 self._write()
 
     def learn_run(self, name: str, run: RunResult) -> None:
-        """Improve by a run of the benchmark with the model of this name."""
+        """Update the rates with a benchmark run of the model with this name."""
         if run.rows == 1:
             key = _key(name, run.precision, run.threads)
             self._learn(key, run.ms_per_step / 1000, 1 / run.realtime_codec)
@@ -223,7 +228,7 @@ class MachineSpeed:
     def _learn(self, key: str, per_step: float, codec: float) -> None:
         with self._lock:
             takes = self._rates.takes
-            # The latest last: the models that were not used for longest go.
+            # The latest last: the least recently used models are dropped.
             takes[key] = [*takes.pop(key, []), (per_step, codec)][-LAST_TAKES:]
             for oldest in list(takes)[:-MOST_MODELS]:
                 del takes[oldest]
@@ -244,7 +249,7 @@ class MachineSpeed:
             return Rates()
 
     def _write(self) -> None:
-        """Where the folder cannot be written, the rates last until this program ends."""
+        """Write the file. If the folder is not writable, the rates last until the program ends."""
         if not self.keeps:
             return
         text = json.dumps(
@@ -255,7 +260,7 @@ class MachineSpeed:
             with write_atomic(self._path) as part:
                 part.write_text(text, encoding="utf-8")
         except OSError as error:
-            log.info("The machine's speed could not be kept in %s: %s", self._path, error)
+            log.info("The machine's speed could not be saved in %s: %s", self._path, error)
 
 
 def _key(model: str, precision: str, threads: int) -> str:

@@ -1,8 +1,8 @@
-"""The quick measurement: the few rates from which the time of a take is estimated (estimate.py).
+"""The quick measurement: a few rates from which estimate.py derives the time of a take.
 
-It takes a few seconds and little memory, in a process that gives way to every other one. Each rate
-is timed in short bursts, of which the better ones count; where other programs keep the cores busy,
-the result says so.
+It takes a few seconds and little memory, in a process with low priority. Each rate is timed in
+short bursts, of which the faster ones count. The result says whether other programs kept the cores
+busy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dia_demo.services.bench.plan import TEXT_BYTES
 from dia_demo.services.bench.types import Job, QuickResult, ReportProgress
 from dia_demo.system import granted_cores
 
-# Beyond most caches, yet read in a few milliseconds.
+# Larger than most caches, but read in a few milliseconds.
 PROBE_BYTES, PROBES = 2**27, 12
-# A text of usual length, through some outputs of a linear of Dia-1.6B's encoder.
+# Rows of a text of usual length, and inputs and outputs of a linear like Dia-1.6B's encoder's.
 PRODUCT, PRODUCTS = (128, 1024, 2048), 12
 NANO_STEPS, NANO_SECONDS, NANO_DECODINGS = 60, 1.0, 6
-# The share of the cores' time that an undisturbed measurement has while it reads memory.
+# The share of the cores' time that an undisturbed measurement gets while it reads memory.
 UNDISTURBED = 0.7
 DIA_SAMPLE_RATE = 44_100
 
@@ -51,7 +51,7 @@ def run_job(job: Job, report_progress: ReportProgress) -> QuickResult:
 
 
 def read_rate(threads: int) -> tuple[float, float]:
-    """GB/s, and the share of the cores' time that the reading threads had."""
+    """GB/s, and the share of the cores' time that the reading threads got."""
     with hardware.bandwidth_probe(threads, PROBE_BYTES) as probe:
         computed, began = time.process_time(), time.perf_counter()
         rates = [probe() for _ in range(PROBES)]
@@ -61,7 +61,7 @@ def read_rate(threads: int) -> tuple[float, float]:
 
 @torch.inference_mode()
 def product_rate(threads: int) -> float:
-    """GFLOP/s of the products that reading a text consists of, in float32."""
+    """GFLOP/s of the text encoder's matrix products in float32."""
     torch.set_num_threads(threads)
     rows, inputs, outputs = PRODUCT
     text, weights = torch.randn(rows, inputs), torch.randn(inputs, outputs)
@@ -70,8 +70,8 @@ def product_rate(threads: int) -> float:
 
 
 def convolution_rate(threads: int) -> float:
-    """Seconds of audio that Descript's decoder would decode a second at the rate of its largest
-    convolution."""
+    """Seconds of audio per second that Descript's decoder would reach if all its convolutions ran
+    at the rate of the largest."""
     torch.set_num_threads(threads)
     dac = random_dac(sample_rate=DIA_SAMPLE_RATE)
     macs = macs_per_frame(dac.shapes, list(dac.net.decoder_rates))
@@ -87,7 +87,7 @@ def ms_per_step(engine: Engine) -> float:
 
 
 def codec_rate(engine: Engine) -> float:
-    """Seconds of audio decoded a second by the engine's codec, as it arrives."""
+    """Seconds of audio per second that the engine's codec decodes, streamed."""
     loaded = engine.load_codec()
     codes = codec.random_codes(loaded, NANO_SECONDS)
     with torch_threads(engine.placement.threads):
@@ -96,5 +96,5 @@ def codec_rate(engine: Engine) -> float:
 
 
 def _good(run: Callable[[], object], times: int) -> float:
-    """Seconds of a call at its usual best: the lower quartile."""
+    """Seconds of a call: the lower quartile of several."""
     return float(np.percentile([codec.timed(run) for _ in range(times)], 25))

@@ -1,4 +1,4 @@
-"""What this machine's speed means for Dia-1.6B, in a sentence."""
+"""What this machine's speed means for Dia-1.6B, as a sentence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dia_demo.services.speed.machine_speed import EXAMPLE_SECONDS, MachineSpeed
 from dia_demo.services.wording import about
 
 NAME = "Dia-1.6B"
-# Faster than what auto chooses, but with a loss, so it is named beside it.
+# Faster than what auto chooses, but with some loss of quality, so it is named as well.
 FASTEST = "int4"
 
 
 def dia_sentence(speed: MachineSpeed) -> str:
-    """How long Dia-1.6B takes here, or why it cannot run; empty where nothing is known."""
+    """How long Dia-1.6B takes here, or why it cannot run; empty if nothing is known."""
     info = ModelRef.resolve(DIA_NAME).describe()
     runtime = RuntimeConfig(DIA_NAME, threads=speed.threads)
     precision, shortage = precision_here(info, runtime)
