@@ -1,4 +1,4 @@
-"""How fast the codec decodes: a take whole, and the same take as it arrives."""
+"""The speed of the codec: decoding a whole take at once, and streamed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dia_demo.services.bench.fixtures import load_any_codec
 from dia_demo.services.bench.types import CodecResult, Job, ReportProgress
 from dia_demo.system import granted_cores, peak_rss_bytes
 
-# As long as it takes for the stream's blocks to have their full length for most of the time; less
-# where decoding it once is expected to take more than DECODE_SECONDS.
+# Long enough for most of the stream's blocks to have their full length; less if decoding it once is
+# expected to take more than DECODE_SECONDS.
 AUDIO_SECONDS, DECODE_SECONDS = 10.0, 4.0
 REPEATS = 3
-# Frames that arrive together: a fifth of a second on a machine that keeps up.
+# Frames per push: a fifth of a second on a machine as fast as playback.
 ARRIVING = 17
 
 
 def run_job(job: Job, report_progress: ReportProgress) -> CodecResult:
-    """The codec in the form that this machine chose; float32 is measured beside it."""
+    """The codec in the precision and backend chosen on this machine, and in float32."""
     torch.set_num_threads(job.threads or granted_cores())
     report_progress("Loading the codec", 0.0)
     began = perf_counter()
@@ -58,14 +58,14 @@ def run_job(job: Job, report_progress: ReportProgress) -> CodecResult:
 
 
 def affordable_frames(codec: Codec, codes_TC: np.ndarray, seconds: float) -> int:
-    """How many of these frames can be decoded in about so many seconds; at least a few."""
+    """How many of these frames can be decoded in about `seconds`; at least a few."""
     few = codes_TC[: max(2 * ARRIVING, len(codes_TC) // 8)]
     per_frame = timed(lambda: codec.decode(few)) / len(few)
     return min(len(codes_TC), max(len(few), int(seconds / per_frame)))
 
 
 def _float32_rate(codec: Codec, codes_TC: np.ndarray, job: Job) -> float | None:
-    """None where float32 is what was chosen anyway."""
+    """Seconds of audio per second in float32; None if float32 is the chosen precision."""
     if codec.choice.precision == "float32":
         return None
     codes_TC = codes_TC[: len(codes_TC) // 2]
@@ -75,8 +75,8 @@ def _float32_rate(codec: Codec, codes_TC: np.ndarray, job: Job) -> float | None:
 
 
 def streamed_rate(codec: Codec, audio_seconds: float, decode_seconds: float) -> float:
-    """Seconds of audio decoded a second, as it arrives; the better of two takes, each of so much
-    audio as is expected to take `decode_seconds` at most."""
+    """Seconds of audio per second, streamed: the better of two takes, each of the length that is
+    expected to take at most `decode_seconds`."""
     codes = random_codes(codec, audio_seconds)
     codes = codes[: affordable_frames(codec, codes, decode_seconds)]
     took = min(timed(lambda: stream(codec, codes)) for _ in range(2))
@@ -84,7 +84,7 @@ def streamed_rate(codec: Codec, audio_seconds: float, decode_seconds: float) -> 
 
 
 def random_codes(codec: Codec, seconds: float) -> np.ndarray:
-    """Codes int64 [T, C] of so much audio: speed does not depend on what is said."""
+    """Random codes int64 [T, C] for `seconds` of audio; speed does not depend on the values."""
     frames = max(2 * ARRIVING, round(seconds * codec.frames_per_second))
     seed = np.random.default_rng(0)
     return seed.integers(0, codec.codebook_size, (frames, codec.num_codebooks))

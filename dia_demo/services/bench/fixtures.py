@@ -1,6 +1,6 @@
-"""What a measurement runs on: a model with its codec, rows that do not end early, bytes of a step.
+"""Fixtures of the measurements: a model with its codec, rows that do not end early, step bytes.
 
-Model and codec are those of a checkpoint, or of random weights at full size.
+Model and codec come from a checkpoint, or have random weights of full size.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dia_demo.task import Task
 
 GUIDANCE = 3.0
 WORDS = b"we walk along the river and talk of the weather, of bread and of the long way home. "
-# A codec small enough to be built at once, for the channels of the tiny random model.
+# A codec that is quick to build, for the channels of the tiny random model.
 TINY_CODEC = dict(
     encoder_dim=4,
     encoder_rates=[2, 4, 8, 8],
@@ -43,7 +43,7 @@ TINY_CODEC = dict(
 
 
 class RandomEngine(Engine):
-    """An engine whose weights were drawn at random: there is no folder to load from."""
+    """An engine with random weights, which has no folder to load from."""
 
     def __init__(self, name: str, loaded: LoadedModel, placement: Placement) -> None:
         placed = PlacedModel(loaded.model, placement, loaded)
@@ -51,7 +51,7 @@ class RandomEngine(Engine):
 
     def open_codec(self) -> Generator[Loading, None, Codec]:
         if self._codec is None:
-            yield Loading("Making a codec", 0.0)
+            yield Loading("Building a codec", 0.0)
             self._codec = _random_codec(self.name)
         return self._codec
 
@@ -59,7 +59,7 @@ class RandomEngine(Engine):
 def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
     """The engine of a job's model (or random weights), precision and threads, without its codec."""
     runtime = RuntimeConfig(model=job.model, precision=job.precision, threads=job.threads)
-    doing = "Making random weights" if job.random else f"Loading {job.model}"
+    doing = "Drawing random weights" if job.random else f"Loading {job.model}"
     task = Task(_load_random(job.random, runtime) if job.random else Engine.load(runtime))
     for loading in task:
         report_progress(doing, loading.fraction or 0.0)
@@ -67,7 +67,7 @@ def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
 
 
 def load_any_codec(job: Job, precision: str = "auto") -> Codec:
-    """The codec of a job's model, or one of random weights and the same size."""
+    """The codec of a job's model, or one of the same size with random weights."""
     if job.random:
         return _random_codec(job.random, precision)
     assert job.folder is not None, "a checkpoint's folder, or random weights"
@@ -93,14 +93,14 @@ def _load_random(size: str, runtime: RuntimeConfig) -> Generator[Loading, None, 
 
 
 class EndlessRow(Row):
-    """A row that never says EOS: it goes on until its last token."""
+    """A row that ignores EOS and ends at its last token."""
 
     def accept(self, codes: np.ndarray) -> None:
         super().accept(np.where(codes == self.config.decoder.eos, 0, codes))
 
 
 def make_rows(config: ModelConfig, count: int, text_bytes: int, max_tokens: int) -> list[Row]:
-    """Rows with guidance on a text of so many bytes, each with a seed of its own."""
+    """Rows with guidance on a text of `text_bytes` bytes, each with its own seed."""
     params = config.defaults
     text = (b"\x01" + WORDS * (text_bytes // len(WORDS) + 1))[:text_bytes]
     most = min(max_tokens, config.decoder.max_positions)
@@ -112,10 +112,10 @@ def make_rows(config: ModelConfig, count: int, text_bytes: int, max_tokens: int)
 
 
 def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
-    """Bytes a decoder step of `rows` utterances with guidance must read, `position` codes in.
+    """Bytes that a decoder step of `rows` utterances with guidance reads at `position`.
 
-    The step's weights in their precision with their scales, the rows of the embeddings it looks
-    up, and keys and values as far as they are filled.
+    The weights in their precision with their scales, the rows of the embeddings that it looks up,
+    and the filled part of the key/value caches.
     """
     decoder, halves = model.config.decoder, 2 * rows
     itemsize = model.decoder.embeddings.weight.dtype.itemsize
@@ -130,7 +130,7 @@ def weight_bytes(model: Dia) -> int:
     """Bytes of the weights, scales included, that every decoder step reads."""
     sizes: dict[int, int] = {}
     for name, module in model.decoder.named_modules():
-        # Looked up by the row, and made once per take: neither is read whole by a step.
+        # Embeddings are looked up by row, text keys and values computed once per take.
         if name.endswith(("embeddings", "cross_attention.k_proj", "cross_attention.v_proj")):
             continue
         held = [*module.parameters(False), *module.buffers(False), *vars(module).values()]
@@ -141,5 +141,5 @@ def weight_bytes(model: Dia) -> int:
 
 
 def cache_itemsize(model: Dia) -> int:
-    """Bytes of one number in the caches of keys and values."""
+    """Bytes per element of the key/value caches."""
     return model.encode(b"\x01", False, model.config.shortest_max_tokens).dtype.itemsize

@@ -1,6 +1,6 @@
-"""What the machine gives: bytes read a second, matrix products a second, serial products a second.
+"""The limits of the hardware: memory bandwidth, rates of matrix products and of serial products.
 
-numba's kernels are used where it is installed, torch's otherwise.
+Measured with numba's kernels if it is installed, otherwise with torch's.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench.types import HardwareResult, Job, ReportProgress, SerialProxy
 from dia_demo.system import granted_cores
 
-# Far beyond the cache of a few cores: a sum over it comes from memory. To fill it takes longer than
-# all sums.
+# Far larger than the cache of a few cores, so a sum reads it from memory. Filling it takes longer
+# than all sums.
 BUFFER_BYTES = 2**29
 REPEATS = 6
-# Square matrices grow by doubling as long as one product is expected to take so many seconds at
-# most: a rate needs no more, and on a slow processor a product of the largest size takes minutes.
+# The size of square matrices doubles while a product is expected to take at most this many seconds,
+# which is enough for a rate. On a slow processor the largest size would take minutes.
 SMALLEST_MATRIX, LARGEST_MATRIX, MATRIX_SECONDS = 128, 2048, 0.5
-# WaveNet's own proportions: 80 layers of 128 channels, 16,000 samples a second.
+# The sizes of WaveNet: 80 layers of 128 channels, 16,000 samples a second.
 LAYERS, CHANNELS, SAMPLES_PER_SECOND, STREAM_GB_S = 80, 128, 16_000, 80.0
 PROXY_SAMPLES = 1500
 
 
 def run_job(job: Job, report_progress: ReportProgress) -> HardwareResult:
-    """What this machine gives to the job's threads, within its free memory.
+    """The rates that the job's threads reach, within the free memory.
 
-    Nothing is multiplied in bfloat16 where the processor has no instructions for it.
+    bfloat16 products are measured only if the processor has instructions for them.
     """
     threads = job.threads or granted_cores()
     torch.set_num_threads(threads)
@@ -44,14 +44,14 @@ def run_job(job: Job, report_progress: ReportProgress) -> HardwareResult:
     gflops["bfloat16"] = matrix_rate(torch.bfloat16, threads) if multiplies_bfloat16() else None
     report_progress("Multiplying matrices", 0.6, gflops=dict(gflops))
     gflops["float32_one_core"] = one_core = matrix_rate(torch.float32, 1)
-    report_progress("Multiplying one after another", 0.7, gflops=gflops)
+    report_progress("Multiplying serially", 0.7, gflops=gflops)
     proxy = serial_proxy(one_core)
     torch.set_num_threads(threads)
     return HardwareResult(read, reader, gflops, proxy)
 
 
 def buffer_bytes(available: int | None) -> int:
-    """How much memory to read: 512 MiB where as much again stays free, or what there is."""
+    """The size of the buffer to read: 512 MiB, or less if little memory is free."""
     if available is None or available >= 2 * BUFFER_BYTES:
         return BUFFER_BYTES
     return max(2**26, available // 4)
@@ -60,9 +60,9 @@ def buffer_bytes(available: int | None) -> int:
 def read_bandwidth(
     threads: int, available: int | None, size: int | None = None
 ) -> tuple[float, str]:
-    """GB/s (1e9 bytes) of the best of several sums over a buffer, and whose sum it was.
+    """GB/s (1e9 bytes) of the best of several sums over a buffer, and the library that computed it.
 
-    size: bytes of the buffer, chosen by what is available where it is left out.
+    size: bytes of the buffer; by default chosen from the available memory.
     """
     with _sums(threads, size or buffer_bytes(available)) as (nbytes, sums):
         rates = {name: nbytes / _best_seconds(run) / 1e9 for name, run in sums.items()}
@@ -74,9 +74,9 @@ def read_bandwidth(
 def bandwidth_probe(threads: int, size: int) -> Iterator[Callable[[], float]]:
     """A function that reads a buffer of `size` bytes and returns GB/s.
 
-    What to hold steps against that are taken between its calls: others share the machine's memory.
-    It reads twice, for the first time its threads and addresses are cold; by numba where it can,
-    for torch's threads go on waiting on the cores that the next step needs.
+    Called between steps, so that they are compared with the bandwidth at the time: other programs
+    share the memory. It reads twice, because the first time threads and addresses are cold, and
+    with numba if possible, because torch's threads keep spinning on the cores of the next step.
     """
     with _sums(threads, size) as (nbytes, sums):
         run = sums.get("numba", sums["torch"])
@@ -85,9 +85,9 @@ def bandwidth_probe(threads: int, size: int) -> Iterator[Callable[[], float]]:
 
 @contextmanager
 def _sums(threads: int, size: int) -> Iterator[tuple[int, dict[str, Callable[[], object]]]]:
-    """The bytes of a buffer, and the ways to sum it, each warmed up."""
+    """The bytes of a buffer, and the functions that sum it, each warmed up."""
     torch.set_num_threads(threads)
-    # numpy asks for large pages, which are read faster; so do weights that come from a file.
+    # numpy requests large pages, which are read faster, as weights from a file do.
     buffer = torch.from_numpy(np.ones(size // 4, np.float32))
     sums: dict[str, Callable[[], object]] = {"torch": buffer.sum}
     total = _numba_sum()
@@ -103,12 +103,12 @@ def _sums(threads: int, size: int) -> Iterator[tuple[int, dict[str, Callable[[],
 
 @torch.inference_mode()
 def matrix_rate(dtype: torch.dtype, threads: int) -> float:
-    """GFLOP/s of a product of square matrices that are as large as is quick enough here."""
+    """GFLOP/s of a product of square matrices, as large as the time limit allows."""
     torch.set_num_threads(threads)
     size = SMALLEST_MATRIX
     while True:
         left, right = (torch.randn(size, size).to(dtype) for _ in range(2))
-        left @ right  # What is set up at the first call is not timed.
+        left @ right  # Without the set-up of the first call.
         seconds = _seconds(lambda: left @ right)  # noqa: B023  Called at once.
         if size == LARGEST_MATRIX or 8 * seconds > MATRIX_SECONDS:
             break
@@ -122,7 +122,7 @@ def serial_proxy(peak_gflops: float, samples: int = PROXY_SAMPLES) -> SerialProx
     peak_gflops: that core's rate in a large matrix product, of which `efficiency` is the share.
     """
     seed = np.random.default_rng(0)
-    # Rotations: the vector neither grows nor fades, however long it goes round.
+    # Rotations, which keep the length of the vector.
     matrices = np.stack(
         [np.linalg.qr(seed.standard_normal((CHANNELS, CHANNELS)))[0] for _ in range(LAYERS)]
     ).astype(np.float32)
@@ -179,13 +179,13 @@ def _numba_chain() -> Callable[[np.ndarray, np.ndarray, int], None] | None:
         return None
 
     def chain(matrices, x, samples):
-        # Sizes that the compiler knows: a third faster than the same with matrices.shape.
+        # Sizes that are known at compile time: a third faster than with matrices.shape.
         y = np.empty(CHANNELS, np.float32)
         for _ in range(samples):
             for layer in range(LAYERS):
                 m = matrices[layer]
                 y[:] = np.float32(0)
-                # Eight rows at a time: y stays in registers' reach, and products overlap.
+                # Eight rows at a time: y stays in registers, and products overlap.
                 for k in range(0, CHANNELS, 8):
                     a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
                     e, f, g, h = x[k + 4], x[k + 5], x[k + 6], x[k + 7]

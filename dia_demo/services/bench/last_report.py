@@ -1,4 +1,4 @@
-"""The last benchmark of this machine, kept in the cache folder for the page."""
+"""The last benchmark of this machine, stored in the cache folder for the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def keep_report(report: BenchReport) -> None:
-    """Keep a report in place of the one before; none where the folder cannot be written."""
+    """Store a report in place of the previous one. Without a writable folder nothing is stored."""
     path = cache_folder() / FILE
     raw = {"version": VERSION, "machine": machine_identity(), "day": date.today().isoformat()}
     try:
@@ -27,14 +27,12 @@ def keep_report(report: BenchReport) -> None:
         with write_atomic(path) as part:
             part.write_text(json.dumps(raw | {"report": asdict(report)}), encoding="utf-8")
     except OSError as error:
-        log.info("The benchmark could not be kept in %s: %s", path, error)
+        log.info("The benchmark could not be saved in %s: %s", path, error)
 
 
 def last_report() -> tuple[BenchReport, date] | None:
-    """The report that was kept last on this machine, with its day.
-
-    None where there is none, and where another machine or other versions made it.
-    """
+    """The stored report and its date; None if there is none, or if it is from another machine or
+    other versions."""
     path = cache_folder() / FILE
     if not path.exists():
         return None
@@ -43,7 +41,7 @@ def last_report() -> tuple[BenchReport, date] | None:
         if raw["version"] != VERSION or raw["machine"] != machine_identity():
             return None
         report = BenchReport.from_json(raw["report"])
-        meaning(report)  # Fails where a figure is none.
+        meaning(report)  # Raises an error for an invalid figure.
         return report, date.fromisoformat(raw["day"])
     except (InputError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         log.info("%s is ignored: %s", path, error)

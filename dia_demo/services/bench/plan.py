@@ -19,7 +19,7 @@ from dia_demo.errors import InputError
 from dia_demo.services.models import ModelRef
 
 MEASURED = tuple(name for name in PRECISIONS if name != "auto")
-# Models of random weights: speed and memory do not depend on the values. tiny is for a try.
+# Models with random weights: speed and memory do not depend on the values. tiny is for trying out.
 RANDOM_SIZES = {
     "dia-1.6b": ModelConfig(),
     "tiny": ModelConfig(
@@ -36,9 +36,9 @@ ROWS, TEXT_BYTES = Range(1, 16, whole=True), 120
 class BenchPlan:
     """One benchmark.
 
-    model: nano, a folder or a hub name that has been fetched; random: a name of RANDOM_SIZES in
-    its place. precisions may hold "auto". rows: utterances decoded together, each with guidance
-    (two halves). steps are timed after WARM_STEPS more. quality: compare precisions with float32.
+    model: nano, a folder, or a hub name that has been downloaded; random: a name of RANDOM_SIZES in
+    its place. precisions may contain "auto". rows: utterances decoded together, each with guidance
+    (two halves). steps: timed after WARM_STEPS others. quality: compare precisions with float32.
     """
 
     model: str = "nano"
@@ -53,17 +53,17 @@ class BenchPlan:
 
     @property
     def name(self) -> str:
-        """What would speak, as a person would call it."""
+        """The model's name for people."""
         return RANDOM_NAMES.get(self.random, self.random) if self.random else self.model
 
     @property
     def title(self) -> str:
-        """What is measured."""
+        """What is measured, for people."""
         return f"{self.name}, random weights" if self.random else self.name
 
     @property
     def config(self) -> ModelConfig:
-        """The shape of what is measured."""
+        """The sizes of the measured model."""
         return (
             RANDOM_SIZES[self.random]
             if self.random
@@ -71,7 +71,7 @@ class BenchPlan:
         )
 
     def memory_shortage(self) -> str | None:
-        """Why no precision fits into this machine's memory; None where at least one does."""
+        """Why no precision fits into this machine's memory; None if at least one fits."""
         available = system.memory_bytes()
         if available is None or fitting(self.config, available):
             return None
@@ -79,13 +79,13 @@ class BenchPlan:
         return f"it needs {gb(least)}, and this machine has {gb(available)}"
 
     def runtime(self, precision: str) -> RuntimeConfig:
-        """How a run of this plan is placed."""
+        """The runtime of this plan's runs in a precision."""
         return RuntimeConfig(self.model, precision, threads=self.threads)
 
     def checked(self) -> BenchPlan:
-        """The same plan, or an InputError that names what cannot be and what can.
+        """The same plan, or an InputError that names the invalid value and the allowed ones.
 
-        A hub model that is not on this machine is refused: a benchmark fetches nothing.
+        A hub model that is not on this machine is rejected: a benchmark downloads nothing.
         """
         for precision in self.precisions:
             if precision not in PRECISIONS:
@@ -119,5 +119,5 @@ class BenchPlan:
 
     @property
     def folder(self) -> Path | None:
-        """Where the checkpoint lies; None for random weights and for what was never fetched."""
+        """The checkpoint's folder; None for random weights and for models not downloaded."""
         return None if self.random else ModelRef.resolve(self.model).folder

@@ -1,7 +1,7 @@
-"""What fewer bits cost: each precision beside float32, on the very codes that float32 chose.
+"""The loss of quality with fewer bits: each precision compared with float32.
 
-Teacher-forced: float32 makes takes, and every precision is asked at each of their steps what it
-would have said. For the embedded voice, takes made freely are also heard by a recogniser.
+Teacher-forced: float32 generates takes, and every precision predicts each step from the codes of
+these takes. For the embedded voice, free-running takes are also transcribed by a recogniser.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from dia_demo.text.script import encode_script
 
 REFERENCE = "float32"
 FORCED_TAKES = 8
-# A large model takes a quarter of a second a step in float32: two short takes must do.
+# A large model needs a quarter of a second per step in float32, so it gets two short takes.
 LARGE_TAKES, LARGE_TOKENS = 2, 180
 TOGETHER = 8
 
 
 @dataclass(frozen=True)
 class Forced:
-    """A take of float32's: its row's text and settings, and the codes [steps, C] it read."""
+    """A take in float32: its row's text and parameters, and the codes [steps, C] that it read."""
 
     row: Row
     codes: np.ndarray
 
 
 def run_job(job: Job, report_progress: ReportProgress) -> QualityResult:
-    """KL and top-1 agreement by channel for each precision of the job, and word error.
+    """KL divergence and top-1 agreement by channel for each precision of the job, and word error.
 
-    A precision that fails has an error in their place; float32 must not fail.
+    A precision that fails has an error in their place; a failure of float32 ends the job.
     """
     asked = (name for name in job.precisions if name not in (REFERENCE, "auto"))
     precisions = [REFERENCE, *asked]
@@ -71,7 +71,7 @@ def run_job(job: Job, report_progress: ReportProgress) -> QualityResult:
 def _part_of(
     report_progress: ReportProgress, precision: str, number: int, count: int
 ) -> ReportProgress:
-    """Reports of one precision of several as reports of the whole job."""
+    """Converts the progress of one of several precisions to that of the whole job."""
 
     def report(doing: str, fraction: float, /, **_: object) -> None:
         report_progress(f"{precision}: {doing}", (number + fraction) / count)
@@ -80,7 +80,7 @@ def _part_of(
 
 
 class _Comparison:
-    """float32's takes and logits, and every further precision beside them."""
+    """The takes and logits of float32, and the other precisions compared with them."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -90,7 +90,7 @@ class _Comparison:
         self.note: str | None = None
 
     def result(self) -> QualityResult:
-        """What is known so far."""
+        """The results so far."""
         return QualityResult(
             reference=REFERENCE,
             takes=len(self.takes),
@@ -124,7 +124,7 @@ class _Comparison:
 
 
 class _Recording(Row):
-    """A row that keeps what it read at every step."""
+    """A row that records the codes that it reads at every step."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
@@ -136,7 +136,7 @@ class _Recording(Row):
 
 
 def make_takes(engine: Engine) -> list[Forced]:
-    """Takes with the checkpoint's own settings and guidance, seeds 0, 1, 2..."""
+    """Takes with the checkpoint's default parameters, seeds 0, 1, 2..."""
     config, params = engine.config, engine.config.defaults
     small = decoder_weights(config) < SMALL_WEIGHTS
     if not small:
@@ -170,15 +170,15 @@ def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
 def compare(
     expected: Sequence[Tensor], actual: Sequence[Tensor], takes: Sequence[Forced], codes: int
 ) -> PrecisionQuality:
-    """How far `actual` is from `expected`, both logits [steps, 2, C, V] of each take.
+    """Compare `actual` with `expected`, both logits [steps, 2, C, V] of each take.
 
-    kl: nats from the distribution that is sampled (conditional, temperature 1), a channel; top1:
-    the share of steps at which the likeliest code after guidance is the same, a channel.
+    kl: KL divergence in nats of the sampled distribution (conditional, temperature 1) per channel.
+    top1: per channel, the share of steps with the same most likely code after guidance.
     """
     kl, same = [], []
     for e, f, take in zip(expected, actual, takes, strict=True):
         lag = take.row.config.max_delay
-        # Before the delays are over, and after the end, channels say what is not theirs to choose.
+        # Within the delays and after the end, a channel's codes are not sampled.
         steps = slice(lag, max(lag + 1, len(e) - lag))
         e, f = (logits[steps, ..., : codes + 1].double() for logits in (e, f))
         p, q = e[:, 0].log_softmax(-1), f[:, 0].log_softmax(-1)
@@ -195,24 +195,24 @@ def compare(
     )
 
 
-# Heard
+# Recognition
 
 
 def heard_error(engine: Engine, count: int) -> tuple[float | None, str | None]:
-    """(word error of `count` takes made freely, None), or (None, why it could not be measured)."""
+    """(word error of `count` free-running takes, None), or (None, why it was not measured)."""
     try:
         recogniser = words.Recogniser()
     except ImportError:
         return None, words.GET_IT
     if engine.format.sample_rate != words.SAMPLE_RATE:
-        return None, f"the recogniser hears {words.SAMPLE_RATE} Hz alone"
+        return None, f"the recogniser only supports {words.SAMPLE_RATE} Hz"
     texts = scripts(count)
     heard = [recogniser.hear(samples) for samples in speak(engine, texts)]
     return words.word_error(texts, heard), None
 
 
 def speak(engine: Engine, texts: Sequence[str]) -> Iterator[np.ndarray]:
-    """Samples of a take of each script, seeds 0, 1, 2... and the checkpoint's own settings."""
+    """The samples of a take of each script, with seeds 0, 1, 2... and the default parameters."""
     params = engine.config.defaults
     for start in range(0, len(texts), TOGETHER):
         rows = [

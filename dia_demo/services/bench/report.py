@@ -1,4 +1,4 @@
-"""A benchmark's figures: raw measurements joined to the machine's limit, and what they mean.
+"""A benchmark's figures: measurements compared with the machine's limits, and their meaning.
 
 Units: GB is 1e9 bytes; realtime factors are seconds of audio over seconds of work.
 """
@@ -19,16 +19,16 @@ RUN_KEYS = (
     "realtime_whole first_audio_seconds load_seconds peak_rss_bytes kernels"
 ).split()
 EXAMPLE_SECONDS = 10.0
-# Fewer bytes than this stay in the caches of any processor: memory is not what a step waits for.
+# Fewer bytes than this stay in a processor's caches, so steps are not limited by memory.
 CACHED_GB = 0.1
 
 
 @dataclass(frozen=True)
 class FinishedRun(RunResult):
-    """A run with the figures that follow from it; None where the bandwidth is unknown.
+    """A run with derived figures; those that need an unknown bandwidth are None.
 
-    achieved is the share of the limit by the best bandwidth that was seen, achieved_then by the
-    bandwidth measured between the run's own steps: neighbours may share the machine's memory.
+    achieved: share of the limit that the best measured bandwidth sets. achieved_then: share of the
+    limit by the bandwidth between the run's own steps, since other programs may share the memory.
     """
 
     gb_per_step: float
@@ -42,14 +42,14 @@ class FinishedRun(RunResult):
     achieved_then: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """RUN_KEYS first; of the others, those that are known."""
+        """RUN_KEYS first, then the other figures that are known."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         return dict.fromkeys(RUN_KEYS) | known
 
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that could not be made or finished, with the figures that were known by then."""
+    """A run that could not be started or finished, with the figures measured until then."""
 
     precision: str
     rows: int
@@ -63,10 +63,10 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class BenchReport:
-    """What is known so far. hardware and codec are None where nothing of them is known yet.
+    """The results so far. hardware and codec are None before their first result.
 
-    automatic: the precision that "auto" takes here. failures: the parts that failed, with their
-    reasons. quality is None where it was not asked for.
+    automatic: the precision that "auto" chooses here. failures: the parts that failed, with their
+    reasons. quality is None if it was not requested.
     """
 
     plan: BenchPlan
@@ -101,25 +101,25 @@ class BenchReport:
 
     @property
     def read_gb_s(self) -> float | None:
-        """The best bandwidth seen during the whole benchmark, so that no limit flatters."""
+        """The best bandwidth measured during the whole benchmark in GB/s: the strictest limit."""
         seen = [run.read_gb_s_then for run in self.runs if isinstance(run, RunResult)]
         if self.hardware is not None:
             seen.append(self.hardware.read_gb_s)
         return max(seen, default=None)
 
     def all_runs(self) -> list[FinishedRun | FailedRun]:
-        """Every run, those that were measured with the figures that follow."""
+        """Every run; finished ones with their derived figures."""
         return [
             run if isinstance(run, FailedRun) else finish_run(run, self.read_gb_s)
             for run in self.runs
         ]
 
     def finished_runs(self) -> list[FinishedRun]:
-        """The runs that were measured."""
+        """The finished runs."""
         return [run for run in self.all_runs() if isinstance(run, FinishedRun)]
 
     def to_json(self) -> dict[str, Any]:
-        """The whole as `bench --json` prints it."""
+        """The report as `bench --json` prints it."""
         hardware = self.hardware
         proxy = hardware and hardware.serial_proxy
         return {
@@ -142,7 +142,7 @@ class BenchReport:
 
 
 def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
-    """A run with what follows: its limit by `read_gb_s`, realtime factors, the time of a take."""
+    """A run with its derived figures: limit by `read_gb_s`, realtime factors, time of a take."""
     gb, seconds = run.step_bytes / 1e9, run.ms_per_step / 1000
     tokens = run.rows / (run.frames_per_second * seconds)
     limit = gb / read_gb_s if read_gb_s else None
@@ -161,8 +161,8 @@ def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
 
 
 def take_seconds(run: RunResult, audio: float, ms_per_step: float | None = None) -> float:
-    """Seconds that a take of so much audio takes, estimated from what was measured: its frames
-    and the delays behind them step by step, and decoding. ms_per_step: in place of the run's own.
+    """Estimated seconds for a take with `audio` seconds: a step for each of its frames and for the
+    delays after them, and decoding. ms_per_step: replaces the run's own.
     """
     frames = audio * run.frames_per_second + run.max_delay
     step = run.ms_per_step if ms_per_step is None else ms_per_step
@@ -170,7 +170,7 @@ def take_seconds(run: RunResult, audio: float, ms_per_step: float | None = None)
 
 
 def pair_ratios(runs: Sequence[RunResult]) -> dict[str, dict[str, float]]:
-    """By precision: how many times one utterance's step the step of several together takes."""
+    """By precision: the time of a step of several utterances over that of one."""
     steps = {(run.precision, run.rows): run.ms_per_step for run in runs}
     ratios: dict[str, dict[str, float]] = {}
     for (precision, rows), ms in steps.items():
@@ -180,15 +180,15 @@ def pair_ratios(runs: Sequence[RunResult]) -> dict[str, dict[str, float]]:
 
 
 def bound_by_memory(run: FinishedRun) -> bool:
-    """Whether the step's bytes can come from nowhere but memory."""
+    """Whether a step's bytes exceed the caches, so that memory bandwidth limits it."""
     return run.gb_per_step >= CACHED_GB
 
 
 def meaning(report: BenchReport) -> str:
-    """One sentence or two for the person at this machine: what auto takes, then the others."""
+    """One or two sentences for people: the time with the automatic choice, then the others."""
     runs = [run for run in report.finished_runs() if run.rows == 1]
     if not runs:
-        return "No run of one utterance was finished, so nothing can be said of a take."
+        return "No run of one utterance was finished, so the time of a take is unknown."
     runs.sort(key=lambda run: run.take_seconds)
     first = next((run for run in runs if run.precision == report.automatic), runs[0])
     chosen = ", which auto chooses" if first.precision == report.automatic else ""

@@ -1,4 +1,4 @@
-"""Running a benchmark: part after part, each in a process of its own, figures as they come."""
+"""Runs a benchmark: its parts in order, each in its own process, with results as they arrive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, 
 
 @dataclass(frozen=True)
 class Measuring:
-    """What is being measured, how much of all is done, and the report so far."""
+    """What is being measured, the fraction of the benchmark that is done, and the report so far."""
 
     doing: str
     fraction: float
@@ -41,7 +41,7 @@ class Measuring:
 
 @dataclass(frozen=True)
 class Part:
-    """One child's work: `name` for the person, `weight` its share of the time."""
+    """The work of one process. name: for people. weight: its share of the time."""
 
     name: str
     job: Job
@@ -51,8 +51,8 @@ class Part:
 def bench(
     synthesis: Synthesis, plan: BenchPlan, cancel: threading.Event
 ) -> Generator[Waiting | Loading | Measuring, None, BenchReport]:
-    """`measure` in the queue's order, with no model in memory and no take beside it; its result is
-    kept, and improves the estimates of takes."""
+    """`measure`, after waiting in the queue, with no model in memory and no other run. The result
+    is stored and updates the estimates of takes."""
     plan = plan.checked()
     with synthesis.alone(cancel) as waiting:
         yield from waiting
@@ -65,7 +65,7 @@ def bench(
 
 
 def model_of(plan: BenchPlan) -> str | None:
-    """The model whose takes the plan's runs stand for: speed does not depend on the weights."""
+    """The model that the plan's runs represent; speed does not depend on the values of weights."""
     if plan.random is None:
         return plan.model
     return DIA_NAME if plan.random == "dia-1.6b" else None
@@ -74,11 +74,11 @@ def model_of(plan: BenchPlan) -> str | None:
 def measure(
     plan: BenchPlan, cancel: threading.Event, child: Child = run_child
 ) -> Generator[Measuring, None, BenchReport]:
-    """Measure what the plan asks for; yields as it goes, returns the report.
+    """Run the plan; yields its progress, returns the report.
 
-    A part that fails is reported as failed, with the figures it had until then, and the others go
-    on. Raises InputError, before anything is measured, where no run of the plan can be made here,
-    and BenchStopped (worker.py) when `cancel` is set; the last Measuring has what is known by then.
+    A part that fails is reported with the figures it had until then, and the others continue.
+    Raises InputError, before anything is measured, if no run of the plan is possible here, and
+    BenchStopped (worker.py) if `cancel` is set; the last Measuring then has the results so far.
     """
     plan = plan.checked()
     report, parts = prepare(plan)
@@ -106,14 +106,14 @@ def measure(
 
 
 def _activity(step: JobProgress) -> str:
-    """What a part does, and for how long, so that a long silence is seen to be work."""
+    """What a part is doing, and for how many seconds, so that a long step does not look stuck."""
     return f"{step.doing}, {step.seconds} s" if step.seconds else step.doing
 
 
 def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
-    """The parts to be done, and a report that already holds the runs that cannot be.
+    """The parts to run, and a report that already contains the runs that are not possible.
 
-    Raises InputError where none of the runs can be.
+    Raises InputError if none of the runs is possible.
     """
     config, runs, impossible, refused = plan.config, [], [], None
     shared = Job(
@@ -139,7 +139,7 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
     if refused is not None and not runs:
         raise refused
     threads = placed.threads if runs else plan.threads
-    # What the machine has in all, however few of its cores a small model takes.
+    # The rates of the whole machine, even if a small model uses only some of its cores.
     hardware = Job(JobKind.HARDWARE, threads=plan.threads, available_bytes=available_bytes())
     codec = replace(shared, kind=JobKind.CODEC, threads=threads)
     parts = [Part("The machine", hardware), Part("The codec", codec), *runs]
@@ -157,7 +157,7 @@ def _automatic(plan: BenchPlan) -> str | None:
 
 
 def _with_known(report: BenchReport, part: Part, known: dict[str, Any]) -> BenchReport:
-    """The report with what a part that still runs has found. A run counts when it is complete."""
+    """The report with the results so far of a running part. A run is added when it is complete."""
     return report if part.job.kind == JobKind.RUN else _with_result(report, part, known)
 
 

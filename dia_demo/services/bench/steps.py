@@ -1,4 +1,4 @@
-"""One run: a precision and a number of rows, loaded, warmed, timed, in this very process."""
+"""One run: loads, warms up and times a precision and a number of rows in this process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dia_demo.services.bench.fixtures import load_engine, make_rows, step_bytes
 from dia_demo.services.bench.plan import WARM_STEPS
 from dia_demo.services.bench.types import Job, ReportProgress, RunResult
 
-# Enough frames for the codec's first block on its way through delays and context.
+# Enough frames for the codec's first block, including delays and context.
 FIRST_AUDIO_TOKENS = 300
 CODEC_SECONDS, DECODE_SECONDS = 5.0, 2.0
-# Beyond most caches, yet read in less than a step: memory's bandwidth after every so many steps.
+# Larger than most caches, but read in less than a step: the buffer that measures the bandwidth, and
+# the number of steps between two measurements.
 PROBE_BYTES, PROBE_EVERY = 2**27, 4
 
 
@@ -64,7 +65,7 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
 
 
 def _described(engine: Engine) -> dict[str, Any]:
-    """The fields of a result that are known before anything is measured."""
+    """The fields of a result that are known before the measurement."""
     return {
         "precision": engine.placement.precision,
         "frames_per_second": engine.format.frames_per_second,
@@ -76,12 +77,12 @@ def _described(engine: Engine) -> dict[str, Any]:
 
 
 def kernels_of(engine: Engine) -> str:
-    """The name of the kernels a step runs with."""
+    """The name of the kernels that a step uses."""
     return engine.loaded.choice.kernel.name if engine.loaded else "plain"
 
 
 def first_step(engine: Engine, text_bytes: int) -> None:
-    """Read a text and take one step: the model can do all it has to."""
+    """Encode a text and run one step, so that everything is loaded and compiled."""
     with closing(run(engine.model, make_rows(engine.config, 1, text_bytes, 64))) as stepping:
         next(stepping)
 
@@ -89,22 +90,23 @@ def first_step(engine: Engine, text_bytes: int) -> None:
 def first_audio(
     engine: Engine, rows: int, text_bytes: int, report_progress: ReportProgress
 ) -> float:
-    """Seconds from the start of a streamed take to its first sound: text, delays, first block."""
+    """Seconds from the start of a streamed take to its first audio: text, delays, first block."""
     waiting = make_rows(engine.config, rows, text_bytes, FIRST_AUDIO_TOKENS)
     began = perf_counter()
     with closing(engine.stream(waiting, [60.0] * rows)) as events:
         for number, event in enumerate(events):
             if isinstance(event, AudioChunk):
                 return perf_counter() - began
-            report_progress("First sound", 0.7 - 0.1 * 0.9**number)  # How many come is not known.
-    raise RunError("The take ended before its first sound.")
+            # The number of steps is unknown, so the fraction approaches 0.7.
+            report_progress("First audio", 0.7 - 0.1 * 0.9**number)
+    raise RunError("The take ended before its first audio.")
 
 
 def time_steps(
     engine: Engine, rows: int, text_bytes: int, steps: int, report_progress: ReportProgress
 ) -> tuple[list[float], float]:
-    """Seconds of each of `steps` decoder steps of all rows together, sampling included; and GB/s
-    that memory gave between them, the median."""
+    """Seconds of each of `steps` decoder steps of all rows together, including sampling, and the
+    median bandwidth between them in GB/s."""
     tokens = steps + WARM_STEPS + engine.config.max_delay + 2
     together = make_rows(engine.config, rows, text_bytes, tokens)
     seconds: list[float] = []

@@ -1,6 +1,6 @@
-"""What a benchmark asks its worker processes, what they answer, and how they report.
+"""The jobs, results and progress reports that a benchmark exchanges with its worker processes.
 
-Jobs and results cross the process border as JSON objects with the fields of these classes.
+They are sent as JSON objects with the fields of these classes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Job:
     """One measurement. Fields that its kind does not use keep their defaults.
 
     folder: the checkpoint's, None for random weights. available_bytes: free memory. codec_seconds:
-    how much audio to decode, None for the usual length. low_priority: give way to every other
-    process. began: when the worker started, by its perf_counter.
+    length of the audio to decode, None for the default. low_priority: let all other processes go
+    first. began: start of the worker, by its perf_counter.
     """
 
     kind: JobKind
@@ -48,14 +48,14 @@ class Job:
 
 
 class ReportProgress(Protocol):
-    """How a job reports: what it does now, the fraction done, and results that are new."""
+    """Reports a job's progress: the current activity, the fraction done, and new results."""
 
     def __call__(self, doing: str, fraction: float, /, **results: object) -> None: ...
 
 
 @dataclass(frozen=True)
 class SerialProxy:
-    """Products of a vector with matrices, one after another, on one core."""
+    """The rate of serial products of a vector with matrices on one core."""
 
     samples_per_second: float
     of_16khz: float
@@ -69,10 +69,10 @@ class SerialProxy:
 
 @dataclass(frozen=True)
 class HardwareResult:
-    """What the machine gives; the last two are None until they are measured.
+    """The limits of the hardware; the last two are None until they are measured.
 
-    gflops: of a large matrix product, by precision and for one core; None in place of a rate where
-    the processor has no instructions for it.
+    gflops: of a large matrix product, by precision and for one core; a rate is None if the
+    processor has no instructions for it.
     """
 
     read_gb_s: float
@@ -88,11 +88,12 @@ class HardwareResult:
 
 @dataclass(frozen=True)
 class QuickResult:
-    """The few rates from which the time of a take is estimated (estimate.py).
+    """The rates from which estimate.py derives the time of a take.
 
-    read_gb_s and gflops: of all threads. nano: of the embedded voice as it runs here. dia_codec:
-    seconds of audio a second of Descript's codec, which Dia-1.6B uses, at the rate of its largest
-    convolution. undisturbed: whether the cores were free; otherwise the rates are lower than that.
+    read_gb_s and gflops: of all threads. nano_*: of the embedded voice as it runs here; nano_codec
+    and dia_codec in seconds of audio per second. dia_codec: of Descript's codec, which Dia-1.6B
+    uses, at the rate of its largest convolution. undisturbed: whether the cores were free;
+    otherwise the rates are too low.
     """
 
     read_gb_s: float
@@ -103,7 +104,7 @@ class QuickResult:
     undisturbed: bool
 
     def better(self, other: QuickResult | None) -> QuickResult:
-        """The better of each rate: whatever disturbs only lowers them."""
+        """The better of each rate, since disturbances only lower them."""
         if other is None:
             return self
         return QuickResult(
@@ -118,10 +119,10 @@ class QuickResult:
 
 @dataclass(frozen=True)
 class CodecResult:
-    """How fast the codec decodes; None for what is not measured yet.
+    """The speed of the codec; None for what is not measured yet.
 
-    realtime_whole and realtime_streamed are seconds of audio over seconds of decoding in the form
-    that this machine chose. realtime_float32 is None where that form is float32 already.
+    realtime_whole and realtime_streamed: seconds of audio over seconds of decoding, with the
+    precision and backend chosen on this machine. realtime_float32 is None if that is float32.
     """
 
     load_seconds: float
@@ -148,10 +149,10 @@ class CodecResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One precision and number of rows, as measured; report.py adds what follows from it.
+    """The measurements of one precision and number of rows; report.py adds derived figures.
 
-    start_seconds: from the worker's start to the first step. read_gb_s_then: the bandwidth that
-    was measured between the run's own steps.
+    start_seconds: from the worker's start to the first step. read_gb_s_then: the bandwidth between
+    the run's own steps.
     """
 
     precision: str
@@ -177,9 +178,9 @@ class RunResult:
 
 @dataclass(frozen=True)
 class PrecisionQuality:
-    """One precision beside float32: by channel and their means. `error` in place of all of it.
+    """One precision compared with float32: by channel, and means over the channels.
 
-    word_error is None where nothing was listened to.
+    word_error: None if it was not measured. error: why there are no figures, if so.
     """
 
     kl: tuple[float, ...] = ()
@@ -192,7 +193,7 @@ class PrecisionQuality:
 
 @dataclass(frozen=True)
 class QualityResult:
-    """Every precision beside float32. word_error_note: why words were not counted, if so."""
+    """Every precision compared with float32. word_error_note: why words were not counted, if so."""
 
     reference: str
     takes: int

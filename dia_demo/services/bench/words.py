@@ -1,6 +1,6 @@
 """Word error by an independent recogniser, pocketsphinx, which is a development dependency.
 
-It knows nothing of Dia or of the voices: what it mishears is a measure, not a verdict.
+It was not trained on these voices, so its errors are only comparable with each other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 SAMPLE_RATE = 16000
 GET_IT = "pocketsphinx, the recogniser, is not installed: pip install -r requirements-dev.txt"
-# Half of them for each speaker.
+# Spoken by the two speakers in turn.
 SENTENCES = """
 The baker opens his shop before the sun is up.
 We could walk to the lake if the rain stops.
@@ -50,7 +50,7 @@ Let me know when you get back from work.
 
 
 class Recogniser:
-    """Hears English. Raises ImportError where pocketsphinx is not installed."""
+    """Recognises English speech. Raises ImportError if pocketsphinx is not installed."""
 
     def __init__(self) -> None:
         import pocketsphinx
@@ -59,7 +59,7 @@ class Recogniser:
         self._decoder = pocketsphinx.Decoder(settings)
 
     def hear(self, samples_N: np.ndarray) -> str:
-        """The words heard in float32 [N] at SAMPLE_RATE."""
+        """The recognised words in float32 [N] at SAMPLE_RATE."""
         silence = np.zeros(SAMPLE_RATE // 3, np.int16)
         wave = (np.clip(samples_N, -1, 1) * 32767).astype(np.int16)
         self._decoder.start_utt()
@@ -70,7 +70,7 @@ class Recogniser:
 
 
 def word_error(texts: Sequence[str], heard: Sequence[str]) -> float:
-    """Words wrong, missing or too many over the words of all texts, 0 at best."""
+    """Word error rate: wrong, missing and extra words over the words of all texts."""
     pairs = [
         (words(text), words(transcript)) for text, transcript in zip(texts, heard, strict=True)
     ]
@@ -78,12 +78,12 @@ def word_error(texts: Sequence[str], heard: Sequence[str]) -> float:
 
 
 def words(text: str) -> list[str]:
-    """The words of a script or of what was heard, in lower case, without tags."""
+    """The words of a script or transcript, in lower case, without tags."""
     return re.sub(r"[^a-z' ]", " ", re.sub(r"\[S\d\]", " ", text).lower()).split()
 
 
 def distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """Levenshtein's: the fewest words to change, drop or add."""
+    """Levenshtein distance: the fewest words to change, remove or add."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         before, row[0] = row[0], i

@@ -1,8 +1,8 @@
-"""One measurement in a process of its own: its memory is its own, and its end harms nobody.
+"""One measurement in its own process, whose memory and crashes do not affect the program.
 
 The parent writes a job as one line of JSON; the child answers with lines of JSON: {"doing",
-"fraction", "results"} as it goes, then {"result"} or {"error"}. Results are sent as soon as they
-are known, so that they are kept when something later fails.
+"fraction", "results"} during the work, then {"result"} or {"error"}. Results are sent as soon as
+they are known, so that a later failure does not lose them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from dia_demo.files import ROOT
 from dia_demo.services.bench.types import Job, JobKind, ReportProgress
 
 POLL_SECONDS = 0.1
-# No single measurement of a step, and no loading of a tensor, is silent for as long as this.
+# Longer than any step or the loading of any tensor.
 SILENCE_LIMIT = 300.0
 LONGEST_MESSAGE = 300
 
 
 class JobProgress(NamedTuple):
-    """One report of a job, as the parent has it. seconds: how long it has been doing this."""
+    """A progress report of a job. seconds: since the activity `doing` began."""
 
     doing: str
     fraction: float
@@ -42,23 +42,23 @@ class JobProgress(NamedTuple):
 
 
 class BenchStopped(Exception):
-    """Somebody asked to stop: nothing more was measured."""
+    """The benchmark was stopped on request."""
 
 
 def run_child(
     job: Job, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
 ) -> Generator[JobProgress, None, dict]:
-    """Run a job in a fresh interpreter: yields its reports, returns the fields of its result.
+    """Run a job in a new interpreter: yields its reports, returns the fields of its result.
 
-    Raises RunError with the child's own words, or with how it died, and BenchStopped when `cancel`
-    is set; closing the generator ends the child.
+    Raises RunError with the child's message or exit status, and BenchStopped if `cancel` is set.
+    Closing the generator ends the child.
     """
     with tempfile.TemporaryFile() as errors:
         child = _start(errors)
         assert child.stdin is not None and child.stdout is not None
         try:
             child.stdin.write(json.dumps(asdict(job)) + "\n")
-            child.stdin.flush()  # Left open: its end tells the child that nobody listens any more.
+            child.stdin.flush()  # Left open: when it closes, the child ends.
             return (yield from _listen(child, cancel, silence_limit))
         except (BrokenPipeError, EOFError) as error:
             child.wait()
@@ -86,9 +86,9 @@ def _start(errors) -> subprocess.Popen:
 def _listen(
     child: subprocess.Popen, cancel: threading.Event, silence_limit: float
 ) -> Generator[JobProgress, None, dict]:
-    """The child's reports until its result, and one for each second it is silent.
+    """The child's reports until its result, and one for each second without a report.
 
-    EOFError where it ends without a result.
+    Raises EOFError if it ends without a result.
     """
     lines = _lines_of(child)
     silent, since, step = 0.0, monotonic(), JobProgress("Starting", 0.0)
@@ -124,7 +124,7 @@ def _listen(
 
 
 def _lines_of(child: subprocess.Popen) -> queue.Queue[str]:
-    """The lines of the child's output as a thread reads them, "" at its end."""
+    """The lines of the child's output, read by a thread; "" at the end."""
     lines: queue.Queue[str] = queue.Queue()
 
     def read() -> None:
@@ -137,7 +137,7 @@ def _lines_of(child: subprocess.Popen) -> queue.Queue[str]:
 
 
 def _how(code: int, errors) -> str:
-    """How a child ended that gave no result, with the last thing it said."""
+    """How a child without a result ended, with the last line of its output."""
     if code < 0:
         name = signal.Signals(-code).name
         if name == "SIGKILL":
@@ -145,14 +145,14 @@ def _how(code: int, errors) -> str:
         return f"its process was ended by {name}"
     errors.seek(0)
     lines = errors.read().decode(errors="replace").strip().splitlines()
-    return f"its process ended with code {code}: {lines[-1] if lines else 'nothing was said'}"
+    return f"its process ended with code {code}: {lines[-1] if lines else 'no output'}"
 
 
 # In the child
 
 
 def main() -> None:
-    """Do the job that stdin names; results go to stdout, which nothing else may use."""
+    """Run the job on stdin; results are written to stdout, which nothing else may use."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -178,7 +178,7 @@ def main() -> None:
         send(error=str(error))
     except MemoryError:
         send(error="the memory ran out")
-    except BrokenPipeError:  # The parent is gone: nobody wants to know.
+    except BrokenPipeError:  # The parent has ended.
         return
     except Exception as error:
         message = " ".join(str(error).split())
@@ -186,13 +186,13 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed cannot end its children: without it there is nothing to do."""
-    os.read(sys.stdin.fileno(), 1)  # Not by sys.stdin, whose lock would hinder an orderly end.
+    """End when the parent ends, which cannot end its children if it is killed."""
+    os.read(sys.stdin.fileno(), 1)  # Not with sys.stdin, whose lock would block the exit.
     os._exit(1)
 
 
 def _jobs() -> dict[str, Callable[[Job, ReportProgress], Any]]:
-    """What a child can do. Imported here: the parent needs none of it."""
+    """The functions of the jobs, imported here because the parent does not need them."""
     from dia_demo.services.bench import codec, hardware, quality, steps
     from dia_demo.services.speed import quick
 

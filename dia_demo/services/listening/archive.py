@@ -1,4 +1,4 @@
-"""A comparison as one zip, out and in. What comes in is checked name by name, and size by size."""
+"""Export and import of a comparison as a zip. Every name and size of an imported zip is checked."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dia_demo.services.listening import plan_file, votes
 from dia_demo.services.listening.plan import ComparisonPlan, TakeState
 from dia_demo.services.listening.render import CLIPS, TAKES
 
-# What is being unpacked has this before its name.
+# The prefix of a folder that is being unpacked.
 IMPORTING = ".import-"
 MAX_FILES = 2000
 MAX_TOTAL_BYTES = 600_000_000
 MAX_FILE_BYTES = 60_000_000
-# Of the zip's own size. Sound hardly shrinks in a zip, plan and votes to a tenth or so.
+# Unpacked over packed size. Audio is hardly compressed, plan and votes to about a tenth.
 MAX_RATIO = 20
 _ALLOWED = re.compile(
     r"plan\.json|votes\.csv|(clips|takes)/[0-9a-f]{24}\.wav"
@@ -35,9 +35,9 @@ _TOP = re.compile(r"[\w .()-]{1,100}/")
 
 
 def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
-    """Write the folder's plan, votes, voice and audio to a zip at `path`, whole or not at all.
+    """Write the folder's plan, votes, voice and audio to a zip, completely or not at all.
 
-    listener: the folder of the one whose votes go along, where there are many.
+    listener: the folder of the listener whose votes are included, if there are several.
     """
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     if listener is not None:
@@ -50,7 +50,7 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
             for file in files:
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
-                    # Sound is stored as it is: compressed silence would pass MAX_RATIO.
+                    # Audio is not compressed: silence would exceed MAX_RATIO.
                     stored = zipfile.ZIP_STORED if file.suffix == ".wav" else None
                     archive.write(file, name, compress_type=stored)
             if listener is not None and (listener / votes.NAME).is_file():
@@ -62,16 +62,16 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
 
 
 def unpacked_bytes(path: Path) -> int:
-    """What a comparison's zip says it unpacks to. Raises InputError like `import_zip`."""
+    """The unpacked size that a comparison's zip declares. Raises InputError like `import_zip`."""
     with _opened(path) as archive:
         return sum(member.file_size for member in _needed_members(archive).values())
 
 
 def import_zip(path: Path, folder: Path) -> ComparisonPlan:
-    """Unpack a comparison into the new `folder`; nothing appears there unless all of it is sound.
+    """Unpack a comparison into the new `folder`, which is only created if all of it is valid.
 
-    Raises InputError, in one sentence, for what is no zip of a comparison, for names outside its
-    own few, links, encryption, sizes beyond reason, and another version.
+    Raises InputError if the file is not the zip of a comparison, and for unexpected names, links,
+    encryption, sizes above the limits, and other versions.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=IMPORTING, dir=folder.parent))
@@ -88,7 +88,7 @@ def import_zip(path: Path, folder: Path) -> ComparisonPlan:
 
 
 def checked_folder(folder: Path) -> ComparisonPlan:
-    """The plan of a folder, in step with the clips that are really there; its votes can be read."""
+    """The plan of a folder, made consistent with its clips. Checks that the votes are readable."""
     plan = plan_file.read_plan(folder / plan_file.NAME)
     votes.read_votes(folder, plan)
     fixed = _in_step(folder, plan)
@@ -98,7 +98,7 @@ def checked_folder(folder: Path) -> ComparisonPlan:
 
 
 def _in_step(folder: Path, plan: ComparisonPlan) -> ComparisonPlan:
-    """Trials whose clips are gone, and takes they need, are to be made again."""
+    """The plan with trials whose clips are missing, and their takes, marked as not generated."""
     for trial in plan.trials:
         if trial.made and all((folder / CLIPS / clip).is_file() for clip in trial.clips):
             continue
@@ -124,7 +124,7 @@ def _unpack(path: Path, into: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The zip, with whatever is wrong with it as one sentence."""
+    """The open zip. Raises InputError if it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -165,7 +165,7 @@ def _checked_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The members that the zip's own plan names, by their names here; the rest stays packed."""
+    """The members that the zip's plan names, by their names in the folder; others are ignored."""
     members = _checked_members(archive)
     with archive.open(members[plan_file.NAME]) as file:
         needed = _named_by(plan_file.plan_from_bytes(file.read(plan_file.MAX_BYTES + 1)))
@@ -188,14 +188,14 @@ def _named_by(plan: ComparisonPlan) -> set[str]:
 
 
 def _common_top(names: list[str]) -> str:
-    """The one folder everything lies in, where someone zipped the folder itself."""
+    """The folder that contains all members, if the folder itself was zipped; otherwise ""."""
     tops = {match[0] if (match := _TOP.match(name)) else "" for name in names}
     top = tops.pop() if len(tops) == 1 else ""
     return "" if top in ("clips/", "takes/") or ".." in top else top
 
 
 def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, limit: int) -> int:
-    """Unpack one member, whatever it says of its size; returns the bytes written."""
+    """Unpack one member without trusting its declared size; returns the bytes written."""
     written = 0
     with archive.open(member) as source, open(target, "xb") as file:
         while block := source.read(1 << 20):

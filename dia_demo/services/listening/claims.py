@@ -8,20 +8,20 @@ from dia_demo import stats
 from dia_demo.services.listening.plan import ComparisonKind, Setting, differences
 from dia_demo.services.wording import plural
 
-# Whichever side is ahead on each of them, fewer scripts cannot differ from chance.
+# With fewer scripts, even a majority for the same side on all of them is not significant.
 FEWEST_SCRIPTS = 6
-# Guessing gives all of fewer answers right too often.
+# With fewer answers, guessing gets all of them right too often.
 FEWEST_ANSWERS = 5
-# How often the better side wins a vote, where the power of a test is told, and the power below
-# which a test is called small.
+# The assumed rate at which the better side wins a vote, for the power of a test, and the power
+# below which a test is called small.
 RATE, ENOUGH_POWER = 0.75, 0.8
 
 
 def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
-    """What to know before an ABX test whose takes differ by chance; None where they do not.
+    """A warning for an ABX test whose takes differ by chance; None if they do not.
 
-    They do not where the settings differ in speed alone, which leaves the codes as they are, or
-    where no side samples.
+    They do not if the settings differ only in speed, which does not change the codes, or if no side
+    samples.
     """
     unsampled = all(setting.params.temperature == 0 for setting in settings)
     if kind != ComparisonKind.ABX or unsampled or not differences(settings).keys() - {"speed"}:

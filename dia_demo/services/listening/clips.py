@@ -1,4 +1,4 @@
-"""Audio files of a comparison: takes that wait for their partner, clips that tell nothing."""
+"""The audio files of a comparison: takes before their pair is complete, and clips of a pair."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dia_demo.services.listening.plan_file import write_whole
 from dia_demo.services.take import Take
 from dia_demo.text.script import parse_turns
 
-# Loudness is measured over pieces of 0.4 s.
+# Loudness is measured over blocks of 0.4 s.
 SHORTEST_SECONDS = 0.5
 
 
 def write_clip(path: Path, clip: np.ndarray, sample_rate: int) -> None:
-    """int16 [n] as a WAV that says nothing of itself."""
+    """Write int16 [n] as a WAV without metadata, which could give away its side."""
     import soundfile
 
     buffer = io.BytesIO()
@@ -29,7 +29,7 @@ def write_clip(path: Path, clip: np.ndarray, sample_rate: int) -> None:
 
 
 def read_wave(path: Path) -> tuple[np.ndarray, int]:
-    """A take as it was kept: float32 [n] and its sample rate."""
+    """A stored take: float32 [n] and its sample rate in Hz."""
     import soundfile
 
     try:
@@ -39,20 +39,20 @@ def read_wave(path: Path) -> tuple[np.ndarray, int]:
 
 
 def wave_seconds(path: Path) -> float:
-    """The length of a clip."""
+    """The length of a clip in seconds."""
     import soundfile
 
     try:
         return soundfile.info(str(path)).duration
     except (OSError, soundfile.LibsndfileError) as error:
-        raise RunError("This clip is gone from the disk: make the pair again.") from error
+        raise RunError("This clip is missing from the disk: generate the pair again.") from error
 
 
 def with_x(clips: Sequence[np.ndarray], x: int) -> list[np.ndarray]:
-    """A, B and X, which is clip 0 (A) or 1 (B) once more, int16 [n] each.
+    """A, B and X, int16 [n] each. X is clip 0 (A) or 1 (B) again.
 
-    The last bit of each sample is drawn at random in all three: X sounds like its twin without
-    being byte for byte the same, and nothing marks it as the copy.
+    The last bit of every sample is random in all three, so that X sounds like its original but its
+    bytes do not give away which one that is.
     """
     random = np.random.default_rng()
     noisy = (
@@ -62,12 +62,12 @@ def with_x(clips: Sequence[np.ndarray], x: int) -> list[np.ndarray]:
 
 
 def facts_of(take: Take) -> dict:
-    """What is worth knowing of a take once nothing is blind any more."""
+    """The measurements of a take that are shown after the reveal."""
     seconds = len(take.samples) / take.sample_rate
     if seconds < SHORTEST_SECONDS or take.health.loudness_lufs is None:
         raise RunError(
-            f"The take has {seconds:.1f} s and no measurable loudness, so it cannot be compared: "
-            "retry it, or use another seed."
+            f"The take is {seconds:.1f} s long and has no measurable loudness, so it cannot be "
+            "compared: retry it, or use another seed."
         )
     words = sum(len(turn.text.split()) for turn in parse_turns(take.request.script))
     peak = true_peak(take.samples, take.sample_rate)

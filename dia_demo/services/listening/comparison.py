@@ -1,6 +1,6 @@
 """One comparison: its folder, its blind trials, its votes, its result. Its plan is in `plan`.
 
-A folder holds plan.json, clips/ and votes.csv. `store` knows whose it is.
+A folder contains plan.json, clips/ and votes.csv. `store` has the owners.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 
-# A vote counts when so much of each clip was heard, or all of a shorter one but for the margin.
+# The seconds of each clip that must be heard before a vote, and the margin at a clip's end.
 HEARD_SECONDS, HEARD_MARGIN = 10.0, 0.1
-# Of a comparison with many listeners: their folders, and the file of one who ended the test.
+# The folders of the listeners of a shared comparison, and the file of one who ended the test.
 LISTENERS, REVEALED = "listeners", "revealed"
 MAX_LISTENERS = 1000
 _CLIP_LETTERS = "ABX"
@@ -49,7 +49,7 @@ _CLIP_LETTERS = "ABX"
 
 @dataclass(frozen=True)
 class Revealed:
-    """A trial after the test: what was heard as A and B, and what is known of both takes."""
+    """A trial after the test: the settings of A and B, and the measurements of both takes."""
 
     trial: Trial
     order: int
@@ -63,7 +63,7 @@ class Revealed:
 class Comparison:
     """A comparison in its folder. Safe to use from several threads.
 
-    listener: the folder of one listener of many, with votes and a reveal of their own.
+    listener: the folder of one of several listeners, with their own votes and reveal.
     """
 
     def __init__(self, folder: Path, plan: ComparisonPlan, listener: Path | None = None) -> None:
@@ -84,9 +84,9 @@ class Comparison:
         synthesis: Synthesis,
         voice: VoicePrompt | None = None,
     ) -> Comparison:
-        """Keep a new plan in `folder`, with its voice prompt.
+        """Store a new plan in `folder`, with its voice prompt.
 
-        Raises InputError where the folder is in use or a take could never be made.
+        Raises InputError if the folder is in use, or a take of the plan is impossible.
         """
         check_plan(plan, synthesis, voice)
         try:
@@ -102,22 +102,22 @@ class Comparison:
 
     @classmethod
     def open(cls, folder: Path) -> Comparison:
-        """A comparison made earlier. InputError where the folder holds none, or a damaged one."""
+        """An existing comparison. Raises InputError if the folder has none, or a damaged one."""
         return cls(folder, checked_folder(folder))
 
     def heard_by(self, name: str) -> Comparison:
-        """The same pairs for one listener of many, whose votes and reveal are no one else's."""
+        """The same pairs for one of several listeners, with their own votes and reveal."""
         heard = Comparison(self.folder, self.plan, self.folder / LISTENERS / name)
         heard._running = self._running
         return heard
 
     def follow(self, plan: ComparisonPlan) -> None:
-        """What was made since, as a listener of many hears it."""
+        """Update a listener's plan with the pairs that were generated since."""
         with self._lock:
             self.plan = replace(plan, revealed=plan.revealed or self.plan.revealed)
 
     def listeners(self) -> list[Comparison]:
-        """Everybody who has voted in `heard_by`, or ended the test for themselves."""
+        """All listeners (see `heard_by`) who have voted or ended their test."""
         home = self.folder / LISTENERS
         names = sorted(os.listdir(home)) if home.is_dir() else []
         return [self.heard_by(name) for name in names if (home / name).is_dir()]
@@ -127,13 +127,13 @@ class Comparison:
         return self.folder if self.listener is None else self.listener
 
     def _make_listener(self) -> None:
-        """A listener's folder, made with the first vote. InputError where there are too many."""
+        """Create a listener's folder at the first vote. Raises InputError if there are too many."""
         if self.listener is None or self.listener.is_dir():
             return
         try:
             self.listener.parent.mkdir(exist_ok=True)
             if len(os.listdir(self.listener.parent)) >= MAX_LISTENERS:
-                raise InputError(f"{MAX_LISTENERS:,} people have voted here, the maximum.")
+                raise InputError(f"{MAX_LISTENERS:,} people have voted here, which is the maximum.")
             self.listener.mkdir(exist_ok=True)
         except OSError as error:
             reason = error.strerror or error
@@ -144,7 +144,7 @@ class Comparison:
     def run(
         self, synthesis: Synthesis, cancel: threading.Event
     ) -> Generator[RenderEvent, None, None]:
-        """Make what is missing (see Renderer.stream). One run at a time."""
+        """Generate what is missing (see Renderer.stream). One run at a time."""
         if not self._running.acquire(blocking=False):
             raise InputError("This comparison is already being generated. Wait for it, or stop it.")
         try:
@@ -158,12 +158,12 @@ class Comparison:
         return self._running.locked()
 
     def failed(self) -> tuple[TakeSlot, ...]:
-        """The takes that failed; `run` tries them again."""
+        """The failed takes; `run` retries them."""
         return self.plan.failed()
 
     def remove_sound(self, and_voice: bool = False) -> bool:
-        """Free disk space: clips and takes go, the plan and the votes stay, and `run` makes the
-        same sound again, unless the voice prompt goes as well. False while it is being made."""
+        """Delete clips and takes, but keep plan and votes: `run` generates the same audio again,
+        unless and_voice removes the voice prompt as well. Returns False during a run."""
         if not self._running.acquire(blocking=False):
             return False
         try:
@@ -177,11 +177,11 @@ class Comparison:
         return True
 
     def sound_bytes(self) -> int:
-        """What `remove_sound` would give back."""
+        """The bytes that `remove_sound` would free."""
         return sum(path.stat().st_size for path in self.folder.glob("*/*.wav"))
 
     def last_used(self) -> float:
-        """When it was last made, heard or voted on (seconds since 1970)."""
+        """When it was last generated, heard or voted on (seconds since 1970)."""
         return self.folder.stat().st_mtime
 
     def _touch(self) -> None:
@@ -190,17 +190,17 @@ class Comparison:
 
     def _save(self, plan: ComparisonPlan) -> None:
         with self._lock:
-            # A run works on its own copy of the plan and must not undo a reveal.
+            # A run has its own copy of the plan, which must not undo a reveal.
             self.plan = replace(plan, revealed=self.plan.revealed)
             plan_file.write_plan(self.folder, self.plan)
 
     # -- listening -----------------------------------------------------------------------------
 
     def next_trial(self, on_show: str | None = None) -> Trial | None:
-        """The trial to be heard. The one on show stays until it is voted on, whatever else is made
-        meanwhile; the next one is the first of the shuffled order that is made.
+        """The trial to listen to. The current one stays until it has a vote, even if others are
+        completed meanwhile; the next one is the first completed one of the shuffled order.
 
-        on_show: the trial a page holds, for a program that was started anew and does not know.
+        on_show: the trial that a page shows, for a program that was restarted since.
         """
         with self._lock:
             if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
@@ -215,14 +215,14 @@ class Comparison:
             return None if self._on_show is None else ready[self._on_show]
 
     def trial(self, identity: str) -> Trial:
-        """One trial by its id; InputError for a stranger's."""
+        """A trial by its id. Raises InputError if this comparison has none with this id."""
         trials = [trial for trial in self.plan.trials if trial.id == identity]
         if not trials:
-            raise InputError("This comparison has no such pair.")
+            raise InputError("This comparison has no such pair. Reload the page.")
         return trials[0]
 
     def clip(self, identity: str, letter: str) -> bytes:
-        """Clip A, B or X of a trial: a 16-bit WAV that says nothing of itself."""
+        """Clip A, B or X of a trial: a 16-bit WAV without metadata."""
         self._touch()
         try:
             return self._clip_path(identity, letter).read_bytes()
@@ -243,12 +243,12 @@ class Comparison:
         return self.folder / CLIPS / trial.clips[index]
 
     def aligned(self, trial: Trial) -> bool:
-        """Whether both sides say the same codes at the same speed, and so keep step in time."""
+        """Whether both sides have the same codes and speed, so that their times correspond."""
         speeds = {self.plan.settings[setting].speed for setting in trial.settings}
         return self.plan.same_codes(trial) and len(speeds) == 1
 
     def needed_seconds(self, trial: Trial) -> float:
-        """How much of each clip must have been heard before a vote counts."""
+        """The seconds of each clip that must be heard before a vote."""
         length = wave_seconds(self.folder / CLIPS / trial.clips[0])
         return max(0.0, min(HEARD_SECONDS, length) - HEARD_MARGIN)
 
@@ -261,11 +261,11 @@ class Comparison:
         note: str = "",
         covered: dict[str, float] | None = None,
     ) -> Vote:
-        """Count one answer, once it is on the disk. heard: seconds listened to A and B (and X);
-        covered: the same without what was repeated, where that is known.
+        """Record an answer; it counts once it is on the disk. heard: seconds listened to A and B
+        (and X). covered: the same without repetitions, if known.
 
-        Raises InputError for a second vote, for one given before both were heard or after the
-        reveal, and for what is no answer.
+        Raises InputError for a second vote, a vote before both clips were heard or after the
+        reveal, and an invalid answer.
         """
         covered = heard if covered is None else covered
         trial = self.trial(identity)
@@ -296,13 +296,13 @@ class Comparison:
 
     @property
     def is_unblinded(self) -> bool:
-        """Whether nothing is blind any more: sighted, revealed, or every pair voted on."""
+        """Whether the sides may be shown: sighted, revealed, or every pair has a vote."""
         voted_all = all(trial.id in self._votes for trial in self.plan.trials)
         return self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed or voted_all
 
     def reveal(self) -> None:
-        """End the test: nothing is blind from here on, and no further vote counts. A listener of
-        many ends it for themselves alone."""
+        """End the test: the sides may be shown, and no more votes are accepted. One of several
+        listeners ends only their own test."""
         with self._lock:
             revealed = replace(self.plan, revealed=True)
             if self.listener is None:
@@ -313,12 +313,12 @@ class Comparison:
             self.plan = revealed
 
     def result(self) -> ComparisonResult:
-        """What the votes say; counts alone while the test is open."""
+        """The result of the votes; only their number while the test is open."""
         judge = evaluate if self.is_unblinded else interim_result
         return judge(self.plan, self.votes)
 
     def revealed(self) -> tuple[Revealed, ...]:
-        """Every made trial with its sides. InputError while the test is blind."""
+        """Every completed trial with its sides. Raises InputError while the test is blind."""
         if not self.is_unblinded:
             raise InputError(
                 "The sides stay hidden until every pair has a vote, or you end the test."
@@ -346,5 +346,5 @@ class Comparison:
 
 
 def rebuilt(plan: ComparisonPlan) -> ComparisonPlan:
-    """The plan for another comparison with the same pairs: nothing made, nothing revealed."""
+    """The plan of a new comparison with the same pairs: nothing generated, nothing revealed."""
     return replace(plan.unmade(), revealed=False, sound_removed=False)

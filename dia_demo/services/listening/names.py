@@ -1,4 +1,4 @@
-"""Settings named by their values, as every result and every table names them."""
+"""Names of settings by their values, for results and tables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from dia_demo.config import PARAMS
 from dia_demo.services.listening.plan import SETTING_FIELDS, Setting, differences
 
-# What a person reads for each field of `SETTING_FIELDS`.
+# The label of each field of `SETTING_FIELDS`.
 LABELS: dict[str, str] = {
     name: PARAMS[name].label if name in PARAMS else name.replace("_", " ").capitalize()
     for name in SETTING_FIELDS
 } | {"normalise": "Text"}
-# Values that would not be understood as they are.
+# Values that are shown as words.
 _TEXTS: dict[str, dict[object, str]] = {"normalise": {True: "in words", False: "as written"}}
 # More than these make a name too long to read.
 _MOST_FIELDS = 3
@@ -22,7 +22,7 @@ _MOST_FIELDS = 3
 def setting_names(settings: Sequence[Setting]) -> tuple[str, ...]:
     """A name for each setting: "temperature 1.0", or every value in which the settings differ.
 
-    Models are named alone: each comes with the defaults of its own.
+    If the models differ, only they are named, since each has its own defaults.
     """
     differing = differences(settings)
     if not differing:
@@ -46,8 +46,7 @@ def value_names(name: str, values: Sequence[object]) -> tuple[str, ...]:
 
 
 def value_texts(name: str, values: Sequence[object]) -> tuple[str, ...]:
-    """Values of a field as text; of models the last part of the name, where that tells them
-    apart."""
+    """Values of a field as text; for models the last part of the name, if that is unique."""
     texts = tuple(_TEXTS.get(name, {}).get(value, str(value)) for value in values)
     if name != "model":
         return texts

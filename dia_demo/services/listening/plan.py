@@ -1,6 +1,6 @@
-"""What a comparison will be, fixed before anything is made: settings, scripts, seeds, trials.
+"""The plan of a comparison, fixed before anything is generated: settings, scripts, seeds, trials.
 
-A plan is data: `render` makes its takes, `plan_file` is its file, `votes` has the votes.
+A plan is data: `render` generates its takes, `plan_file` is its file, `votes` has the votes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARAMS = tuple(param.name for param in fields(GenerationParams) if param.name !
 _RUNTIME = ("model", "precision", "device")
 _BESIDE = {"speed": float, "seed_shift": int, "normalise": bool}
 _YES, _NO = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
-# Everything two sides may differ in, and how its value is read from text.
+# Everything that two sides may differ in, with its type.
 SETTING_FIELDS: dict[str, type] = {
     **{
         param.name: type(param.default)
@@ -39,7 +39,8 @@ SETTING_FIELDS: dict[str, type] = {
 
 
 class ComparisonKind(StrEnum):
-    """Which side is better, whether two can be told apart, or both in full view."""
+    """Which side is better, whether two can be told apart (ABX), or a comparison that is not
+    blind."""
 
     PREFERENCE = "preference"
     ABX = "abx"
@@ -47,7 +48,7 @@ class ComparisonKind(StrEnum):
 
 
 class TakeState(StrEnum):
-    """What has become of a take that a comparison needs."""
+    """The state of a take that a comparison needs."""
 
     WAITING = "waiting"
     MADE = "made"
@@ -56,9 +57,8 @@ class TakeState(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """One side: how its takes are made. `params.seed` does not count; seed_shift is added to the
-    seed of every pair, so that two sides may differ in nothing but the seed. normalise: see
-    `Request`."""
+    """One side: how its takes are generated. params.seed is ignored. seed_shift: added to the seed
+    of every pair, so that two sides can differ only in the seed. normalise: see `Request`."""
 
     params: GenerationParams
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
@@ -118,7 +118,7 @@ def _read_bool(name: str, value: Any) -> bool:
 
 @dataclass(frozen=True)
 class TakeSlot:
-    """One take to be made. `message` says why it failed."""
+    """A take to generate. message: why it failed."""
 
     id: str
     setting: int
@@ -130,7 +130,7 @@ class TakeSlot:
 
 @dataclass(frozen=True)
 class Trial:
-    """One pair to be heard. clips: file names in the order heard: A, B and, for ABX, X."""
+    """A pair to listen to. clips: file names in the order of the page: A, B and, for ABX, X."""
 
     id: str
     script: int
@@ -142,8 +142,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Secret:
-    """What nobody may know before the vote. flip: clip A is the second setting's; x: the clip (0
-    or 1) that X is; gains_db: of clips A and B."""
+    """What is hidden until the vote. flip: clip A is from the second setting. x: the clip (0 or 1)
+    that X repeats. gains_db: of clips A and B."""
 
     flip: bool
     x: int
@@ -156,8 +156,8 @@ class Secret:
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """A whole comparison. `facts` (by slot) and `secrets` (by trial) stay sealed until the vote;
-    once it is `revealed`, no vote counts any more. `sound_removed`: to make room, not by its owner.
+    """A whole comparison. facts (by slot) and secrets (by trial) stay hidden until the vote.
+    revealed: no more votes are accepted. sound_removed: by the quota, not by the owner.
     """
 
     id: str
@@ -185,7 +185,7 @@ class ComparisonPlan:
         return tuple(slot for slot in self.slots if slot.state == TakeState.FAILED)
 
     def same_codes(self, trial: Trial) -> bool:
-        """Whether both takes of a made trial came out with the same codes."""
+        """Whether both takes of a completed trial have the same codes."""
         first, second = (self.facts.get(slot.id, {}) for slot in self.slots_of(trial))
         codes = first.get("codes_sha256")
         return codes is not None and codes == second.get("codes_sha256")
@@ -199,7 +199,7 @@ class ComparisonPlan:
         return replace(self, trials=trials, secrets=self.secrets | {trial.id: secret})
 
     def unmade(self) -> ComparisonPlan:
-        """The same plan with nothing made yet: its takes come out as they did the first time."""
+        """The same plan with nothing generated; its takes will be the same as before."""
         plan = self
         for trial in self.trials:
             secret = replace(self.secrets[trial.id], gains_db=())
@@ -211,10 +211,10 @@ class ComparisonPlan:
 def make_plan(
     kind: str, settings: Sequence[Setting], scripts: Sequence[str], seeds: Sequence[int]
 ) -> ComparisonPlan:
-    """Every script with every seed for every pair of settings, in an order drawn at random.
+    """Every script with every seed for every pair of settings, in random order.
 
-    Which side is A is drawn by the system's generator, balanced over the trials. Raises
-    InputError where there is nothing to compare or too much.
+    The side that is A is drawn with the system's random generator, balanced over the trials. Raises
+    InputError if there is nothing to compare, or too much.
     """
     _check_plan(kind, settings, scripts, seeds)
     groups = [(script, seed) for script in range(len(scripts)) for seed in seeds]
@@ -245,11 +245,11 @@ def make_plan(
 
 
 def _draw_secrets(kind: str, trials: Sequence[Trial]) -> dict[str, Secret]:
-    """Which setting is heard as A: in random order, but each setting as often as the other.
+    """Which setting is A: random, but each setting equally often.
 
-    Free draws would now and then put one setting first in 8 of 10 trials, and whoever prefers what
-    comes first would prefer that setting. Each two settings of a round are balanced by themselves.
-    What X is stays a free draw: if it were balanced, the last answers could be counted out.
+    Independent draws would sometimes put one setting first in 8 of 10 trials, which favours it with
+    listeners who prefer the first clip. In a round, each pair of settings is balanced. X is drawn
+    independently: if it were balanced, the last answers could be inferred.
     """
     random = secrets.SystemRandom()
     flips: dict[str, int] = {}
@@ -277,7 +277,7 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
     if not scripts or not all(script.strip() for script in scripts):
         raise InputError("A script is empty: write what both sides should say.")
     if len(set(scripts)) != len(scripts):
-        raise InputError("The same script is listed twice, which adds nothing: use more seeds.")
+        raise InputError("The same script is listed twice: remove one, and use more seeds instead.")
     if max(map(len, scripts)) > MAX_SCRIPT_CHARACTERS:
         raise InputError(f"A script may have {MAX_SCRIPT_CHARACTERS:,} characters at most.")
     if not seeds or len(set(seeds)) != len(seeds):
@@ -290,7 +290,7 @@ def _check_plan(kind, settings, scripts, seeds) -> None:
     trials = len(scripts) * len(seeds) * pairs
     if trials > MAX_TRIALS:
         raise InputError(f"{trials} pairs are more than the {MAX_TRIALS} allowed: use fewer seeds.")
-    # ABX of two equal sides is allowed: it shows what guessing looks like.
+    # ABX with identical sides is allowed: it shows what guessing looks like.
     if kind != ComparisonKind.ABX:
         _refuse_equal(settings)
 
@@ -307,7 +307,7 @@ def _refuse_equal(settings: Sequence[Setting]) -> None:
 
 
 def draw_seeds(count: int, first: int | None = None) -> tuple[int, ...]:
-    """Seeds for as many pairs: from `first` on, or drawn at random."""
+    """`count` seeds: consecutive ones from `first`, or random ones."""
     Range(1, MAX_TRIALS, whole=True).check("The number of seeds", count)
     if first is not None:
         Range(0, SEED_LIMIT - count, whole=True).check("seed", first)
@@ -316,7 +316,7 @@ def draw_seeds(count: int, first: int | None = None) -> tuple[int, ...]:
 
 
 def split_scripts(text: str) -> tuple[str, ...]:
-    """The scripts of a text in which lines of three or more dashes stand between them."""
+    """The scripts of a text, which are separated by lines of three or more dashes."""
     parts = [part.strip() for part in re.split(r"(?m)^[ \t]*-{3,}[ \t]*$", text)]
     return tuple(part for part in parts if part)
 

@@ -1,7 +1,8 @@
-"""plan.json: a plan as a file, written whole or not at all, read with suspicion.
+"""plan.json: reading and writing a plan. Files are written completely or not at all, and every
+value is checked when they are read.
 
-What would give the blind mapping away is sealed inside: not readable by eye or by a file viewer.
-It is a curtain, not a safe: whoever runs this code over the file can open it.
+The blind mapping is obfuscated in the file, so that it cannot be read by accident. It is not
+encrypted: this module can decode it.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _RUNTIME = ("model", "precision", "device")
 
 
 def write_plan(folder: Path, plan: ComparisonPlan) -> None:
-    """Write plan.json into `folder`. Raises RunError where that cannot be done."""
+    """Write plan.json into `folder`. Raises RunError if that fails."""
     text = json.dumps(_to_dict(plan), indent=1)
     write_whole(folder / NAME, text.encode("utf-8"))
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """A file that is there whole, and on the disk, or not at all."""
+    """Write a file completely and wait until it is on the disk. Raises RunError if that fails."""
     try:
         with write_atomic(path, sync=True) as part:
             part.write_bytes(data)
@@ -56,7 +57,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_plan(path: Path) -> ComparisonPlan:
-    """Read plan.json. InputError, in one sentence, for whatever is wrong with it."""
+    """Read plan.json. Raises InputError if it is missing or invalid."""
     try:
         with open(path, "rb") as file:
             return plan_from_bytes(file.read(MAX_BYTES + 1))
@@ -69,7 +70,7 @@ def read_plan(path: Path) -> ComparisonPlan:
 
 
 def plan_from_bytes(data: bytes) -> ComparisonPlan:
-    """A plan from the bytes of its file. InputError, in one sentence, for whatever is wrong."""
+    """A plan from the bytes of its file. Raises InputError if they are invalid."""
     if len(data) > MAX_BYTES:
         raise InputError(f"{NAME} is too large to be a plan ({MAX_BYTES:,} bytes at most).")
     try:
@@ -151,7 +152,7 @@ def _parse(raw: dict) -> ComparisonPlan:
 
 def _setting(raw: dict) -> Setting:
     params = GenerationParams(**raw["params"])
-    # Threads and the like are a machine's own affair and do not travel.
+    # Threads and the like belong to a machine and are not part of the file.
     runtime = RuntimeConfig(**{name: raw["runtime"][name] for name in _RUNTIME})
     if not isinstance(runtime.model, str) or not runtime.model:
         raise ValueError("model")
@@ -195,7 +196,7 @@ def _facts(raw: dict) -> dict:
 
 
 def _check(plan: ComparisonPlan) -> None:
-    """What the parts must be to one another; ValueError otherwise."""
+    """Raise ValueError if the parts of the plan are inconsistent."""
     settings, scripts, seeds = len(plan.settings), len(plan.scripts), set(plan.seeds)
     slots = {(slot.setting, slot.script, slot.seed) for slot in plan.slots}
     clips = 3 if plan.kind == ComparisonKind.ABX else 2
@@ -210,7 +211,7 @@ def _check(plan: ComparisonPlan) -> None:
         and len({clip for trial in plan.trials for clip in trial.clips}) == clips * len(plan.trials)
     )
     if not fits:
-        raise ValueError("its parts do not fit together")
+        raise ValueError("its parts are inconsistent")
     for trial in plan.trials:
         plan.slots_of(trial)
         if trial.settings[0] >= trial.settings[1]:
@@ -219,7 +220,7 @@ def _check(plan: ComparisonPlan) -> None:
 
 def _matching(value: object, pattern: re.Pattern) -> str:
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise ValueError("a name that is none of ours")
+        raise ValueError("an invalid name")
     return value
 
 
@@ -257,6 +258,6 @@ def _text_of_seal(sealed: object) -> str:
 
 
 def _veil(identity: str, data: bytes) -> bytes:
-    """The bytes under a mask that the plan's own id determines; twice gives them back."""
+    """XOR the bytes with a mask derived from the plan's id. Applying it twice restores them."""
     mask = hashlib.shake_256(identity.encode("ascii")).digest(len(data))
     return bytes(byte ^ mask_byte for byte, mask_byte in zip(data, mask, strict=True))

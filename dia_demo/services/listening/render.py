@@ -1,7 +1,7 @@
-"""Making a plan's takes and clips: one stream with the progress of the whole.
+"""Generating a plan's takes and clips, as one stream with the progress of the whole plan.
 
-What is made stays on the disk take by take, so that a stopped or broken-off plan goes on where it
-was. Takes that share a runtime are the rows of one batch, one joining where another ends.
+Every take is stored as soon as it is finished, so that a stopped or interrupted plan can be
+resumed. Takes with the same runtime are the rows of one batch; one joins when another ends.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.script import expected_seconds
 
 CLIPS, TAKES = "clips", "takes"
-# A batch keeps its place in the queue, so that others wait for all of it.
+# The most takes of a batch: it keeps its place in the queue, so all other runs wait for it.
 ROWS_TOGETHER = 2 * ROWS_AT_ONCE
 
 
 @dataclass(frozen=True)
 class RenderProgress:
-    """How far the whole plan is. phase: in words; fraction: of the expected audio, an estimate.
+    """Progress of the whole plan. phase: in words. fraction: of the expected audio, an estimate.
 
-    realtime_factor and seconds_left are None until something was made.
+    realtime_factor and seconds_left are None until there is some audio.
     """
 
     phase: str
@@ -57,7 +57,7 @@ class RenderProgress:
 
 @dataclass(frozen=True)
 class RenderEnded:
-    """The run is over: stopped, or all pairs tried; failures names each failed take's reason."""
+    """The end of the run: stopped, or all pairs tried. failures: the reason of each failed take."""
 
     stopped: bool
     pairs_made: int
@@ -71,7 +71,7 @@ RenderEvent = RenderProgress | RenderEnded
 
 
 class Renderer:
-    """One run over a plan's folder. `save` keeps a changed plan; call `stream` once."""
+    """One run over a plan's folder. save: stores a changed plan. Call `stream` once."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class Renderer:
         self._phase = "Getting ready"
 
     def stream(self) -> Iterator[RenderEvent]:
-        """Make what is not made yet, failed takes included; ends with RenderEnded.
+        """Generate what is missing, and retry failed takes; the last event is RenderEnded.
 
-        Raises InputError where the model cannot be had or the queue is full; what was made stays.
+        Raises InputError if the model is not available or the queue is full; finished takes stay.
         """
         (self.folder / CLIPS).mkdir(exist_ok=True)
         (self.folder / TAKES).mkdir(exist_ok=True)
@@ -116,7 +116,7 @@ class Renderer:
     # -- takes ---------------------------------------------------------------------------------
 
     def _batches(self) -> list[list[TakeSlot]]:
-        """What is to be made: one model after the other, then script by script, seed by seed."""
+        """The missing takes by runtime, then in the order of scripts and seeds."""
         pending = [slot for slot in self.plan.slots if slot.state != TakeState.MADE]
         runtimes = [setting.runtime for setting in self.plan.settings]
 
@@ -164,7 +164,7 @@ class Renderer:
     def _request(self, slot: TakeSlot) -> Request:
         setting = self.plan.settings[slot.setting]
         request = setting.request(self.plan.scripts[slot.script], slot.seed, self._voice)
-        # How many threads is this machine's affair, wherever the plan comes from.
+        # The number of threads is this machine's, wherever the plan comes from.
         threads = self.synthesis.settings.runtime.threads
         return replace(request, runtime=replace(request.runtime, threads=threads))
 
@@ -172,7 +172,7 @@ class Renderer:
         try:
             take = self.synthesis.take(request, result)
             facts = facts_of(take)
-            # What the file says of itself must not name the side it was made with.
+            # The file's metadata must not name its side.
             audio.write_audio(self._take_path(slot), take.samples, take.sample_rate, {})
         except RunError as error:
             self._fail(slot, str(error))
@@ -193,7 +193,7 @@ class Renderer:
     # -- clips ---------------------------------------------------------------------------------
 
     def _finish_trials(self) -> None:
-        """Level-match every trial both of whose takes are there; then drop takes no one needs."""
+        """Complete every trial that has both takes, then delete takes that are no longer needed."""
         for trial in self.plan.trials:
             slots = self.plan.slots_of(trial)
             if trial.made or any(slot.state != TakeState.MADE for slot in slots):
@@ -260,14 +260,14 @@ class Renderer:
 
 
 def check_plan(plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | None) -> None:
-    """InputError where a take of the plan could never be made."""
+    """Raise InputError if a take of the plan is impossible."""
     for setting in plan.settings:
         for script in plan.scripts:
             synthesis.validate(setting.request(script, plan.seeds[0], voice))
 
 
 def expected(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> float:
-    """Seconds of audio that a take is expected to have."""
+    """The expected seconds of audio of a take."""
     setting = plan.settings[slot.setting]
     info = synthesis.info(setting.runtime.model)
     seconds = expected_seconds(plan.scripts[slot.script], info.seconds_per_character)

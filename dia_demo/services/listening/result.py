@@ -1,7 +1,4 @@
-"""What the votes say: rates, intervals, exact tests, and one plain sentence about them.
-
-The sentences are in `sentences`.
-"""
+"""The result of the votes: rates, intervals, exact tests. Its sentences are in `sentences`."""
 
 from __future__ import annotations
 
@@ -31,9 +28,9 @@ from dia_demo.services.listening.sentences import (
 from dia_demo.services.listening.votes import Vote
 from dia_demo.services.wording import plural
 
-# Strengths of a symmetric result come out of the fit equal but for its last digits.
+# The strengths of a symmetric result differ only by the fit's rounding.
 _EQUAL_STRENGTH = 1e-6
-# A row of fewer votes says nothing: its interval is nearly the whole scale.
+# With fewer votes, the interval of a row would be nearly the whole scale.
 _FEWEST_VOTES_OF_A_ROW = 3
 
 
@@ -41,9 +38,9 @@ _FEWEST_VOTES_OF_A_ROW = 3
 class Count:
     """Votes of two settings, or right answers of ABX against wrong ones.
 
-    rate is first / (first + second) with its exact 95% interval for these scripts; ties count in
-    neither. p belongs to the test of the whole; the rows of its parts have none, since among many
-    rows one is below 0.05 by chance alone. settings: the names of the two, by their values.
+    rate: first / (first + second), with its exact 95% interval for these scripts; ties count for
+    neither. p: of the whole test. Rows of its parts have none, since among many rows one is below
+    0.05 by chance. settings: the names of the two, by their values.
     """
 
     label: str
@@ -62,9 +59,9 @@ class Count:
 
 @dataclass(frozen=True)
 class Strength:
-    """A setting's place in a round: log-strength with its 95% interval; wins count ties as half.
+    """A setting's strength in a round: log-strength with its 95% interval. wins: a tie is half.
 
-    setting is its letter; name says its values.
+    setting: its letter. name: by its values.
     """
 
     setting: str
@@ -78,8 +75,8 @@ class Strength:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """The result so far. failed counts pairs without clips: they are missing from the votes.
-    names: of the settings, by their values.
+    """The result so far. failed: the number of pairs without clips, which have no votes. names: of
+    the settings, by their values.
 
     While the test is open (its sides are hidden and votes still count) there are counts alone.
     """
@@ -103,15 +100,15 @@ class ComparisonResult:
 
     @property
     def parts(self) -> tuple[Count, ...]:
-        """The rows by script and by seed that have enough votes to say something."""
+        """The rows by script and by seed that have enough votes."""
         kinds = [rows for rows in (self.by_script, self.by_seed) if len(rows) > 1]
         rows = [row for kind in kinds for row in kind]
         return tuple(row for row in rows if row.decided + row.ties >= _FEWEST_VOTES_OF_A_ROW)
 
 
 def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
-    """How far an open test is. What the votes say would end it for whoever reads it: stopping at
-    the first result that looks good makes chance look like a result."""
+    """The progress of an open test, without its result: stopping at the first result that looks
+    good would make chance look like a result."""
     return ComparisonResult(
         kind=plan.kind,
         pairs=len(plan.trials),
@@ -125,7 +122,7 @@ def interim_result(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> Compariso
 
 
 def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResult:
-    """The result of the votes given so far."""
+    """The result of the votes so far."""
     all_votes = list(votes.values())
     failed = _failed(plan)
     strengths = [int(vote.strength) for vote in all_votes if vote.strength]
@@ -168,8 +165,8 @@ def _failed(plan: ComparisonPlan) -> int:
 
 
 def _by_script(votes: Iterable[Vote], lead_of: Callable[[Vote], int]) -> list[int]:
-    """The first side's lead on each script that was judged. Votes on one script are not
-    independent of each other: whoever likes a voice on it will like it with the next seed too."""
+    """The first side's lead on each judged script. Votes on one script are not independent: who
+    likes a voice on it will like it with the next seed too."""
     leads: dict[str, int] = defaultdict(int)
     for vote in votes:
         leads[vote.script_sha256] += lead_of(vote)
@@ -298,7 +295,7 @@ def _round_sentence(votes: list[Vote], ranking: list[Strength], fit: stats.Bradl
 
 
 def _score(vote: Vote, setting: str) -> int:
-    """1 where a setting was heard and won, -1 where it lost, 0 for a tie or another pair."""
+    """1 if the setting won this vote, -1 if it lost, 0 for a tie or another pair."""
     if setting not in (vote.heard_a, vote.heard_b) or not vote.winner:
         return 0
     return 1 if vote.winner == setting else -1

@@ -1,4 +1,4 @@
-"""What a result says in one plain sentence. Numbers and names in, words out.
+"""A result as a sentence, from numbers and names.
 
 Whether a result is significant is decided in `dia_demo.stats`; how votes become numbers is in
 `result`.
@@ -13,7 +13,7 @@ from dia_demo.services.listening.claims import FEWEST_ANSWERS, FEWEST_SCRIPTS
 from dia_demo.services.listening.names import at_start
 from dia_demo.services.wording import plural
 
-# Above this, chance gives hardly anything else.
+# Above this probability, the result is what chance usually gives.
 _NEARLY_ALWAYS = 0.95
 _FRACTIONS = (
     (9 / 10, "nine times in ten"),
@@ -41,7 +41,7 @@ def how_often(p: float) -> str:
 
 
 def by_chance(p: float, source: str = "chance") -> str:
-    """How often chance gives a result at least as one-sided, as a clause: "which chance does …"."""
+    """How often chance gives a result at least as one-sided, as a clause ("which chance …")."""
     if p >= _NEARLY_ALWAYS:
         return f"which is what {source} gives"
     only = "alone does only" if p < stats.SIGNIFICANT else "does"
@@ -90,7 +90,7 @@ def _with_majority(scripts: int) -> str:
 
 
 def abx_sentence(right: int, answers: int, scripts: int, by_setting: bool) -> str:
-    """Whether a difference was heard. by_setting: only the setting can have made it."""
+    """Whether a difference was heard. by_setting: only the setting can have caused it."""
     if not answers:
         return "No pair was answered."
     p = stats.binomial_at_least(right, answers)
@@ -138,5 +138,5 @@ def round_sentence(names: Sequence[str], shared: int, differ: bool, leads: Seque
 
 
 def these_scripts(count: int) -> str:
-    """What a result applies to: "this script", "these 12 scripts"."""
+    """The scripts that a result applies to: "this script", "these 12 scripts"."""
     return "this script" if count == 1 else f"these {count} scripts"

@@ -1,7 +1,7 @@
-"""Whose is whose: every person's own folder of comparisons and earlier takes.
+"""ComparisonStore: every person's own folder of comparisons and earlier takes.
 
-A person is whoever holds a key that the server once drew. The folder's name is made from the key
-and does not give it back, so that a listing of folders opens nothing.
+A person is identified by a random key from the server. The name of the folder is a hash of the key,
+so that a list of folders does not give access to them.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 
 MAX_COMPARISONS = 40
-# Of the shared one, in memory; the others are read again from their folders.
+# Listeners of the shared comparison in memory; others are read from their folders again.
 LISTENERS_OPEN = 500
 MAX_BYTES = 3 * 10**9
-# Sound has 16 bits, and the estimate of its length may be short by a half.
+# Bytes per expected sample: 16 bits, and the length may be underestimated by half.
 BYTES_A_SAMPLE = 2 * 1.5
-# A table of the most pairs, each with the longest note and script.
+# The largest table: the most pairs, each with the longest note and script.
 MOST_TABLE_BYTES = 10**7
 _KEY = re.compile(r"[A-Za-z0-9_-]{32}")
 _ID = re.compile(r"[0-9a-f]{24}")
 
 
 def new_key() -> str:
-    """A key that cannot be guessed."""
+    """A new key, which cannot be guessed."""
     return secrets.token_urlsafe(24)
 
 
 def is_key(value: object) -> bool:
-    """Whether this may be a key that `new_key` drew."""
+    """Whether the value has the form of a key from `new_key`."""
     return isinstance(value, str) and _KEY.fullmatch(value) is not None
 
 
 def folder_of(home: Path, key: str) -> Path:
-    """The person's folder under `home`. InputError for what is no key."""
+    """The person's folder under `home`. Raises InputError for an invalid key."""
     if not is_key(key):
         raise InputError("This page has no valid key: reload it.")
     return home / hashlib.sha256(key.encode("ascii")).hexdigest()[:40]
 
 
 class ComparisonStore:
-    """All comparisons of all people, each reached with its owner's key alone.
+    """The comparisons of all people; each can be opened only with its owner's key.
 
-    limit: bytes of them all. shared: the folder of one that every key reaches, in its own place.
+    limit: of all together in bytes. shared: the folder of a comparison that every key opens.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ComparisonStore:
         self._lock = threading.Lock()
 
     def create(self, key: str, plan: ComparisonPlan, voice: VoicePrompt | None = None) -> str:
-        """Keep a new comparison; returns its id."""
+        """Store a new comparison; returns its id."""
         self._check_models(plan)
         prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
         self._enforce_quota(self._expected_bytes(plan) + prompt)
@@ -96,7 +96,7 @@ class ComparisonStore:
     def run(
         self, key: str, identity: str, cancel: threading.Event
     ) -> Generator[RenderEvent, None, None]:
-        """Make what is missing of one of the person's comparisons (see Renderer.stream)."""
+        """Generate what a comparison of the person lacks (see Renderer.stream)."""
         comparison = self.get(key, identity)
         if self.shared is not None and comparison.listener is not None:
             comparison = self.shared
@@ -105,7 +105,7 @@ class ComparisonStore:
         yield from comparison.run(self.synthesis, cancel)
 
     def _check_models(self, plan: ComparisonPlan) -> None:
-        """A plan from elsewhere must not load what this page does not offer."""
+        """Raise InputError for models that this page does not offer: a zip may name any."""
         names = [info.name for info in self.synthesis.models()]
         for setting in plan.settings:
             if setting.runtime.model not in names:
@@ -115,14 +115,14 @@ class ComparisonStore:
                 )
 
     def load(self, key: str, path: Path) -> str:
-        """Keep a comparison that comes as a zip; returns its id."""
+        """Store a comparison from a zip; returns its id."""
         self._enforce_quota(archive.unpacked_bytes(path))
         identity, folder = self._new_place(key)
         archive.import_zip(path, folder)
         return identity
 
     def again(self, key: str, identity: str) -> str:
-        """A new comparison from another's plan.json: the same pairs, made afresh, without votes."""
+        """A new comparison with the plan of another: the same pairs, generated again, no votes."""
         old = self.get(key, identity)
         voice = None
         if old.plan.voice_file is not None:
@@ -131,7 +131,7 @@ class ComparisonStore:
         return self.create(key, rebuilt(old.plan), voice)
 
     def get(self, key: str, identity: str) -> Comparison:
-        """One of the person's comparisons. InputError where they have none of that id."""
+        """One of the person's comparisons. Raises InputError if there is none with this id."""
         if not isinstance(identity, str) or not _ID.fullmatch(identity):
             raise InputError("Choose a comparison in the list first.")
         if self.shared is not None and identity == self.shared.plan.id:
@@ -159,7 +159,7 @@ class ComparisonStore:
             return self._open[folder]
 
     def _expected_bytes(self, plan: ComparisonPlan) -> int:
-        """About what the sound that is still to be made will take."""
+        """The estimated bytes of the audio that is still to be generated."""
         waiting = {slot.id: slot for slot in plan.slots if slot.state != TakeState.MADE}
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
         samples = sum(
@@ -189,7 +189,7 @@ class ComparisonStore:
         return [(self.shared.plan.id, self._shared_with(key, self.shared)), *comparisons]
 
     def delete(self, key: str, identity: str) -> None:
-        """Remove one of the person's comparisons for good."""
+        """Delete one of the person's comparisons permanently."""
         comparison = self.get(key, identity)
         if comparison.listener is not None:
             raise InputError(
@@ -199,7 +199,7 @@ class ComparisonStore:
             raise InputError("This comparison is being generated: stop it first.")
 
     def _remove(self, comparison: Comparison) -> bool:
-        """Remove its folder; False, and nothing goes, while it is being made."""
+        """Delete its folder. Returns False during a run, and deletes nothing."""
         if comparison.running:
             return False
         with self._lock:
@@ -209,15 +209,15 @@ class ComparisonStore:
         return True
 
     def export(self, key: str, identity: str) -> Path:
-        """The comparison as a zip among the files that the page may fetch, under a name that
-        cannot be guessed, until the comparison is deleted. InputError while it is blind."""
+        """The comparison as a zip that the page may download, in a folder whose name cannot be
+        guessed, until the comparison is deleted. Raises InputError while it is blind."""
         comparison = self._unblinded(key, identity)
         size = bytes_in(comparison.folder)
         path = self._download(comparison, f"comparison-{identity}.zip", size)
         return archive.export_zip(comparison.folder, path, comparison.listener)
 
     def export_table(self, key: str, identity: str) -> Path:
-        """The votes as a CSV file in the same place. InputError while the comparison is blind."""
+        """The votes as a CSV file in the same folder. Raises InputError while it is blind."""
         comparison = self._unblinded(key, identity)
         path = self._download(comparison, f"comparison-{identity}.csv", MOST_TABLE_BYTES)
         return write_table(comparison.plan, comparison.votes, path)
@@ -232,14 +232,15 @@ class ComparisonStore:
         return comparison
 
     def _download(self, comparison: Comparison, name: str, size: int) -> Path:
-        """Where a file of at most `size` bytes for the page goes."""
+        """The path of a new file of at most `size` bytes for the page."""
         settings = self.synthesis.settings
         Scratch(settings.takes_folder, settings.temp_bytes).reserve(size)
         folder = self._download_folder(comparison)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunError(f"{name} cannot be written: {error.strerror or error}.") from error
+            reason = error.strerror or error
+            raise RunError(f"{name} could not be written: {reason}. Free some space.") from error
         return folder / name
 
     def _download_folder(self, comparison: Comparison) -> Path:
@@ -258,7 +259,8 @@ class ComparisonStore:
             count = sum(1 for _ in home.iterdir())
         except OSError as error:
             raise RunError(
-                f"Comparisons cannot be saved: {error.strerror}. Name another folder in DIA_KEPT."
+                f"Comparisons cannot be saved: {error.strerror}. Free some space, or start the app "
+                "with another folder in DIA_KEPT."
             ) from error
         if count >= MAX_COMPARISONS:
             raise InputError(f"You have {count} comparisons, the maximum. Delete one first.")

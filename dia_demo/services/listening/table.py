@@ -1,6 +1,6 @@
 """The votes as a table for a spreadsheet: one row per pair, settings by their values.
 
-`votes.csv` in a comparison's folder is the record; this is made from it once the test has ended.
+It is written from `votes.csv`, the record in the comparison's folder, after the test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dia_demo.services.listening.names import setting_names
 from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
 from dia_demo.services.listening.votes import Vote, csv_lines
 
-# Each column with what it holds.
+# Each column with its meaning.
 COLUMNS = {
     "pair": "its number in the order of the test",
     "script": "number of the script",
@@ -36,12 +36,12 @@ COLUMNS = {
     "text": "the script",
 }
 EXPLANATION = "; ".join(f"{name}: {meaning}" for name, meaning in COLUMNS.items())
-# The answers of a vote, which are letters in its record, as clips are numbered on the page.
+# The answers of a vote as the page numbers its clips; the record has letters.
 CLIP_NUMBERS = {"A": "1", "B": "2", "none": "none"}
 
 
 def write_table(plan: ComparisonPlan, votes: Mapping[str, Vote], path: Path) -> Path:
-    """Write the table as CSV, whole or not at all. Raises RunError where that cannot be done."""
+    """Write the table as CSV, completely or not at all. Raises RunError if that fails."""
     rows = [_row(plan, trial, order, votes) for order, trial in enumerate(plan.trials, start=1)]
     try:
         with write_atomic(path) as part:

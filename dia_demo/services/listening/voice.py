@@ -1,4 +1,4 @@
-"""The voice prompt of a comparison: a file beside its plan, so that it can be made anywhere."""
+"""The voice prompt of a comparison: a file beside its plan, so that any machine can use it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def keep_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) ->
 
 
 def voice_of(folder: Path, plan: ComparisonPlan) -> VoicePrompt | None:
-    """The voice prompt of a plan in its folder. InputError where the file is missing."""
+    """The voice prompt of a plan in its folder. Raises InputError if the file is missing."""
     if plan.voice_file is None:
         return None
     path = folder / plan.voice_file

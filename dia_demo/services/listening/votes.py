@@ -1,4 +1,4 @@
-"""votes.csv: one line a vote, on the disk before the person is told it counts."""
+"""votes.csv: one line per vote, on the disk before the page confirms it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ VOTES = ("A", "B", "none")
 STRENGTHS = (1, 2, 3)
 MAX_NOTE = 500
 MAX_BYTES = 4_000_000
-# A spreadsheet would run a cell that begins so; the quote is taken off again on reading.
+# A spreadsheet would execute a cell that begins like this; reading removes the quote again.
 _FORMULA = ("=", "+", "-", "@", "\t")
 
 
 @dataclass(frozen=True)
 class Vote:
-    """One answer, with all that is needed to rebuild its trial.
+    """One answer, with everything that reproduces its trial.
 
-    vote: the clip that was better (or, for ABX, that X is): A, B or none. heard_a and heard_b name
-    the settings behind the clips; winner is the setting voted for; correct is for ABX alone.
+    vote: the better clip (for ABX, the one that is X): A, B or none. heard_a, heard_b: the settings
+    of the clips. winner: the chosen setting. correct: only for ABX.
     """
 
     trial: str
@@ -62,12 +62,12 @@ COLUMNS = tuple(column.name for column in fields(Vote))
 def make_vote(
     plan: ComparisonPlan, trial: Trial, answer: str, strength: int | None, note: str, heard: dict
 ) -> Vote:
-    """The record of one answer. heard: seconds listened to, by clip. InputError for a bad one."""
+    """The record of an answer. heard: seconds by clip. Raises InputError if it is invalid."""
     allowed = VOTES[:2] if plan.kind == ComparisonKind.ABX else VOTES
     if answer not in allowed:
         raise InputError(f"A vote is one of {', '.join(allowed)}, not {answer!r}.")
     if strength is not None and strength not in STRENGTHS:
-        raise InputError(f"strength must be 1 (slightly) to 3 (clearly), not {strength!r}.")
+        raise InputError(f"strength must be 1 (slightly) to 3 (very much), not {strength!r}.")
     secret = plan.secrets[trial.id]
     behind = [secret.setting_of(trial, clip) for clip in (0, 1)]
     chosen = "AB".find(answer)
@@ -100,7 +100,7 @@ def make_vote(
 
 
 def append_vote(folder: Path, vote: Vote) -> None:
-    """Add a line and wait until the disk has it. Raises RunError where it cannot be kept."""
+    """Append a line and wait until it is on the disk. Raises RunError if that fails."""
     path = folder / NAME
     row = list(asdict(vote).values())
     try:
@@ -119,7 +119,7 @@ def append_vote(folder: Path, vote: Vote) -> None:
 
 
 def read_votes(folder: Path, plan: ComparisonPlan) -> dict[str, Vote]:
-    """The votes by trial. A line that a crash cut short is left out; so are strangers' trials."""
+    """The votes by trial, without incomplete lines (after a crash) and unknown trials."""
     path = folder / NAME
     if not path.exists():
         return {}
@@ -141,7 +141,7 @@ def read_votes(folder: Path, plan: ComparisonPlan) -> dict[str, Vote]:
 
 
 def _vote(row: dict, plan: ComparisonPlan, trial: Trial) -> Vote:
-    """A vote from its line; what the plan says of the trial is taken from the plan."""
+    """A vote from its line, with the properties of its trial from the plan."""
     try:
         strength = int(row["strength"]) if row["strength"] else None
         heard = {letter: float(row[f"seconds_{letter.lower()}"]) for letter in "ABX"}
@@ -158,7 +158,7 @@ def _plain(value: object) -> str:
 
 
 def csv_lines(rows: Sequence[Sequence[object]]) -> bytes:
-    """Rows as lines of CSV, without a cell that a spreadsheet would run."""
+    """Rows as lines of CSV, without cells that a spreadsheet would execute."""
     buffer = io.StringIO()
     plain = ([_plain(value) for value in row] for row in rows)
     csv.writer(buffer, lineterminator="\n").writerows(plain)

@@ -81,7 +81,7 @@ def derived_pace(
 
 
 def seconds_per_byte(config: ModelConfig, quick: QuickResult) -> float:
-    """Seconds per byte of text: a product with every weight of the encoder but its embedding."""
+    """Seconds per byte of text: a product with every weight that no step reads, tables excluded."""
     e, d = config.encoder, config.decoder
     tables = e.vocab_size * e.hidden_size + d.num_channels * d.vocab_size * d.hidden_size
     return 2e-9 * (other_weights(config) - tables) / quick.gflops
