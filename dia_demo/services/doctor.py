@@ -107,7 +107,7 @@ def _xpu() -> str:
 
 
 def _speed(runtime: RuntimeConfig) -> Iterator[DoctorFinding]:
-    """This machine's speed, if an app has measured it here."""
+    """The speed of this machine, if an app has measured it here."""
     if text := dia_sentence(MachineSpeed(runtime.threads)):
         yield DoctorFinding("speed", None, text)
 

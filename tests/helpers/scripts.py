@@ -5,6 +5,11 @@ from collections.abc import Iterator
 
 from dia_demo.text.script_check import Finding, check_script
 
+GOOD = (
+    "[S1] Did you hear that the old bridge opens again on Friday?\n"
+    "[S2] I did (laughs), and I will be the first one across.\n"
+    "[S1] Then take me with you. [S2]"
+)
 # Pieces that make every finding appear in some order, near-misses and hostile ones included.
 PIECES = (
     "[S1]", "[S2]", "[S1] ", "\n[S2] ", "[s1]", "(S2)", "[Speaker 1]", "\nS1: ", "[S3]", "[John]",

@@ -5,7 +5,7 @@ import pytest
 from dia_demo.errors import InputError
 from dia_demo.text.script import Turn, encode_script, expected_seconds, parse_turns
 from dia_demo.text.script_check import check_script
-from tests.helpers.scripts import codes_of, random_scripts
+from tests.helpers.scripts import GOOD, codes_of, random_scripts
 
 
 def test_bytes_are_utf8_with_one_byte_a_tag():

@@ -4,13 +4,7 @@ import pytest
 
 from dia_demo.text.script import NONVERBALS
 from dia_demo.text.script_check import check_script
-from tests.helpers.scripts import codes_of, finding_of
-
-GOOD = (
-    "[S1] Did you hear that the old bridge opens again on Friday?\n"
-    "[S2] I did (laughs), and I will be the first one across.\n"
-    "[S1] Then take me with you. [S2]"
-)
+from tests.helpers.scripts import GOOD, codes_of, finding_of
 
 
 def test_a_good_script_has_no_finding():

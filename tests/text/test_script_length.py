@@ -95,10 +95,16 @@ def test_above_the_bound_nothing_is_looked_at_but_the_length(monkeypatch):
         monkeypatch.setattr(f"dia_demo.text.script_check.{name}", None)
     for script, transcript in (("a" * (MAX_SCRIPT_CHARACTERS + 1), ""), ("a", "b" * 20_000)):
         (finding,) = check_script(script, transcript=transcript).findings
-        assert (finding.code, finding.level, finding.repaired) == ("too_many_characters", "error", None)
+        assert (finding.code, finding.level, finding.repaired) == (
+            "too_many_characters",
+            "error",
+            None,
+        )
         assert f"1 to {MAX_SCRIPT_CHARACTERS:,} are allowed" in finding.message
 
 
 def test_the_longest_script_is_checked_in_full():
     report = check_script("[S1] Words. [S2] More. ".ljust(MAX_SCRIPT_CHARACTERS, "a"))
-    assert len(report.turns) == 2 and "too_many_bytes" in {finding.code for finding in report.findings}
+    assert len(report.turns) == 2 and "too_many_bytes" in {
+        finding.code for finding in report.findings
+    }

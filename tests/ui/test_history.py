@@ -85,7 +85,7 @@ def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
 
 def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
     monkeypatch.setattr(history, "MAX_TAKE_BYTES", 2 * len(kept_take.take.samples) - 1)
-    with pytest.raises(InputError, match="download it"):
+    with pytest.raises(InputError, match="Download it"):
         kept_take.history.add(kept_take.key, kept_take.take)
     assert kept_take.history.list(kept_take.key) == []
 
