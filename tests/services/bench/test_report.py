@@ -45,7 +45,7 @@ def test_the_meaning_begins_with_what_auto_takes():
     assert "first audio is ready after 2.0 s" in said and "faster than playback" not in said
     said = meaning(BenchReport(TINY, 1, "int8", hardware=hardware_result(), runs=(slow, fast)))
     assert "about 28 s with bfloat16; 54 s with float32." in said
-    assert "nothing can be said" in meaning(BenchReport(TINY, 1))
+    assert "the time of a take is unknown" in meaning(BenchReport(TINY, 1))
 
 
 TOP = (
