@@ -49,5 +49,5 @@ class DecoderModel(Protocol):
         """Feed T more codes to each row; caches are those that `encode` returned.
 
         codes_BTC int64: B is the sum of the caches' halves. T > 1 only into empty caches (a voice
-        prompt). Returns float32 logits [B, T, C, V].
+        prompt). Returns float32 logits [B, T, C, V], or only the last position's, [B, 1, C, V].
         """

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from dia_demo.config import ModelConfig
-from dia_demo.model.dia import Dia
-from dia_demo.model.kv_cache import RowCache
+from dia_demo.model.dia import EMPTY_TEXT, UNCONDITIONAL, Dia, TextState
+from dia_demo.model.kv_cache import PromptMemory, PromptState, RowCache
 
 # (codes [B, C], caches) to logits float32 [B, C, V], see model/compiled_step.py.
 Stepper = Callable[[Tensor, Sequence[RowCache]], Tensor]
@@ -24,33 +24,69 @@ class CpuModel:
 
     threads: of torch's operations. stepper: runs single steps in place of Dia's modules; None: the
     modules run them. Prompts always go through the modules.
+
+    The unconditional half does not depend on the text: what it computes from its empty text, and
+    from a voice prompt, is kept for the next row. So that a row is the same with and without what
+    is kept, each half of a prompt is computed by itself.
     """
 
     can_prefill_ahead = True
 
     def __init__(self, dia: Dia, threads: int, stepper: Stepper | None = None) -> None:
         self.dia = dia
+        self.prompts = PromptMemory()
         self._threads, self._stepper = threads, stepper
+        self._empty_text: TextState | None = None
 
     @property
     def config(self) -> ModelConfig:
         return self.dia.config
 
+    @torch.inference_mode()
     def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
         """Read a row's text; returns its cache, ready for the first codes."""
         with torch_threads(self._threads):
-            return self.dia.encode(text, guidance, max_positions)
+            cross = [self.dia.read_text(text)]
+            if guidance:
+                if self._empty_text is None:
+                    self._empty_text = self.dia.read_text(EMPTY_TEXT)
+                cross.append(self._empty_text)
+        return RowCache(self.config.decoder, cross, max_positions)
 
     @torch.inference_mode()
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
-        """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T.
+        """Logits [B, 1, C, V] float32 after the last of codes [B, T, C]; the caches grow by T.
 
         A stepper's logits are overwritten by the next step of the same rows.
         """
         with torch_threads(self._threads):
-            if self._stepper is not None and codes_BTC.shape[1] == 1:
+            if codes_BTC.shape[1] > 1:
+                prompts = codes_BTC.split([cache.halves for cache in caches])
+                return torch.cat(list(map(self._read_prompt, prompts, caches)))
+            if self._stepper is not None:
                 return self._stepper(codes_BTC[:, 0], caches).unsqueeze(1)
             return self.dia(codes_BTC, caches)
+
+    def _read_prompt(self, codes_BTC: Tensor, cache: RowCache) -> Tensor:
+        """Feed a prompt to the halves of one row; logits [B, 1, C, V] after its last position."""
+        states = [self._state_after(codes, cache, half) for half, codes in enumerate(codes_BTC)]
+        cache.fill(states)
+        return torch.cat([state.logits for state in states])
+
+    def _state_after(self, codes_TC: Tensor, cache: RowCache, half: int) -> PromptState:
+        """What a half holds after a prompt: computed, or kept if it is the unconditional one."""
+        is_unconditional = half == UNCONDITIONAL
+        if is_unconditional and (kept := self.prompts.get(codes_TC)) is not None:
+            return kept
+        state = self._compute_half(codes_TC, cache.of_half(half))
+        if is_unconditional:
+            self.prompts.put(codes_TC, state)
+        return state
+
+    def _compute_half(self, codes_TC: Tensor, alone: RowCache) -> PromptState:
+        """What a half holds after a prompt; `alone` is an empty cache of this half."""
+        logits = self.dia(codes_TC[None], [alone])[:, -1:]
+        return PromptState(alone.layers_of_half(0), logits)
 
 
 @contextmanager

@@ -26,6 +26,11 @@ from dia_demo.model.layers import (
     attend,
 )
 
+# Of each layer, the keys and values [1, G, S, K] of an encoded text.
+TextState = list[tuple[Tensor, Tensor]]
+# The text of the unconditional half, and that half's number.
+EMPTY_TEXT, UNCONDITIONAL = b"\0", 1
+
 
 class EncoderLayer(nn.Module):
     """Self-attention and MLP, each after an RMSNorm."""
@@ -189,17 +194,17 @@ class Dia(nn.Module):
         one: so only one is encoded. Cutting the text to its true length is equivalent to the
         reference's padding to 1024 with a mask.
         """
-        texts = [list(text), [0]] if guidance else [list(text)]
-        cross = []
-        for numbers in texts:
-            states = self.encoder(torch.tensor([numbers], device=self.device), self.rotaries[0])
-            cross.append(
-                [
-                    layer.cross_attention.keys_values(states, self.dtype)
-                    for layer in self.decoder.layers
-                ]
-            )
-        return RowCache(self.config.decoder, cross, max_positions)
+        texts = [text, EMPTY_TEXT] if guidance else [text]
+        return RowCache(self.config.decoder, list(map(self.read_text, texts)), max_positions)
+
+    @torch.inference_mode()
+    def read_text(self, text: bytes) -> TextState:
+        """Encode a text; its keys and values for the cross-attention of each decoder layer."""
+        numbers = torch.tensor([list(text)], device=self.device)
+        states = self.encoder(numbers, self.rotaries[0])
+        return [
+            layer.cross_attention.keys_values(states, self.dtype) for layer in self.decoder.layers
+        ]
 
     @torch.inference_mode()
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
