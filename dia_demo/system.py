@@ -6,9 +6,9 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 
@@ -36,27 +36,44 @@ def granted_cores() -> int:
 
 def _cpu_quota() -> float | None:
     """The CPU quota of cgroup v2 or v1 in cores, None without a limit."""
-    try:
-        limit, period = (CGROUP / "cpu.max").read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        pass
+    quotas = []
+    for group in _control_groups():
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            limit, period = (group / "cpu.max").read_text().split()
+            quotas.append(int(limit) / int(period))  # ValueError for "max".
     try:
         quota_us = int((CGROUP / "cpu" / "cpu.cfs_quota_us").read_text())
         period_us = int((CGROUP / "cpu" / "cpu.cfs_period_us").read_text())
-        return None if quota_us <= 0 else quota_us / period_us
-    except (OSError, ValueError):
-        return None
+        if quota_us > 0:
+            quotas.append(quota_us / period_us)
+    except (OSError, ValueError, ZeroDivisionError):
+        pass
+    return min(quotas, default=None)
+
+
+def _control_groups() -> Iterator[Path]:
+    """The folders of this process's control group (cgroup v2) and of those above it.
+
+    In a container the first is usually the container's; a service of systemd has one of its own.
+    """
+    parts: tuple[str, ...] = ()
+    with suppress(OSError):
+        for line in (PROC / "self" / "cgroup").read_text().splitlines():
+            if line.startswith("0::/"):
+                parts = PurePosixPath(line.removeprefix("0::/")).parts
+    if ".." in parts:  # A group outside of the container's namespace.
+        parts = ()
+    for count in range(len(parts), -1, -1):
+        yield CGROUP.joinpath(*parts[:count])
 
 
 def memory_bytes() -> int | None:
     """Memory of the machine or of the container, whichever is less; None if unknown."""
     limits = []
-    for file in (CGROUP / "memory.max", CGROUP / "memory" / "memory.limit_in_bytes"):
-        try:
+    files = [group / "memory.max" for group in _control_groups()]
+    for file in (*files, CGROUP / "memory" / "memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
             limits.append(int(file.read_text()))
-        except (OSError, ValueError):
-            continue
     with suppress(OSError, RuntimeError):
         limits.append(psutil.virtual_memory().total)
     return min(limits) if limits else None
@@ -87,14 +104,13 @@ def available_bytes() -> int | None:
     limits = []
     with suppress(OSError, RuntimeError):
         limits.append(psutil.virtual_memory().available)
-    try:
-        limit = int((CGROUP / "memory.max").read_text())
-        # The page cache of inactive files can be dropped at once, so it counts as free.
-        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        used = int((CGROUP / "memory.current").read_text()) - int(stat.get("inactive_file", 0))
-        limits.append(max(0, limit - used))
-    except (OSError, ValueError):
-        pass
+    for group in _control_groups():
+        with suppress(OSError, ValueError):
+            limit = int((group / "memory.max").read_text())
+            # The page cache of inactive files can be dropped at once, so it counts as free.
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used = int((group / "memory.current").read_text()) - int(stat.get("inactive_file", 0))
+            limits.append(max(0, limit - used))
     return min(limits) if limits else None
 
 

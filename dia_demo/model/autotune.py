@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from dia_demo.files import cache_folder, write_atomic
+from dia_demo.kernels.jit import digest
 
 # Times are noisy, and two implementations round differently: unless it is clearly slower, the first
 # one is chosen, so that a seed gives the same take after every start.
@@ -30,7 +31,11 @@ SLOW_CALL, LEAST_REPEATS = 0.5, 3
 # What an implementation raises where it does not support the processor.
 UNSUPPORTED = (RuntimeError, AttributeError, NotImplementedError, ImportError)
 
-Name = TypeVar("Name")
+# The key of the wrong results in the file, and below it the kernels' digest.
+_WRONG = "wrong results"
+
+# A name, or the parts of one.
+Name = TypeVar("Name", str, tuple[str, str])
 
 log = logging.getLogger(__name__)
 
@@ -68,13 +73,15 @@ class Budget:
 
 @torch.inference_mode()
 def run_trial(
-    implementations: Mapping[Name, Callable[[], Sequence[Case]]], budget: Budget
+    operation: str, implementations: Mapping[Name, Callable[[], Sequence[Case]]], budget: Budget
 ) -> dict[Name, list[float]]:
     """Milliseconds of every case, for each implementation that passes all of its cases.
 
-    The values of `implementations` build one and return its cases.
+    The values of `implementations` build one and return its cases. Those whose results are wrong
+    are named in `wrong_results` under `operation`.
     """
     passed: dict[Name, Sequence[Case]] = {}
+    wrong: dict[str, str] = {}
     for name, build in implementations.items():
         try:
             cases = build()
@@ -86,6 +93,9 @@ def run_trial(
             passed[name] = cases
         else:
             log.warning("%s has an error of %s here and is not used", name, errors)
+            largest = max(errors, key=lambda error: (isnan(error), error))
+            wrong[name if isinstance(name, str) else " ".join(name)] = f"{largest:.1e}"
+    _note_wrong_results(operation, wrong)
     return time_in_turns(
         {name: [case.run for case in cases] for name, cases in passed.items()}, budget
     )
@@ -160,6 +170,23 @@ def remember(key: str, result: dict) -> None:
         _results_file().parent.mkdir(parents=True, exist_ok=True)
         with write_atomic(_results_file()) as part:
             part.write_text(text, encoding="utf-8")
+
+
+def wrong_results() -> dict[str, dict[str, str]]:
+    """What earlier trials dropped on this processor because its results were wrong: by operation,
+    the relative error of each implementation."""
+    results = _read_results().get(_WRONG)
+    kept = results.get(digest()) if isinstance(results, dict) else None
+    return kept if isinstance(kept, dict) else {}
+
+
+def _note_wrong_results(operation: str, wrong: dict[str, str]) -> None:
+    """Store what a trial dropped, in place of what an earlier trial of the operation did."""
+    before = wrong_results()
+    after = {name: errors for name, errors in before.items() if name != operation}
+    after |= {operation: wrong} if wrong else {}
+    if after != before:
+        remember(_WRONG, {digest(): after})
 
 
 def _results_file() -> Path:

@@ -268,9 +268,8 @@ def _run_trial(
             for rows in TRIAL_ROWS
         ]
 
-    return run_trial(
-        {name: partial(cases, kernel) for name, kernel in kernels.items()}, TRIAL_BUDGET
-    )
+    implementations = {name: partial(cases, kernel) for name, kernel in kernels.items()}
+    return run_trial(f"linears in {precision}", implementations, TRIAL_BUDGET)
 
 
 def _as_stored(weight_NK: Tensor, precision: str) -> Tensor:

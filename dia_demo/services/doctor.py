@@ -19,6 +19,7 @@ from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
+from dia_demo.model.autotune import wrong_results
 from dia_demo.services.models import DIA_DOWNLOAD, ModelRef
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.words import dia_sentence
@@ -58,6 +59,7 @@ def examine(runtime: RuntimeConfig) -> DoctorReport:
         DoctorFinding("processor", None, _processor(machine)),
         DoctorFinding("memory", None, _memory(machine)),
         DoctorFinding("torch", None, torch.__version__),
+        *_wrong_kernels(),
         _cache(cache_folder()),
         *_model_findings(runtime, machine),
         *_speed(runtime),
@@ -71,6 +73,15 @@ def _processor(machine: Machine) -> str:
     bfloat16 = "bfloat16 in hardware" if machine.fast_bfloat16 else "no bfloat16 in hardware"
     cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'} granted"
     return f"{machine.cpu}, {cores}, {machine.simd}, {bfloat16}"
+
+
+def _wrong_kernels() -> Iterator[DoctorFinding]:
+    """What trials at earlier starts dropped: a processor, or a virtual machine, may announce
+    instructions that it does not execute correctly."""
+    for operation, errors in wrong_results().items():
+        names = ", ".join(f"{name} (relative error {error})" for name, error in errors.items())
+        text = f"not used for {operation}, because their results were wrong here: {names}"
+        yield DoctorFinding("kernels", None, text)
 
 
 def _memory(machine: Machine) -> str:

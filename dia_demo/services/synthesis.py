@@ -235,10 +235,18 @@ class Synthesis:
         while self._warming is not None and self._warming.is_alive():
             yield Loading("Getting the voice ready", None)
             self._warming.join(WARM_UP_POLL_SECONDS)
-        if self._runtime != request.runtime or self._loaded.closed:
+        if self._runtime != request.runtime or self._loaded.closed or self._is_placed_otherwise():
             yield from self._load_engine(request.runtime)
         if request.with_audio:
             yield from self._loaded.open_codec()
+
+    def _is_placed_otherwise(self) -> bool:
+        """Whether the loaded model would run in another way now: a container's cores come and go,
+        and a benchmark may have found another precision to be faster."""
+        if self._runtime is None or self._runtime.device != "cpu":
+            return False
+        now, then = place_on_cpu(self._runtime, self._loaded.config), self._loaded.placement
+        return (now.precision, now.threads) != (then.precision, then.threads)
 
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit into memory together, so the old one is freed first.

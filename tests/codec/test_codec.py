@@ -8,6 +8,7 @@ from dia_demo.codec import convolution, decoder
 from dia_demo.codec.codec import Codec, load_codec, random_codec, random_dac
 from dia_demo.codec.weights import build_dac
 from dia_demo.errors import InputError, RunError
+from dia_demo.model import autotune
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.processor import multiplies_bfloat16
 from tests.helpers.codec_folders import decode_interleaved, random_codes, signal_to_noise
@@ -265,18 +266,21 @@ class IsOff(convolution.PlainConvolution):
 
 @pytest.mark.parametrize("bad", [Breaks, IsOff])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_backend_that_fails_or_errs_is_not_chosen(monkeypatch, bad, precision):
+def test_a_backend_that_fails_or_errs_is_not_chosen(monkeypatch, tmp_path, bad, precision):
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
     backends = {"bad": bad, "plain": convolution.PlainConvolution}
     monkeypatch.setattr(convolution, "BACKENDS", backends)
     choice = convolution.choose_backend(torch.randn(8, 8, 7), 1.0, precision)
     assert (choice.precision, choice.backend) == (precision, "plain")
     assert "plain" in choice.reason and "bad" not in choice.reason
+    named = [name for errors in autotune.wrong_results().values() for name in errors]
+    assert named == ([f"{precision} bad"] if bad is IsOff else [])
 
 
 def choice_at(speeds, monkeypatch):
     """The choice if trials give these GFLOP/s; the codec needs one for realtime."""
 
-    def trial(candidates, budget):
+    def trial(operation, candidates, budget):
         gflop = 2e-9 * convolution.TRIAL_MOST_ROWS
         return {key: [1000 * gflop / speeds[key]] for key in candidates if key in speeds}
 

@@ -80,7 +80,7 @@ def test_a_backend_for_some_convolutions_leaves_the_others_to_another(monkeypatc
     monkeypatch.setattr(
         convolution,
         "run_trial",
-        lambda candidates, budget: {
+        lambda operation, candidates, budget: {
             key: [1e3 * seconds[key[1]]] for key in candidates if key[1] in seconds
         },
     )

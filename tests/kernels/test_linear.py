@@ -70,6 +70,18 @@ def test_every_block_is_done_once_whoever_comes_for_it(precision, threads):
         assert torch.equal(compiled.run(made, x, threads, times=5), alone)
 
 
+@pytest.mark.parametrize("precision", FLOATS + INTEGERS)
+def test_far_more_threads_than_cores_and_blocks_compute_the_same(precision):
+    """As on a machine of 64 cores of which a container may use one."""
+    if not linear.can_compile():
+        pytest.skip("needs numba")
+    torch.manual_seed(0)
+    packed, x = PackedLinear.of(torch.randn(5 * 64 - 3, 96), precision), torch.randn(2, 96)
+    compiled = next(kernel for kernel in KERNELS if kernel.name == "compiled")
+    alone = compiled.run(packed, x, threads=1)
+    assert torch.equal(compiled.run(packed, x, threads=64, times=3), alone)
+
+
 @pytest.mark.parametrize("precision", INTEGERS)
 def test_an_outlier_among_the_activations_spoils_its_own_group_alone(precision):
     """Bytes with one scale for a whole row would round everything beside an outlier to nothing."""
@@ -129,6 +141,7 @@ def test_a_kernel_that_errs_or_fails_is_never_chosen(monkeypatch):
     choice = linear.choose_kernel(SMALL, "float32", threads=1)
     assert choice.kernel is plain
     assert set(choice.milliseconds) == {"plain"}
+    assert autotune.wrong_results() == {"linears in float32": {"wrong": "1.0e+00"}}
 
 
 def test_a_kernel_must_be_right_for_every_number_of_rows(monkeypatch):

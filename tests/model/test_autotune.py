@@ -12,6 +12,11 @@ EXPECTED = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64)
 BUDGET = Budget(seconds=0.05, repeats=6, calls=8)
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """A clock in seconds that only `clock.time += ...` moves."""
@@ -42,16 +47,33 @@ def case(result, largest_error=1e-2):
 def test_an_error_above_the_limit_excludes():
     off = EXPECTED * 1.05
     implementations = {"off": lambda: [case(off)], "right": lambda: [case(EXPECTED)]}
-    assert list(run_trial(implementations, BUDGET)) == ["right"]
+    assert list(run_trial("products", implementations, BUDGET)) == ["right"]
+    assert autotune.wrong_results() == {"products": {"off": "5.0e-02"}}
+
+
+def test_a_later_trial_that_passes_takes_the_note_back():
+    run_trial("products", {"off": lambda: [case(EXPECTED * torch.nan)]}, BUDGET)
+    run_trial("sums", {"off": lambda: [case(EXPECTED * 2)]}, BUDGET)
+    assert set(autotune.wrong_results()) == {"products", "sums"}
+    run_trial("products", {"off": lambda: [case(EXPECTED)]}, BUDGET)
+    assert autotune.wrong_results() == {"sums": {"off": "1.0e+00"}}
+
+
+def test_wrong_results_of_another_processor_are_not_named(monkeypatch):
+    run_trial("products", {"off": lambda: [case(EXPECTED * 2)]}, BUDGET)
+    monkeypatch.setattr(autotune, "digest", lambda: "another processor's")
+    assert autotune.wrong_results() == {}
 
 
 def test_an_error_in_one_case_excludes():
     cases = [case(EXPECTED), case(EXPECTED * torch.nan)]
-    assert run_trial({"off": lambda: cases}, BUDGET) == {}
+    assert run_trial("products", {"off": lambda: cases}, BUDGET) == {}
 
 
 def test_a_reference_has_no_limit():
-    assert list(run_trial({"plain": lambda: [case(EXPECTED * 2, None)]}, BUDGET)) == ["plain"]
+    assert list(run_trial("products", {"plain": lambda: [case(EXPECTED * 2, None)]}, BUDGET)) == [
+        "plain"
+    ]
 
 
 def test_an_implementation_that_raises_is_left_out():
@@ -59,12 +81,12 @@ def test_an_implementation_that_raises_is_left_out():
         raise RuntimeError("could not create a primitive")
 
     implementations = {"broken": broken, "right": lambda: [case(EXPECTED)]}
-    assert list(run_trial(implementations, BUDGET)) == ["right"]
+    assert list(run_trial("products", implementations, BUDGET)) == ["right"]
 
 
 def test_only_the_rows_that_are_expected_are_compared():
     longer = torch.cat([EXPECTED, torch.full((5,), torch.nan)])
-    assert list(run_trial({"long": lambda: [case(longer)]}, BUDGET)) == ["long"]
+    assert list(run_trial("products", {"long": lambda: [case(longer)]}, BUDGET)) == ["long"]
 
 
 def test_a_slow_moment_is_shared_by_all(clock):

@@ -5,6 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import torch
 from huggingface_hub import constants
 
 from dia_demo import system
@@ -12,6 +13,7 @@ from dia_demo.cli.main import main
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
+from dia_demo.model.autotune import Budget, Case, run_trial
 from dia_demo.services import system_info as machine_service
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
@@ -50,6 +52,21 @@ def test_the_speed_that_an_app_has_measured_is_said(folder, tmp_path, monkeypatc
     (tmp_path / "kept").mkdir(exist_ok=True)
     write_speed(tmp_path / "kept", QUICK)
     assert "Dia-1.6B takes about" in findings(folder)["speed"].text
+
+
+def test_a_route_with_wrong_results_is_named(folder):
+    """As on a processor that announces instructions which it does not execute correctly."""
+    assert "kernels" not in findings(folder)
+
+    def wrong() -> list[Case]:
+        return [Case(lambda _: torch.zeros(2), torch.ones(2, dtype=torch.float64), 1e-5)]
+
+    run_trial("linears in int8", {"compiled, dot products": wrong}, Budget(0.0, 1))
+    found = findings(folder)
+    assert (
+        found["ready"]
+        and "compiled, dot products (relative error 1.0e+00)" in found["kernels"].text
+    )
 
 
 def test_missing_weights_are_said_before_a_take_says_them(folder):
@@ -150,6 +167,27 @@ def test_cores_are_those_granted(monkeypatch, tmp_path):
     for quota, cores in (("-1\n", 8), ("300000\n", 3)):
         (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(quota)
         assert system.granted_cores() == cores, quota
+
+
+def test_the_quota_of_a_service_counts(monkeypatch, tmp_path):
+    """systemd's CPUQuota and MemoryMax limit a group below the root, where nothing is limited."""
+    group = tmp_path / "cgroup" / "system.slice" / "dia.service"
+    group.mkdir(parents=True)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text("1:cpu:/old\n0::/system.slice/dia.service\n")
+    monkeypatch.setattr(system, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(system, "PROC", tmp_path)
+    monkeypatch.setattr(system.os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    (group / "cpu.max").write_text("max 100000\n")
+    assert system.granted_cores() == 64
+    (group.parent / "cpu.max").write_text("600000 100000\n")
+    assert system.granted_cores() == 6, "the group above limits all of its services"
+    (group / "cpu.max").write_text("200000 100000\n")
+    assert system.granted_cores() == 2
+    (group / "memory.max").write_text("1000000\n")
+    assert system.memory_bytes() == 1000000
+    (tmp_path / "self" / "cgroup").write_text("0::/../../other\n")
+    assert system.granted_cores() == 64, "another container's group says nothing of this one"
 
 
 def test_memory_is_the_containers_where_it_is_less(monkeypatch, tmp_path):

@@ -13,6 +13,7 @@ import soundfile
 from dia_demo.audio import read_metadata
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine import engine as engine_module
+from dia_demo.engine import placement
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.errors import InputError, RunError
@@ -39,6 +40,22 @@ def test_the_same_request_is_the_same_take(synthesis):
     np.testing.assert_array_equal(first.codes, again.codes)
     np.testing.assert_array_equal(first.samples, again.samples)
     assert (first.codes != other.codes).any()
+
+
+def test_a_model_follows_the_cores_as_they_come_and_go(folder, tmp_path, monkeypatch):
+    """A container's quota is changed while the app runs: threads without cores would wait for each
+    other, and new cores would stay idle. The take is the same."""
+    monkeypatch.setattr(placement, "CACHED_BYTES", 0)
+    synthesis = Synthesis(Settings(RuntimeConfig(str(folder)), 2, tmp_path))
+    codes = []
+    for cores in (2, 1, 1, 2):
+        monkeypatch.setattr(placement, "granted_cores", lambda cores=cores: cores)
+        events = say(synthesis, make_request(synthesis))
+        codes.append(events[-1].result.codes)
+        assert synthesis._engine.placement.threads == cores
+        assert ("l" in letters(events)) == (len(codes) != 3), "loaded again only after a change"
+    for again in codes[1:]:
+        np.testing.assert_array_equal(codes[0], again)
 
 
 def test_a_take_without_audio_holds_the_same_codes(synthesis, monkeypatch):
