@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
 from importlib.util import find_spec
 
 from dia_demo import system
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.memory import STEP_BYTES, check_granted, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
+from dia_demo.kernels.jit import digest
+from dia_demo.model.autotune import remember, remembered
 from dia_demo.model.linear import FLOATS, INTEGERS, decoder_weights
 from dia_demo.processor import byte_product_lanes, multiplies_bfloat16
 from dia_demo.system import granted_cores
@@ -18,6 +24,9 @@ SMALL_WEIGHTS = 30_000_000
 # Weights of fewer bytes stay in a processor's cache. A second thread then gains little, and where
 # other programs use its core, waiting for it makes a take ten times slower.
 CACHED_BYTES = 32 * 2**20
+# The precisions without a measured loss, among which "auto" chooses: int8 is as well understood as
+# float32. int4 is not (docs/performance.md, "What fewer bits cost"): only who asks for it gets it.
+LOSSLESS = ("float32", "bfloat16", "int8")
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ def place_on_cpu(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
     memory than the machine has."""
     assert runtime.device == "cpu", "other devices: accelerator/status.py"
     cores = cores_for(runtime)
-    precision, reason = _precision(runtime.precision, config)
+    precision, reason = _precision(runtime.precision, config, runtime.threads or cores)
     if runtime.precision == "auto":
         precision, reason = _within_memory(precision, reason, config)
     check_granted(config, precision)
@@ -70,9 +79,8 @@ def _threads(
     return cores, "the cores granted here"
 
 
-def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
-    """The fastest precision without a measured loss: int8 is as well understood as float32. int4 is
-    not (docs/performance.md, "What fewer bits cost"), so it is used only when asked for."""
+def _precision(asked: str, config: ModelConfig, threads: int) -> tuple[str, str]:
+    """The one asked for; else the fastest of LOSSLESS, as measured or expected here."""
     can_compile = find_spec("numba") is not None
     if asked in INTEGERS and not can_compile:
         raise InputError(
@@ -83,6 +91,8 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
         return asked, "as asked"
     if decoder_weights(config) < SMALL_WEIGHTS:
         return "float32", "a model this small is fast enough with all its bits"
+    if (measured := _fastest_measured(config, threads)) is not None:
+        return measured
     if can_compile and byte_product_lanes():
         return "int8", (
             "it reads a quarter of float32's bytes, this CPU adds products of bytes, and a speech "
@@ -91,6 +101,42 @@ def _precision(asked: str, config: ModelConfig) -> tuple[str, str]:
     if can_compile or multiplies_bfloat16():
         return "bfloat16", "it reads half of float32's bytes"
     return "float32", "this CPU has no fast bfloat16, and numba is not installed"
+
+
+def remember_steps(config: ModelConfig, threads: int, milliseconds: Mapping[str, float]) -> None:
+    """Keep the decoder steps of one utterance that a benchmark measured, by precision: "auto"
+    chooses by them. One precision alone says nothing of the others."""
+    known = {name: float(milliseconds[name]) for name in LOSSLESS if name in milliseconds}
+    if len(known) > 1:
+        remember(_steps_key(config, threads), known)
+
+
+def _fastest_measured(config: ModelConfig, threads: int) -> tuple[str, str] | None:
+    """The precision of LOSSLESS whose step a benchmark measured as the fastest here, and the
+    reason; None where none was made with this processor, these threads and these libraries."""
+    steps = remembered(_steps_key(config, threads))
+    if not steps:
+        return None
+    fastest, *others = sorted(steps, key=steps.__getitem__)
+    rest = " and ".join(f"{steps[name]:.0f} ms in {name}" for name in others)
+    return fastest, (
+        f"its decoder step is the fastest of those without a measured loss: {steps[fastest]:.0f} "
+        f"ms in a benchmark on this machine, {rest}"
+    )
+
+
+def _steps_key(config: ModelConfig, threads: int) -> str:
+    """Everything that the time of a step depends on; not the weights' values."""
+    versions = [_version(package) for package in ("torch", "numba")]
+    shape = asdict(config.decoder)
+    return json.dumps(["steps", platform.machine(), digest(), *versions, shape, threads])
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _within_memory(precision: str, reason: str, config: ModelConfig) -> tuple[str, str]:

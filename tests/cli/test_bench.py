@@ -9,6 +9,7 @@ import pytest
 from dia_demo.cli import bench as cli_bench
 from dia_demo.cli.main import main
 from dia_demo.config import PRECISIONS
+from dia_demo.model import autotune
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import RUN_KEYS, BenchReport
@@ -18,6 +19,12 @@ from dia_demo.ui import machine_html
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result
 
 pytestmark = pytest.mark.processor
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """What is measured here must not decide for this machine's owner."""
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
 
 
 @pytest.mark.slow

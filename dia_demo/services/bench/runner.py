@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.placement import place_on_cpu, remember_steps
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import BenchPlan
@@ -102,7 +102,16 @@ def measure(
             work.close()
         done += part.weight
         yield Measuring(part.name, done / whole, report)
-    return report
+    return _with_choice(report)
+
+
+def _with_choice(report: BenchReport) -> BenchReport:
+    """The report with what auto chooses from now on, by the steps that were measured."""
+    alone = [run for run in report.finished_runs() if run.rows == 1]
+    if alone:
+        steps = {run.precision: run.ms_per_step for run in alone}
+        remember_steps(report.plan.config, alone[0].threads, steps)
+    return replace(report, automatic=_automatic(report.plan))
 
 
 def _activity(step: JobProgress) -> str:

@@ -8,7 +8,10 @@ import time
 import pytest
 
 from dia_demo import system
+from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
+from dia_demo.model import autotune
 from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import runner, worker
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
@@ -19,6 +22,12 @@ from dia_demo.task import Task
 from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
 pytestmark = pytest.mark.processor
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """What is measured here must not decide for this machine's owner."""
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
 
 
 def drain(generator) -> tuple[list, BenchReport]:
@@ -51,6 +60,25 @@ def test_too_little_memory_is_said_before_anything_runs(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
     with pytest.raises(InputError, match=r"needs about \d\.\d GB, and this machine has 1\.0 GB"):
         next(runner.measure(BenchPlan(random="dia-1.6b"), threading.Event(), fake_child()))
+
+
+def test_auto_chooses_by_a_finished_benchmark(monkeypatch):
+    """Of the runs of one utterance; the report says so at once."""
+    monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
+    milliseconds = {"float32": 240.0, "bfloat16": 48.0, "int8": 51.0, "int4": 30.0}
+
+    def child(job, cancel):
+        yield from ()
+        if job.kind != JobKind.RUN:
+            return HARDWARE if job.kind == JobKind.HARDWARE else CODEC
+        own = {"precision": job.precision, "rows": job.rows}
+        return RAW | own | {"ms_per_step": milliseconds[job.precision] / job.rows}
+
+    plan = BenchPlan(random="dia-1.6b", rows=(1, 8), threads=1)
+    _, report = drain(runner.measure(plan, threading.Event(), child))
+    assert report.automatic == "bfloat16"
+    placed = place_on_cpu(RuntimeConfig(threads=1), ModelConfig())
+    assert placed.precision == "bfloat16" and "48 ms" in placed.reason
 
 
 def test_a_precision_that_does_not_fit_does_not_stop_the_others(monkeypatch):
