@@ -26,9 +26,9 @@ import torch
 from dia_demo.config import ModelConfig
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.loop import run
+from dia_demo.services.bench.codec import streamed_rate
 from dia_demo.services.bench.fixtures import load_engine, make_rows
 from dia_demo.services.bench.plan import MEASURED
-from dia_demo.services.bench.steps import decode_rate
 from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.system import granted_cores
 from tools.make_random_dia import config_json
@@ -39,7 +39,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 TRIAL_LAYERS, TRIAL_STEPS = 2, 8
 TEXT_BYTES = 80
 TURN = 5  # steps that count before another side goes on
-CODEC_SECONDS = 6.0
+CODEC_SECONDS, DECODE_SECONDS = 6.0, 4.0
 
 Step = Callable[[], None]
 
@@ -212,7 +212,10 @@ def main() -> None:
     print(f"all loaded; timing {options.steps} steps of each", flush=True)
     times = take_turns(sides, options.steps)
     print_times(times)
-    decoding = decode_rate(next(iter(engines.values())), CODEC_SECONDS) if options.codec else None
+    decoding = None
+    if options.codec:
+        codec = next(iter(engines.values())).codec
+        decoding = streamed_rate(codec, CODEC_SECONDS, DECODE_SECONDS)
     for name, engine in engines.items():
         rows = int(name.split(", ")[-1].split()[0]) if name.endswith("together") else 1
         ms = 1000 * statistics.median(times[name])
