@@ -215,6 +215,7 @@ def note_question(sent: list, request) -> None:
             sent.append(data)
 
 
+@pytest.mark.long
 def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
     """Two browsers, two comparisons of the very same pairs, heard and judged at the same time."""
     ann, bob = compare_tab(open_window(DESKTOP)), compare_tab(open_window(PHONE))

@@ -33,7 +33,9 @@ from tests.helpers.lab_page import (
 sync_api = pytest.importorskip("playwright.sync_api")
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
+)
 def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_path, size):
     page = compare_tab(open_window(size))
     open_zip(page, zipped(finished_pairs, tmp_path))

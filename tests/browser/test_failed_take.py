@@ -13,6 +13,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 PAIRS = 2
 
 
+@pytest.mark.long
 def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
     fault = tmp_path / "fault"
     fault.touch()

@@ -31,7 +31,9 @@ from tests.helpers.browser import (
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-BOTH = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+BOTH = pytest.mark.parametrize(
+    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
+)
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
     f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)

@@ -198,6 +198,7 @@ def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_f
     assert (plan["folder"] / "voice.wav").stat().st_size == voice.stat().st_size
 
 
+@pytest.mark.long
 def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     """Stop on the page; end the app; start it again: the same browser finds it and makes the rest.
 

@@ -26,7 +26,9 @@ def state(page, *states: str) -> str:
     return page.locator("#machine-status .status-line").inner_text()
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
+)
 def test_a_measurement_stops_within_a_moment(open_window, size):
     page = machine_tab(open_window(size))
     assert page.get_by_text("No measurements yet.").is_visible()
@@ -62,7 +64,7 @@ def test_a_take_waits_for_a_measurement(open_window):
 
 
 @pytest.mark.processor
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
 def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
     """One whole measurement of the embedded voice; in the other scheme the picture is empty."""
     page = machine_tab(open_window(scheme=scheme))

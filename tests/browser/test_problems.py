@@ -78,6 +78,7 @@ def heard_events(failing) -> list[int]:
     ]
 
 
+@pytest.mark.long
 def test_every_event_that_fails_says_so_on_the_page(failing, watch, page, files):
     """In one browser, one event after the other: pressed, typed, dropped, loaded, followed."""
     silent = {}

@@ -105,6 +105,7 @@ def test_a_run_outlives_a_reload(open_browser, patient):
     assert page.get_by_alt_text("Spectrogram of the take").is_visible()
 
 
+@pytest.mark.long
 def test_a_take_is_finished_while_its_page_is_closed(open_browser, patient):
     watch = open_browser(patient)
     page = watch.open()
@@ -142,6 +143,7 @@ def test_a_second_tab_joins_the_run(open_browser, patient):
         assert_one_earlier_take(page)
 
 
+@pytest.mark.long
 def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
     port = free_port()
     with running_app(tmp_path, port, PATIENT) as url:

@@ -86,6 +86,7 @@ def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     assert figure(page, "Precision") == "float32 on xpu"
 
 
+@pytest.mark.long
 def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     """The page shows the failure, the queue moves on, and one press makes the take on the CPU."""
     open_page, fault = bench

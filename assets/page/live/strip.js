@@ -49,7 +49,7 @@ export class LiveStrip {
       if (this.#state !== "playing" || !event.target.closest("#take .waveform-container")) return;
       document.querySelector("#take .play-pause-button").click();
     });
-    setInterval(() => this.#advance(), DRAW_MS);
+    setInterval(() => { if (this.#take?.wanted) this.#advance(); }, DRAW_MS);
     watch("value", () => this.#update());
     this.#update();
   }

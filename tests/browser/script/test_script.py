@@ -132,7 +132,9 @@ def test_the_choice_to_normalise_is_remembered(open_window):
 # Chips at Generate
 
 
-@pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "size", [None, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
+)
 def test_a_kept_seed_is_shown_at_generate(open_window, size):
     page = open_window(**({} if size is None else {"size": size})).open()
     assert page.locator(".chip").count() == 0

@@ -92,7 +92,7 @@ class Visit:
     headings: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
+@pytest.fixture(scope="module", params=["light", pytest.param("dark", marks=pytest.mark.long)])
 def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator[Visit]:
     """All states of the page in one colour scheme."""
     context = chromium.new_context(viewport=DESKTOP, color_scheme=request.param)
