@@ -9,12 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dia_demo.checkpoint_files import QUANT_METHOD, check_configs
 from dia_demo.config import (
     PARAMS,
+    PRECISIONS,
     DecoderConfig,
     EncoderConfig,
     GenerationParams,
     ModelConfig,
+    PreparedWeights,
     Range,
 )
 from dia_demo.errors import InputError
@@ -25,6 +28,9 @@ T = TypeVar("T", EncoderConfig, DecoderConfig)
 # Far above any Dia. Larger sizes are a mistake or an attack, and are rejected before allocation.
 LARGEST_SIZE = 2**20
 LARGEST_SIZES = {"num_hidden_layers": 1000, "num_channels": 100}
+
+# The longest name of a base model that is shown.
+LONGEST_NAME = 200
 
 _ABOVE_ZERO = Range(1e-30, 1e30)
 
@@ -54,8 +60,10 @@ _DECODER_KEYS = (
 def read_model_config(folder: Path) -> ModelConfig:
     """Read `config.json` and, where there is one, `generation_config.json`.
 
-    Raises InputError when a file is missing, is not JSON, or describes another model.
+    Raises InputError when a file is missing, is not JSON, or describes another model, and when it
+    is not as the folder's manifest lists it, if there is one.
     """
+    check_configs(folder)
     config = parse_model_config(read_json(folder / "config.json"), str(folder / "config.json"))
     generation = folder / "generation_config.json"
     if not generation.is_file():
@@ -75,7 +83,9 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
     # Checkpoints of mid-2025 keep the special codes at the top level.
     decoder = replace(decoder, **_sizes(raw, _SPECIAL_KEYS, source))
     delays = _delays(raw.get("delay_pattern"), source) or ModelConfig.delay_pattern
-    config = ModelConfig(encoder=encoder, decoder=decoder, delay_pattern=delays)
+    config = ModelConfig(
+        encoder=encoder, decoder=decoder, delay_pattern=delays, prepared=_prepared(raw, source)
+    )
     cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
     _check_sizes(config, cross_width, source)
     limit = config.decoder.max_positions
@@ -127,6 +137,20 @@ def _table(raw: dict, name: str, source: str) -> dict:
     if section is not None and not isinstance(section, dict):
         raise InputError(f"{source}: {name} must be a JSON object, not {section!r}.")
     return section or {}
+
+
+def _prepared(raw: dict, source: str) -> PreparedWeights | None:
+    """What `python -m dia_demo export` noted; other quantization shows in the tensors' names."""
+    section = _table(raw, "quantization_config", source)
+    if section.get("quant_method") != QUANT_METHOD:
+        return None
+    precision, base = section.get("precision"), section.get("base_model")
+    if precision not in PRECISIONS[1:]:
+        allowed = ", ".join(PRECISIONS[1:])
+        raise InputError(f"{source}: its precision must be one of {allowed}, not {precision!r}.")
+    if not isinstance(base, str) or not base.isprintable() or len(base) > LONGEST_NAME:
+        raise InputError(f"{source}: base_model must name a model, not {str(base)[:50]!r}.")
+    return PreparedWeights(precision, base)
 
 
 def _sizes(raw: dict, keys: dict[str, str], source: str) -> dict[str, int]:

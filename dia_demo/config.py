@@ -225,13 +225,33 @@ class DecoderConfig:
 
 
 @dataclass(frozen=True)
+class PreparedWeights:
+    """What the folder of an export contains: weights in one precision, and the model they are of.
+
+    base: a hub name, "nano", or "./" and the name of a folder.
+    """
+
+    precision: str
+    base: str
+
+
+@dataclass(frozen=True)
 class ModelConfig:
-    """A Dia checkpoint's shape. The defaults are those of Dia-1.6B-0626."""
+    """A Dia checkpoint's shape. The defaults are those of Dia-1.6B-0626.
+
+    prepared: None for original weights, which can be loaded in every precision.
+    """
 
     encoder: EncoderConfig = EncoderConfig()
     decoder: DecoderConfig = DecoderConfig()
     delay_pattern: tuple[int, ...] = (0, 8, 9, 10, 11, 12, 13, 14, 15)
     defaults: GenerationParams = GenerationParams()
+    prepared: PreparedWeights | None = None
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """The precisions in which the weights can be loaded, most bits first."""
+        return PRECISIONS[1:] if self.prepared is None else (self.prepared.precision,)
 
     @property
     def max_delay(self) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +15,8 @@ ASSETS = ROOT / "assets"
 PAGE_FILES = ASSETS / "page"
 # The suffix of a file that is still being written.
 PART = ".part"
+# A part that is older was left by a process that has ended.
+ABANDONED_SECONDS = 3600
 
 
 def cache_folder() -> Path:
@@ -52,8 +56,7 @@ def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
     the new file is removed and `path` stays as it was. sync: wait until the data is on the disk
     before replacing (`sync_folder` does the same for the name). Raises OSError.
     """
-    # Without the file's own name, which may already have the maximum length.
-    part = path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}{PART}")
+    part = _part_beside(path)
     try:
         yield part
         if sync:
@@ -64,10 +67,38 @@ def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Make the folder `path` with its files whole or not at all; it must not exist, or be empty.
+
+    Yields a new folder beside `path`, which gets its name at the end of the block. If the block
+    raises, the new folder is removed. What a killed process left there is removed as well. Raises
+    OSError.
+    """
+    for left in path.parent.glob(f".dia-*{PART}"):
+        with suppress(OSError):
+            if left.is_dir() and time.time() - left.stat().st_mtime > ABANDONED_SECONDS:
+                shutil.rmtree(left)
+    part = _part_beside(path)
+    try:
+        part.mkdir()
+        yield part
+        if path.is_dir():
+            path.rmdir()  # Some systems rename no folder onto another, not even an empty one.
+        os.rename(part, path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until new names in `folder` are on the disk, where the system supports it."""
     if hasattr(os, "O_DIRECTORY"):
         _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _part_beside(path: Path) -> Path:
+    """Without the file's own name, which may already have the maximum length."""
+    return path.with_name(f".dia-{os.getpid()}-{os.urandom(4).hex()}{PART}")
 
 
 def _sync(path: Path, flags: int) -> None:

@@ -9,11 +9,19 @@ from __future__ import annotations
 import errno
 import re
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from pathlib import Path
 
-from dia_demo.checkpoint_files import INDEX, PICKLES, SAFETENSORS, shard_names
+from dia_demo.checkpoint_files import (
+    INDEX,
+    MANIFEST,
+    PICKLES,
+    SAFETENSORS,
+    is_prepared,
+    read_manifest,
+    shard_names,
+)
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
 
@@ -84,10 +92,22 @@ def _known_missing(name: str, file: str) -> bool:
     return not isinstance(try_to_load_from_cache(name, file), str | None)
 
 
+def cached_source(folder: Path) -> tuple[str, str] | None:
+    """The hub name and revision of a folder in the hub's cache; None for any other folder."""
+    snapshots, repository = folder.parent, folder.parent.parent.name
+    if snapshots.name != "snapshots" or not repository.startswith("models--"):
+        return None
+    return repository.removeprefix("models--").replace("--", "/", 1), folder.name
+
+
 def fetch_config(name: str) -> Generator[float, None, Path]:
     """Fetch `name`'s config files, without its weights; returns their local folder."""
     folder = (yield from fetch_file(name, "config.json", 0.0, 0.0)).parent
-    yield from _fetch_if_there(name, "generation_config.json", 0.0, 0.0)
+    if is_prepared(folder):
+        yield from fetch_file(name, MANIFEST, 0.0, 0.0)
+        yield from _fetch_listed(name, folder, lambda file: file.endswith(".json"))
+    else:
+        yield from fetch_if_there(name, "generation_config.json", 0.0, 0.0)
     return folder
 
 
@@ -98,14 +118,17 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     reached or has no such repository.
     """
     folder = yield from fetch_config(name)
-    index = yield from _fetch_if_there(name, INDEX, 0.0, 0.0)
+    if is_prepared(folder):
+        yield from _fetch_listed(name, folder, lambda _: True)
+        return folder
+    index = yield from fetch_if_there(name, INDEX, 0.0, 0.0)
     if index is not None:
         shards = shard_names(index)
         for done, shard in enumerate(shards):
             yield from fetch_file(name, shard, done / len(shards), 1 / len(shards))
         return folder
     for weights in (SAFETENSORS, *PICKLES):
-        if (yield from _fetch_if_there(name, weights, 0.0, 1.0)) is not None:
+        if (yield from fetch_if_there(name, weights, 0.0, 1.0)) is not None:
             return folder
     raise InputError(
         f"{name} has none of {INDEX}, {SAFETENSORS} and {', '.join(PICKLES)} on the hub, or they "
@@ -113,7 +136,34 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     )
 
 
-def _fetch_if_there(
+def _fetch_listed(
+    name: str, folder: Path, is_wanted: Callable[[str], bool]
+) -> Generator[float, None, None]:
+    """Fetch files that the manifest in `folder` lists, and check those that were fetched now.
+
+    Raises InputError for a file that differs from the manifest, after removing it from the cache.
+    """
+    files = {
+        file: record
+        for file, record in read_manifest(folder).files.items()
+        if is_wanted(file) and not (folder / file).is_file()
+    }
+    whole, done = sum(record.bytes for record in files.values()) or 1, 0
+    for file, record in files.items():
+        path = yield from fetch_file(name, file, done / whole, record.bytes / whole)
+        done += record.bytes
+        try:
+            record.check(path)
+        except InputError as error:
+            path.resolve().unlink()  # What the cache's name for it points to.
+            path.unlink(missing_ok=True)
+            raise InputError(
+                f"{file} of {name} arrived damaged and was removed: try again. If that does not "
+                "help, the file on the hub is not the one that its author exported."
+            ) from error
+
+
+def fetch_if_there(
     name: str, file: str, start: float, share: float
 ) -> Generator[float, None, Path | None]:
     """`fetch_file`, or None if the repository (offline: the cache) has no such file."""

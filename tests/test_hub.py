@@ -1,17 +1,14 @@
 """Fetching from a stand-in hub on loopback: named files, once, with progress, plain errors."""
 
-import http.server
 import json
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 import torch
 from huggingface_hub import constants
 from safetensors.torch import load_file
 
-from dia_demo import hub
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
 from dia_demo.hub import cached_config, fetch_checkpoint
@@ -20,101 +17,22 @@ from dia_demo.services.models import DIA_NAME, ModelRef, fetch_description
 from dia_demo.task import result_of
 from tests.helpers.checkpoints import nari_state, say, write_shards
 from tests.helpers.references import make_reference
-
-NAME = "owner/Dia-small"
-COMMIT = "c" * 40
-
-
-class Hub:
-    """What the stand-in holds and was asked for.
-
-    files: path below the repository -> bytes. status: the same -> (status, X-Error-Code) to answer
-    instead. `hold` stops an answer of GET half-way until it is set.
-    """
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.status: dict[str, tuple[int, str]] = {}
-        self.asked: list[tuple[str, str]] = []
-        self.hold: threading.Event | None = None
-
-    def upload(self, folder: Path) -> None:
-        self.files |= {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    def requests(self) -> list[tuple[str, str]]:
-        """Without our question whether the hub is there, and the client's about its own user."""
-        own = ("/", "/api/agent-harnesses")
-        return [(method, path) for method, path in self.asked if path not in own]
-
-    def fetched(self) -> list[str]:
-        return [path.rpartition("/")[2] for method, path in self.requests() if method == "GET"]
-
-
-def answer_as(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            hub.asked.append((self.command, self.path))
-            file = self.path.removeprefix(f"/{NAME}/resolve/main/")
-            content = hub.files.get(file)
-            status, code = hub.status.get(file, (200, "") if content else (404, "EntryNotFound"))
-            if not self.path.startswith(f"/{NAME}/"):
-                status, code = (200, "") if self.path == "/" else (404, "RepoNotFound")
-            body = content if status == 200 and content else b""
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("X-Repo-Commit", COMMIT)
-            self.send_header("ETag", f'"{file}-{len(body)}"')
-            if code:
-                self.send_header("X-Error-Code", code)
-            self.end_headers()
-            if self.command == "GET":
-                self._send(body)
-
-        def _send(self, body: bytes) -> None:
-            half = len(body) // 2
-            self.wfile.write(body[:half])
-            if hub.hold is not None:
-                self.wfile.flush()
-                hub.hold.wait(timeout=30)
-            self.wfile.write(body[half:])
-
-        do_HEAD = do_GET
-
-        def log_message(self, *_) -> None: ...
-
-    return Handler
+from tests.helpers.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     """An empty cache, and nobody to ask unless a test uses `server`."""
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", None)
-    monkeypatch.setattr(hub, "POLL_SECONDS", 0.005)
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    point_at(monkeypatch, "http://127.0.0.1:9")
+    isolate(monkeypatch, tmp_path / "cache")
     return tmp_path / "cache"
-
-
-def point_at(monkeypatch, url: str) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    template = url + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
 
 
 @pytest.fixture
 def server(monkeypatch):
     stand_in = Hub()
-    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), answer_as(stand_in))
-    thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    point_at(monkeypatch, f"http://127.0.0.1:{running.server_address[1]}")
-    yield stand_in
-    if stand_in.hold is not None:
-        stand_in.hold.set()
-    running.shutdown()
-    running.server_close()
+    with running_hub(stand_in) as url:
+        point_at(monkeypatch, url)
+        yield stand_in
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from dia_demo.accelerator.selfcheck.report import SelfCheckReport, VerdictKey
 from dia_demo.accelerator.selfcheck.runner import Checking, CheckSpec, check
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import DeviceStatus, device_status, place_on_device
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
@@ -26,6 +27,7 @@ from dia_demo.engine.model_loader import PlacedModel, as_loading
 from dia_demo.engine.placement import Placement
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder
+from dia_demo.model.checkpoint import check_original
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Accelerator:
         """How the model runs on this device. InputError unless the device is available, has passed
         its self-check with this checkpoint, and is faster than the CPU or `runtime.insist` is set.
         """
-        placement = place_on_device(runtime, self.status())
+        placement = self._place(runtime, folder)
         self.verdict(folder, placement.precision, runtime.insist)
         return placement
 
@@ -102,7 +104,7 @@ class Accelerator:
 
         Raises InputError where the device is not available.
         """
-        placement = place_on_device(runtime, self.status())
+        placement = self._place(runtime, folder)
         spec = CheckSpec(
             open=self.open,
             folder=folder,
@@ -118,7 +120,7 @@ class Accelerator:
 
     def load(self, runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None, PlacedModel]:
         """The engine's ModelLoader of this device. Raises InputError as `place` does."""
-        placement = place_on_device(runtime, self.status())
+        placement = self._place(runtime, folder)
         report = self.verdict(folder, placement.precision, runtime.insist)
         spec = RunSpec(
             open=self.open,
@@ -138,6 +140,11 @@ class Accelerator:
         """A run failed, so the verdict is no longer valid. Returns the message for the person."""
         self.store.revoke(self.key(folder, precision), f"a run failed after the check: {reason}")
         return explain_failure(self.device, reason)
+
+    def _place(self, runtime: RuntimeConfig, folder: Path) -> Placement:
+        placement = place_on_device(runtime, self.status())
+        check_original(folder, read_model_config(folder))
+        return placement
 
     def _card(self) -> Card:
         status = self.status()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dia_demo import system
-from dia_demo.config import PRECISIONS, ModelConfig
+from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.model.linear import decoder_weights
 
@@ -52,12 +52,11 @@ def needed_bytes(config: ModelConfig, precision: str) -> int:
 
 
 def fitting(config: ModelConfig, available: int | None) -> list[str]:
-    """The precisions in which the model fits into `available` bytes (None: unknown, so all of
-    them), most bits first."""
-    names = [name for name in PRECISIONS if name != "auto"]
+    """The precisions in which the model fits into `available` bytes (None: unknown, so all that
+    its weights can be loaded in), most bits first."""
     if available is None:
-        return names
-    return [name for name in names if needed_bytes(config, name) <= available]
+        return list(config.precisions)
+    return [name for name in config.precisions if needed_bytes(config, name) <= available]
 
 
 def check_granted(config: ModelConfig, precision: str) -> None:
@@ -86,7 +85,7 @@ def _remedy(config: ModelConfig, fits: Sequence[str]) -> str:
     if fits:
         choices = ", ".join(f"{name} ({gb(needed_bytes(config, name))})" for name in fits)
         return f"Choose a precision that fits: {choices}; or close other programs."
-    smallest = min(STEP_BYTES, key=lambda name: needed_bytes(config, name))
+    smallest = min(config.precisions, key=lambda name: needed_bytes(config, name))
     least = gb(needed_bytes(config, smallest))
     return (
         f"Even {smallest} needs {least}: close other programs, give the container more memory, or "

@@ -10,7 +10,7 @@ from importlib import metadata
 from importlib.util import find_spec
 
 from dia_demo import system
-from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.config import ModelConfig, PreparedWeights, RuntimeConfig
 from dia_demo.engine.memory import STEP_BYTES, check_granted, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.kernels.jit import digest
@@ -82,11 +82,13 @@ def _threads(
 def _precision(asked: str, config: ModelConfig, threads: int) -> tuple[str, str]:
     """The one asked for; else the fastest of LOSSLESS, as measured or expected here."""
     can_compile = find_spec("numba") is not None
+    if config.prepared is not None:
+        asked, reason = _prepared(asked, config.prepared)
     if asked in INTEGERS and not can_compile:
-        raise InputError(
-            f"{asked} needs numba, which is not installed: pip install numba, or choose "
-            f"{' or '.join(FLOATS)}."
-        )
+        other = f", or choose {' or '.join(FLOATS)}" if config.prepared is None else ""
+        raise InputError(f"{asked} needs numba, which is not installed: pip install numba{other}.")
+    if config.prepared is not None:
+        return asked, reason
     if asked != "auto":
         return asked, "as asked"
     if decoder_weights(config) < SMALL_WEIGHTS:
@@ -137,6 +139,16 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _prepared(asked: str, weights: PreparedWeights) -> tuple[str, str]:
+    """The one precision of prepared weights. InputError where another was asked for."""
+    if asked in ("auto", weights.precision):
+        return weights.precision, f"these weights of {weights.base} were prepared in it"
+    raise InputError(
+        f"These weights of {weights.base} were prepared in {weights.precision} and cannot run in "
+        f"{asked}: choose {weights.precision} or auto, or use {weights.base} itself."
+    )
 
 
 def _within_memory(precision: str, reason: str, config: ModelConfig) -> tuple[str, str]:

@@ -63,6 +63,7 @@ def load(
     and where a tensor contains NaN, infinity or only zeros.
     """
     config = read_model_config(folder)
+    check_original(folder, config)
     files = weight_files(folder)
     shapes = tensor_shapes(files)
     slices = expected_tensors(config, set(shapes))
@@ -75,6 +76,15 @@ def load(
         del tensor
         yield (done + 1) / len(slices)
     return builder.model()
+
+
+def check_original(folder: Path, config: ModelConfig) -> None:
+    """Raise InputError where a folder has prepared weights alone."""
+    if config.prepared is not None:
+        raise InputError(
+            f"{folder} contains weights prepared in {config.prepared.precision} for CPUs, and the "
+            f"original weights are needed here: use {config.prepared.base}."
+        )
 
 
 def load_random(

@@ -16,7 +16,7 @@ import importlib.util
 import json
 import logging
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -212,6 +212,21 @@ def step_linears(model: Dia) -> Iterator[str]:
     yield "decoder.logits_dense"
 
 
+def convert_packed(model: Dia, kernel: Kernel, precision: str) -> Generator[float, None, None]:
+    """Replace the packed linears of a step by those of a kernel that reads another order.
+
+    Yields the fraction done. The compiled kernels read the packed order as it is.
+    """
+    names = list(step_linears(model))
+    for done, name in enumerate(names):
+        packed = model.get_submodule(name)
+        assert isinstance(packed, PackedLinear)
+        above, _, leaf = name.rpartition(".")
+        linear = kernel.module(name, packed.dense(torch.float32), precision)
+        setattr(model.get_submodule(above), leaf, linear)
+        yield (done + 1) / len(names)
+
+
 def decoder_weights(config: ModelConfig) -> int:
     """The number of weights in the linears that every decoder step reads."""
     d = config.decoder
@@ -274,8 +289,7 @@ def _run_trial(
 
 def _as_stored(weight_NK: Tensor, precision: str) -> Tensor:
     """float64 weights as this precision stores them, so that only a kernel's own error counts."""
-    stored = PackedLinear.of(weight_NK, precision).weights(torch.float32)
-    return stored.transpose(1, 2).flatten(0, 1)[: len(weight_NK), : weight_NK.shape[1]].double()
+    return PackedLinear.of(weight_NK, precision).dense(torch.float32).double()
 
 
 def _key(shape: tuple[int, int], precision: str, threads: int) -> str:

@@ -1,9 +1,10 @@
 """Prepared weights: a model in packed form, stored on disk and memory-mapped at the next start.
 
-There is one file for each checkpoint and precision, in the cache folder; its bytes are the same on
-every processor (model/packed_linear.py). A file of another checkpoint or layout, or with damaged
-bytes, counts as missing and is written again. Files have gigabytes, so before one is written, those
-that will never be read again are removed.
+Their bytes are the same on every processor (model/packed_linear.py). In the cache folder there is
+one file for each checkpoint and precision. A file of another checkpoint or layout, or with damaged
+bytes, counts as missing there and is written again. Files have gigabytes, so before one is written,
+those that will never be read again are removed. A folder that `python -m dia_demo export` wrote
+contains the same file, and there is nothing to write it again from: damage is an error.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from dia_demo.checkpoint_files import fingerprint
+from dia_demo.checkpoint_files import COPY_AGAIN, fingerprint, header_sha256, read_manifest
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.files import PART, cache_folder, write_atomic
+from dia_demo.files import ABANDONED_SECONDS, PART, cache_folder, write_atomic
+from dia_demo.kernels.packing import BLOCK, block_bytes, padded
+from dia_demo.model.checkpoint import DTYPES
 from dia_demo.model.dia import Dia
-from dia_demo.model.packed_linear import PackedLinear
+from dia_demo.model.linear import step_linears
+from dia_demo.model.packed_linear import FORMATS, PackedLinear
+from dia_demo.model.tensor_files import unreadable_error, weight_fault
 
 # Increase it when the bytes of any precision change their meaning.
 LAYOUT = 2
 # A smaller model loads as fast from its checkpoint.
 LEAST_BYTES = 100 * 2**20
-# A partial file that is older was left by a process that has ended.
-ABANDONED_SECONDS = 3600
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,15 @@ def read(file: Path, config: ModelConfig, precision: str) -> Generator[float, No
     """
     if not file.is_file():
         return None
+    try:
+        return (yield from read_packed(file, config, precision))
+    except InputError as error:
+        log.warning("%s is not used and will be written again: %s", file, error)
+        return None
+
+
+def read_packed(file: Path, config: ModelConfig, precision: str) -> Generator[float, None, Dia]:
+    """`read` of a file that must be valid: raises InputError, naming file and tensor, if not."""
     with torch.device("meta"):
         model = Dia(config)
     try:
@@ -59,23 +71,74 @@ def read(file: Path, config: ModelConfig, precision: str) -> Generator[float, No
             checksums = json.loads(metadata.get("sums", "{}"))
             linears = json.loads(metadata.get("linears", "{}"))
             names = list(opened.keys())
-            if metadata.get("layout") != str(LAYOUT) or metadata.get("precision") != precision:
-                raise InputError("it has another layout")
+            layout, stored = metadata.get("layout"), metadata.get("precision")
+            if layout != str(LAYOUT) or stored != precision:
+                raise InputError(
+                    f"{file} contains {stored} in layout {layout}, and this program reads "
+                    f"{precision} in layout {LAYOUT}: prepare the original model again."
+                )
             state = {}
             for done, name in enumerate(names):
                 state[name] = opened.get_tensor(name)
                 if _checksum(state[name]) != checksums[name]:
-                    raise InputError(f"{name} is damaged")
+                    raise InputError(
+                        f"{file} is damaged, the checksum of {name} differs: {COPY_AGAIN}"
+                    )
                 yield (done + 1) / len(names)
-        for name, (linear_precision, outputs, inputs) in linears.items():
-            linear = PackedLinear(state.pop(name), linear_precision, outputs, inputs)
-            above, _, leaf = name.rpartition(".")
-            setattr(model.get_submodule(above), leaf, linear)
-        model.load_state_dict(state, assign=True)
-    except (InputError, SafetensorError, RuntimeError, OSError, ValueError, KeyError) as error:
-        log.warning("%s is not used and will be written again: %s", file, error)
-        return None
+        _assign(model, state, linears, precision)
+    except (
+        SafetensorError, RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError
+    ) as error:  # fmt: skip
+        fault = "damaged or not a file of prepared weights"
+        raise unreadable_error(file, error, fault, COPY_AGAIN.capitalize()) from error
     return model.requires_grad_(False).eval()
+
+
+def _assign(model: Dia, state: dict[str, Tensor], linears: dict, precision: str) -> None:
+    """Give the model on meta the tensors of a file, which may come from anybody.
+
+    Raises ValueError or RuntimeError unless they are exactly those of this model: compiled kernels
+    read the blocks of a linear by its sizes alone.
+    """
+    if missing := set(step_linears(model)) - linears.keys():
+        raise ValueError(f"{min(missing)} is not packed")
+    modules = dict(model.named_modules())
+    for name, (linear_precision, outputs, inputs) in linears.items():
+        blocks, linear = state.pop(name), modules[name]
+        shape = (padded(outputs) // BLOCK, block_bytes(FORMATS[linear_precision], inputs))
+        is_this = isinstance(linear, nn.Linear) and linear.weight.shape == (outputs, inputs)
+        if not is_this or blocks.dtype != torch.uint8 or blocks.shape != shape:
+            raise ValueError(f"{name} is misshapen")
+        above, _, leaf = name.rpartition(".")
+        packed = PackedLinear(blocks, linear_precision, outputs, inputs)
+        setattr(model.get_submodule(above), leaf, packed)
+    for name, tensor in state.items():
+        is_norm = name.endswith("norm.weight")
+        if tensor.dtype != (torch.float32 if is_norm else DTYPES.get(precision, torch.bfloat16)):
+            raise ValueError(f"{name} contains {tensor.dtype}")
+        if reason := weight_fault(tensor):
+            raise ValueError(f"{name} {reason}")
+    model.load_state_dict(state, assign=True)
+
+
+def read_export(folder: Path, config: ModelConfig, precision: str) -> Generator[float, None, Dia]:
+    """The model of a folder that `python -m dia_demo export` wrote; yields the fraction checked.
+
+    Every file that its manifest lists is checked: raises InputError, naming the damaged one.
+    """
+    manifest = read_manifest(folder)
+    for name, record in manifest.files.items():
+        if name != manifest.weights:
+            record.check(folder / name)
+    file = folder / manifest.weights
+    manifest.files[manifest.weights].check_size(file)
+    try:
+        header = header_sha256(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} is damaged ({error}): {COPY_AGAIN}") from error
+    if header != manifest.header_sha256:
+        raise InputError(f"{file} is damaged, the checksum of its header differs: {COPY_AGAIN}")
+    return (yield from read_packed(file, config, precision))
 
 
 def write(model: Dia, file: Path, folder: Path, precision: str) -> str:
@@ -83,25 +146,14 @@ def write(model: Dia, file: Path, folder: Path, precision: str) -> str:
 
     Returns a message for the user if that failed, else "". The file is written whole or not at all.
     """
-    state, linears = dict(model.state_dict()), {}
-    for name, module in model.named_modules():
-        if isinstance(module, PackedLinear):
-            state[name] = module.blocks
-            linears[name] = (module.precision, module.outputs, module.inputs)
-    if sum(tensor.nbytes for tensor in state.values()) < LEAST_BYTES:
+    if sum(tensor.nbytes for tensor in _packed_state(model)[0].values()) < LEAST_BYTES:
         return ""
-    metadata = {
-        "layout": str(LAYOUT),
-        "precision": precision,
-        "checkpoint": str(folder.resolve()),
-        "linears": json.dumps(linears),
-        "sums": json.dumps({name: _checksum(tensor) for name, tensor in state.items()}),
-    }
-    _remove_stale(file.parent, metadata["checkpoint"])
+    checkpoint = str(folder.resolve())
+    _remove_stale(file.parent, checkpoint)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with write_atomic(file) as part:
-            save_file(state, part, metadata)
+            write_packed(model, part, precision, checkpoint)
         return ""
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -109,6 +161,32 @@ def write(model: Dia, file: Path, folder: Path, precision: str) -> str:
             f"The prepared weights could not be stored in {file.parent} ({reason}): the next start "
             "prepares them again. Free some space there, or set DIA_CACHE to another folder."
         )
+
+
+def write_packed(model: Dia, file: Path, precision: str, checkpoint: str) -> None:
+    """Write a model with packed linears to `file`. checkpoint: the name of the original.
+
+    Raises OSError or SafetensorError.
+    """
+    state, linears = _packed_state(model)
+    metadata = {
+        "layout": str(LAYOUT),
+        "precision": precision,
+        "checkpoint": checkpoint,
+        "linears": json.dumps(linears),
+        "sums": json.dumps({name: _checksum(tensor) for name, tensor in state.items()}),
+    }
+    save_file(state, file, metadata)
+
+
+def _packed_state(model: Dia) -> tuple[dict[str, Tensor], dict[str, tuple[str, int, int]]]:
+    """A model's tensors, and precision, outputs and inputs of its packed linears."""
+    state, linears = dict(model.state_dict()), {}
+    for name, module in model.named_modules():
+        if isinstance(module, PackedLinear):
+            state[name] = module.blocks
+            linears[name] = (module.precision, module.outputs, module.inputs)
+    return state, linears
 
 
 def _remove_stale(home: Path, checkpoint: str) -> None:

@@ -68,6 +68,11 @@ class PackedLinear(nn.Module):
         """Blocks first..last as [blocks, inputs, BLOCK] of a floating-point type."""
         return _UNPACK[self.precision](self.blocks[first:last], self.inputs, dtype)
 
+    def dense(self, dtype: torch.dtype) -> Tensor:
+        """The weights as stored, as [outputs, inputs] of a floating-point type."""
+        flat = self.weights(dtype).transpose(1, 2).flatten(0, 1)
+        return flat[: self.outputs, : self.inputs]
+
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, self.inputs)
         out = flat.new_empty(len(self.blocks), len(flat), BLOCK)

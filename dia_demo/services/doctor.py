@@ -14,7 +14,7 @@ import torch
 from dia_demo.accelerator.status import device_status, place_on_device, xpu_status
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.codec.files import codec_source
-from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
+from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
@@ -130,7 +130,7 @@ def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[Doctor
     except DiaDemoError as error:
         yield DoctorFinding("model", False, str(error))
         return
-    yield _weights(ref)
+    yield _weights(ref, config)
     yield _codec(ref)
     try:
         placement = _place(runtime, config)
@@ -151,7 +151,7 @@ def _place(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
     return place_on_device(runtime, device_status(runtime.device))
 
 
-def _weights(ref: ModelRef) -> DoctorFinding:
+def _weights(ref: ModelRef, config: ModelConfig) -> DoctorFinding:
     if ref.folder is None:
         text = f"{ref.name} will be downloaded from the hub ({DIA_DOWNLOAD} for Dia-1.6B)."
         return DoctorFinding("weights", None, text)
@@ -160,7 +160,10 @@ def _weights(ref: ModelRef) -> DoctorFinding:
     except DiaDemoError as error:
         return DoctorFinding("weights", None if ref.local is None else False, str(error))
     size = sum(file.stat().st_size for file in files) / 1e6
-    return DoctorFinding("weights", True, f"{len(files)} file(s), {size:,.1f} MB in {ref.folder}")
+    text = f"{len(files)} file(s), {size:,.1f} MB in {ref.folder}"
+    if config.prepared is not None:
+        text += f", of {config.prepared.base}, prepared in {config.prepared.precision}"
+    return DoctorFinding("weights", True, text)
 
 
 def _codec(ref: ModelRef) -> DoctorFinding:
@@ -187,10 +190,10 @@ def _memory_needed(config: ModelConfig, placement: Placement, machine: Machine) 
 def _choices(
     runtime: RuntimeConfig, config: ModelConfig, placement: Placement | None, machine: Machine
 ) -> Iterator[DoctorFinding]:
-    """A line for each precision: the memory it needs, whether this machine has that, and whether
-    auto chooses it."""
+    """A line for each precision of the weights: the memory it needs, whether this machine has that,
+    and whether auto chooses it."""
     automatic = _automatic(runtime, config)
-    for precision in PRECISIONS[1:]:
+    for precision in config.precisions:
         needed, granted = needed_bytes(config, precision), machine.memory_bytes
         notes = [f"about {gb(needed)}"]
         if granted is not None and needed > granted:

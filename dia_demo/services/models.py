@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.checkpoint_files import weight_files
+from dia_demo.checkpoint_files import MANIFEST, weight_files
 from dia_demo.codec.config import CodecFormat, check_codec_fits, codec_format
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
@@ -31,7 +31,7 @@ DIA_MEMORY = {precision: gb(needed_bytes(ModelConfig(), precision)) for precisio
 # its bench, one utterance on two cores of a Zen 5 server.
 DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
 # The files that a description is read from.
-_DESCRIBING = ("config.json", "generation_config.json", "codec", "codec/config.json")
+_DESCRIBING = ("config.json", "generation_config.json", MANIFEST, "codec", "codec/config.json")
 # Measured on its held-out sentences; its phones have fixed lengths.
 NANO_SECONDS_PER_CHARACTER = 0.065
 # What is useful of each range: as measured for the nano voice (its model card), for Dia the ends of
@@ -46,6 +46,19 @@ _HINTS = {
         "top_p": "For Dia-1.6B 0.7 to 1 is usual.",
         "top_k": "For Dia-1.6B 15 to 100 is usual.",
     },
+}
+# Title and note of the models that are known.
+_TITLES = {
+    EMBEDDED: (
+        "Nano voice (embedded)",
+        "A small synthetic voice for trying out the program. It is included and needs no "
+        "download. Dia-1.6B is the original model.",
+    ),
+    DIA_NAME: (
+        "Dia-1.6B (0626)",
+        f"The original model by Nari Labs. The first run downloads {DIA_DOWNLOAD}, and a "
+        "take needs some minutes on a CPU.",
+    ),
 }
 # Markup and spaces may be removed: a script of this many characters may still fit.
 _MOST_CHARACTERS_PER_BYTE = 4
@@ -151,30 +164,23 @@ def _of_folder(name: str, folder: Path, _stamps: tuple[Stamp | None, ...]) -> Mo
 
 
 def _info(name: str, config: ModelConfig, codec: CodecFormat) -> ModelInfo:
-    titles = {
-        EMBEDDED: (
-            "Nano voice (embedded)",
-            "A small synthetic voice for trying out the program. It is included and needs no "
-            "download. Dia-1.6B is the original model.",
-        ),
-        DIA_NAME: (
-            "Dia-1.6B (0626)",
-            f"The original model by Nari Labs. The first run downloads {DIA_DOWNLOAD}, and a "
-            "take needs some minutes on a CPU.",
-        ),
-    }
-    title, note = titles.get(name, (name, "A Dia checkpoint of your own."))
-    embedded = name == EMBEDDED
+    # What prepared weights were made from speaks alike.
+    original = name if config.prepared is None else config.prepared.base
+    embedded = original == EMBEDDED
+    title, note = _TITLES.get(original, (name, "A Dia checkpoint of your own."))
+    if config.prepared is not None:
+        title += f", prepared in {config.prepared.precision}"
+        note = f"Weights of {original}, prepared in {config.prepared.precision}."
     pace = NANO_SECONDS_PER_CHARACTER if embedded else SECONDS_PER_CHARACTER
-    rates = codec.sample_rate, codec.frames_per_second
     return ModelInfo(
         name,
         title,
         note,
         config,
-        *rates,
+        codec.sample_rate,
+        codec.frames_per_second,
         pace,
         normalises=embedded,
         natural_seconds=None if embedded else NATURAL_SECONDS,
-        hints=_HINTS.get(name, {}),
+        hints=_HINTS.get(original, {}),
     )

@@ -37,8 +37,9 @@ class BenchPlan:
     """One benchmark.
 
     model: nano, a folder, or a hub name that has been downloaded; random: a name of RANDOM_SIZES in
-    its place. precisions may contain "auto". rows: utterances decoded together, each with guidance
-    (two halves). steps: timed after WARM_STEPS others. quality: compare precisions with float32.
+    its place. precisions may contain "auto"; MEASURED stands for all that the weights can be loaded
+    in. rows: utterances decoded together, each with guidance (two halves). steps: timed after
+    WARM_STEPS others. quality: compare precisions with float32.
     """
 
     model: str = "nano"
@@ -75,7 +76,7 @@ class BenchPlan:
         available = system.memory_bytes()
         if available is None or fitting(self.config, available):
             return None
-        least = min(needed_bytes(self.config, precision) for precision in MEASURED)
+        least = min(needed_bytes(self.config, precision) for precision in self.config.precisions)
         return f"it needs {gb(least)}, and this machine has {gb(available)}"
 
     def runtime(self, precision: str) -> RuntimeConfig:
@@ -100,7 +101,8 @@ class BenchPlan:
         most = config.decoder.max_positions - config.max_delay - WARM_STEPS - 2
         Range(1, most, whole=True).check("steps", self.steps)
         Range(1, config.encoder.max_positions, whole=True).check("text-bytes", self.text_bytes)
-        once = tuple(dict.fromkeys(self.precisions))
+        all_of_them = config.precisions if self.precisions == MEASURED else self.precisions
+        once = tuple(dict.fromkeys(all_of_them))
         return replace(self, precisions=once, rows=tuple(dict.fromkeys(self.rows)))
 
     def _check_model(self) -> None:
@@ -115,6 +117,11 @@ class BenchPlan:
                 f"{self.model} is not on this machine, and the benchmark downloads nothing. Use "
                 "--random-weights dia-1.6b, which has the same speed, or generate a take with the "
                 "model first."
+            )
+        elif self.quality and (prepared := self.config.prepared) is not None:
+            raise InputError(
+                f"The quality of {self.model} cannot be compared: its weights were prepared in "
+                f"{prepared.precision}, without those in float32. Use --model {prepared.base}."
             )
 
     @property

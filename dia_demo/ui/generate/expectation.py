@@ -129,7 +129,10 @@ def speaker_html(info: ModelInfo, expected: Expectation, dia: Expectation | None
 
     dia: what Dia-1.6B would need, where the embedded voice is chosen.
     """
-    name, what = SPEAKERS.get(info.name, (info.title, "a Dia checkpoint of your own"))
+    original = info.name if info.config.prepared is None else info.config.prepared.base
+    name, what = SPEAKERS.get(original, (info.title, "a Dia checkpoint of your own"))
+    if info.config.prepared is not None:
+        name = info.title
     text = f"{name}: {what}."
     if dia is None:
         switch = f"Back to {SPEAKERS[EMBEDDED][0]}"
