@@ -36,7 +36,7 @@ async function play(id, button) {
   await audio.play();
 }
 
-// Puts the settings into the form, which then says what it took, and shows the form.
+// Restores the settings in the form and scrolls to it; its status lists what was restored.
 function use(id) {
   trigger("click", { id });
   const form = document.querySelector("#script-area");
@@ -101,8 +101,8 @@ async function draw() {
   const notes = [];
   if (!answer.takes.length) notes.push("Your takes are listed here. The latest 30 are kept.");
   if (answer.removed)
-    notes.push(`Takes up to ${when(answer.removed)} were removed, because the space that this ` +
-      "machine has for takes was used up. Download a take to keep it.");
+    notes.push(`Takes up to ${when(answer.removed)} were removed, because the space for takes on ` +
+      "this machine was used up. Download a take to keep it.");
   status.textContent = notes.join(" ");
 }
 

@@ -1,6 +1,6 @@
-// In the page's head. Only one thing plays at a time on the whole page: what starts to play pauses
-// what played before. A player is anything with a method `pause`. Media elements are noticed by
-// themselves; a player of Web Audio announces itself whenever it starts:
+// Loaded in the page's head. Only one player plays at a time on the whole page: one that starts
+// pauses the others. A player is an object with a method `pause`. Media elements are detected
+// automatically; a player that uses Web Audio announces each start:
 // document.dispatchEvent(new CustomEvent("dia-play", { detail: player }));
 (() => {
   let playing = null;
@@ -11,9 +11,9 @@
   }
 
   document.addEventListener("dia-play", (event) => start(event.detail));
-  // From the browser's own controls.
+  // Started with the browser's own controls.
   document.addEventListener("play", (event) => start(event.target), true);
-  // From a script. gradio's players and those of earlier takes are not part of the document, so
+  // Started by a script. gradio's players and those of earlier takes are not in the document, so
   // their events do not reach it.
   const { play } = HTMLMediaElement.prototype;
   HTMLMediaElement.prototype.play = function playAlone() {

@@ -10,8 +10,8 @@
     button.click();
   });
 
-  // gradio shows the documentation of the API only after a click on the button in the footer. With
-  // ?view=api it takes it for shown, and the first click closes it.
+  // gradio shows the API documentation only after a click on the button in the footer. With
+  // ?view=api it considers it already open, and the first click closes it.
   const openApi = () => document.querySelector("footer .show-api").click();
   if (new URLSearchParams(location.search).get("view") === "api") {
     openApi();
@@ -23,7 +23,7 @@
     openApi();
   });
 
-  // gradio's folds do not say whether they are open, and a section's fold is no heading.
+  // gradio's accordions have no aria-expanded, and those of sections are not headings.
   function describeFolds() {
     for (const button of document.querySelectorAll("button.label-wrap:not([aria-expanded])")) {
       const update = () => button.setAttribute("aria-expanded", button.classList.contains("open"));

@@ -1,5 +1,5 @@
-// In the page's head. gradio's page does not show the errors of events outside its queue: their
-// answers are looked at here, and a failed one becomes a message.
+// Loaded in the page's head. gradio does not show the errors of events outside its queue, so this
+// script inspects their responses and shows failures as messages.
 (() => {
   const SECONDS = 10;
 
@@ -11,8 +11,8 @@
       list.id = "problems";
       document.body.append(list);
     }
-    // An event that fails with every keystroke says so once.
-    for (const one of list.children) if (one.dataset.text === text) one.remove();
+    // An event that fails with every keystroke is shown once.
+    for (const shown of list.children) if (shown.dataset.text === text) shown.remove();
     const problem = document.createElement("div");
     problem.dataset.text = text;
     problem.setAttribute("role", "alert");
@@ -29,9 +29,9 @@
     if (duration !== null) setTimeout(() => problem.remove(), 1000 * (duration ?? SECONDS));
   }
 
-  const fetched = window.fetch;
-  window.fetch = async (...given) => {
-    const response = await fetched(...given);
+  const originalFetch = window.fetch;
+  window.fetch = async (...request) => {
+    const response = await originalFetch(...request);
     if (!response.ok && new URL(response.url).pathname.includes("/gradio_api/run/")) {
       response.clone().json().then(show, () => show({}));
     }

@@ -79,7 +79,7 @@ def register(commands) -> None:
 
 
 def plan_of(options: argparse.Namespace, settings: Settings) -> BenchPlan:
-    """The plan that was asked for. Raises InputError for what is no number."""
+    """The plan from the options. Raises InputError for invalid numbers."""
     if options.model is not None and options.random_weights is not None:
         raise InputError("Give --model or --random-weights, not both.")
     return BenchPlan(
@@ -95,7 +95,7 @@ def plan_of(options: argparse.Namespace, settings: Settings) -> BenchPlan:
 
 
 def _words(arguments: Sequence[str] | None) -> list[str]:
-    """What was given with spaces or commas between."""
+    """Arguments separated by spaces or commas."""
     return [word for argument in arguments or () for word in argument.replace(",", " ").split()]
 
 
@@ -103,12 +103,12 @@ def _whole(word: str) -> int:
     try:
         return int(word)
     except ValueError:
-        raise InputError(f"rows must be whole numbers, not {word!r}.") from None
+        raise InputError(f"rows must be whole numbers from 1, not {word!r}.") from None
 
 
 def _bench(options: argparse.Namespace) -> int:
     plan = plan_of(options, Settings.from_env())
-    # With --json stdout holds the one object alone.
+    # With --json, stdout contains only the JSON object.
     announcer = _Announcer(sys.stderr if options.json else sys.stdout)
     report, stopped = _run(plan, announcer)
     if options.json:
@@ -132,7 +132,7 @@ def _run(plan: BenchPlan, announcer: _Announcer) -> tuple[BenchReport, bool]:
 
 
 class _Announcer:
-    """Prints each result as it comes; returns the words for the status line."""
+    """Prints each result as it arrives; returns the text of the status line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.report: BenchReport | None = None
@@ -173,7 +173,7 @@ def announcements(report: BenchReport) -> Iterator[str]:
 
 
 def as_text(report: BenchReport) -> Iterator[str]:
-    """What the whole report adds to its announcements, in lines for a terminal."""
+    """The lines of the report that follow its announcements."""
     runs = report.finished_runs()
     yield ""
     yield from table(runs)
@@ -212,7 +212,7 @@ def _codec(codec: CodecResult) -> Iterator[str]:
 
 
 def table(runs: Sequence[FinishedRun]) -> Iterator[str]:
-    """Lines of columns, a line a run."""
+    """A table with a line per run."""
     if not runs:
         return
     rows = [[title for title, _, _ in COLUMNS]]

@@ -1,4 +1,4 @@
-"""What the commands share: options, a status line, Ctrl-C."""
+"""Shared parts of the commands: options, a status line, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
 
 
 def runtime_of(options: argparse.Namespace, settings: Settings) -> RuntimeConfig:
-    """The settings of the environment, with the options that were given in their place."""
+    """The settings of the environment, overridden by the options."""
     names = ("model", "precision", "device", "threads", "insist")
     values = {name: getattr(options, name) for name in names}
     chosen = {name: value for name, value in values.items() if value is not None}
@@ -63,7 +63,7 @@ def add_normalise(parser: argparse.ArgumentParser) -> None:
 
 
 def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
-    """The voice prompt that was given, if any. Raises InputError for half of one."""
+    """The voice prompt of the options, None without one. Raises InputError if one is missing."""
     if options.voice_prompt is not None and options.voice_codes is not None:
         raise InputError("Give --voice-prompt or --voice-codes, not both.")
     if options.voice_codes is not None:
@@ -91,7 +91,7 @@ class StatusLine:
 
 @contextmanager
 def stop_on_interrupt(cancel: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C stops the take and keeps it; the second ends the program."""
+    """The first Ctrl-C stops the take, which is written; the second ends the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -128,7 +128,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison:
-    """A new one, one made again from its plan, or the one that is in the folder already."""
+    """A new comparison, one rebuilt from its plan, or the existing one of the folder."""
     asked = [getattr(options, letter) for letter in _LETTERS]
     if options.rebuild is not None:
         return Comparison.create(options.output, _rebuilt(options), synthesis, voice_of(options))
@@ -179,7 +179,7 @@ def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
 
 
 def _setting(words: Sequence[str], runtime) -> Setting:
-    """One side from NAME=VALUE words; the rest comes from its model's own defaults."""
+    """One side from NAME=VALUE words; other values are its model's defaults."""
     changes = {}
     for word in (part for argument in words for part in argument.split(",")):
         name, sign, value = word.partition("=")
@@ -233,7 +233,7 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
 
 
 def _render(comparison: Comparison, synthesis: Synthesis) -> RenderEnded:
-    """Make the missing takes, with progress on the status line."""
+    """Generate the missing takes, with progress on the status line."""
     show, cancel = StatusLine(), threading.Event()
     with stop_on_interrupt(cancel):
         for event in comparison.run(synthesis, cancel):

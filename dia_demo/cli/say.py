@@ -93,10 +93,10 @@ def _say(options: argparse.Namespace) -> int:
 
 
 def _check_output(path: Path) -> None:
-    """InputError where a file cannot be written, before minutes are spent on its content."""
+    """Raise InputError if a file cannot be written, before minutes are spent on its content."""
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise InputError(f"The folder {folder} does not exist: make it first.")
+        raise InputError(f"The folder {folder} does not exist: create it first.")
     if not os.access(folder, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written to: choose another.")
     try:
@@ -159,7 +159,7 @@ def _run(synthesis: Synthesis, request: Request) -> Result:
                     show("")
                     return result
                 case Cancelled():
-                    raise RunError("Stopped before the first sound: nothing was kept.")
+                    raise RunError("Stopped before there was any audio, so no file was written.")
                 case Failed():
                     raise RunError(event.message)
     raise AssertionError("a stream ended without its last event")

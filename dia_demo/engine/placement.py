@@ -59,7 +59,7 @@ def cores_for(runtime: RuntimeConfig) -> int:
     cores = granted_cores()
     if (runtime.threads or 1) > cores:
         raise InputError(
-            f"threads must be from 1 to {cores}, the cores granted here: {runtime.threads}."
+            f"threads must be from 1 to {cores}, the cores granted here, not {runtime.threads}."
         )
     return cores
 

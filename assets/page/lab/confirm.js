@@ -1,11 +1,11 @@
-// Deleting a comparison is asked for once, in its own button: the first press changes its words, the
-// second one deletes.
+// Deleting a comparison needs two presses: the first one changes the button's text to a question,
+// the second one deletes.
 const QUESTION = "Press again to delete it with its votes";
 
 export class Confirm {
-  #restore = null; // gives the button its own words back, once it asks
+  #restore = null; // restores the button's own text while it asks
 
-  // element: a part of the list of comparisons, which holds the button.
+  // element: the part of the list of comparisons that contains the button.
   constructor({ element }) {
     const list = element.closest("#lab-keep");
     // Before gradio's own listener, which deletes.

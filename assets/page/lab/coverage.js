@@ -1,4 +1,4 @@
-// Which parts of a clip were listened to. A part that was heard twice counts once.
+// The parts of a clip that were played. A part that was played twice counts once.
 
 const TOUCHING = 0.01; // seconds between two intervals that count as one
 

@@ -1,4 +1,4 @@
-// Elements of the listening room. Scripts and names come as text and are set as text.
+// Creates elements of the listening room. Scripts and names are set as text, never as HTML.
 
 export function make(tag, name = "", text = "") {
   const node = document.createElement(tag);

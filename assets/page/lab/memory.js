@@ -1,11 +1,11 @@
-// What outlives a reload: the comparison in the room, and what was done with its pair so far. It
-// stays in this browser. Which tab of the page was in front is remembered for this window alone.
-// dia_demo/ui/compare/reload.py reads both when the page opens.
+// What survives a reload: the comparison in the room and the progress of its pair, stored in this
+// browser; and the selected tab of the page, stored for this window. dia_demo/ui/compare/reload.py
+// reads both when the page opens.
 
 const ROOM = "dia-room-1"; // {id, pair}
 const FRONT = "dia-room-front-1";
 
-// A browser that keeps nothing, as some do in private windows, raises an error.
+// Storage may be disabled, for example in private windows; then access raises an error.
 function attempt(work) {
   try {
     return work();

@@ -1,5 +1,5 @@
-// What the listener reads and presses. Clips are "1", "2" and "X" here; on the wire and in the
-// records they are A, B and X, and A and B name nothing else in the room.
+// Texts and keys for the listener. Clips are called 1, 2 and X on the page, and A, B and X in
+// requests and records.
 
 export const CLIP_NAMES = { A: "1", B: "2", X: "X" };
 
@@ -9,11 +9,11 @@ export const VOTES = {
   preference: [["A", "1 is better", "1"], ["none", "No difference", "0"], ["B", "2 is better", "2"]],
   abx: [["A", "X is 1", "1"], ["B", "X is 2", "2"]],
 };
-const MARGIN = 0.5; // seconds that may be missing of a clip that counts as heard to its end
+const MARGIN = 0.5; // seconds that may be missing at the end of a clip that counts as played
 const DIGIT = /^(?:Digit|Numpad)(\d)$/;
 
-// The clip that a key plays, or undefined. Digits go by the place of their key, since some
-// keyboards write them only with Shift.
+// The clip that a key plays, or undefined. Digits are recognised by the position of their key,
+// because some keyboards need Shift for them.
 export function clipOfKey(event) {
   const [, digit] = DIGIT.exec(event.code) || [];
   return { 1: "A", 2: "B", a: "A", b: "B", x: "X" }[digit || event.key.toLowerCase()];
@@ -33,7 +33,7 @@ export function keyHelp(kind) {
     + `R repeats · ${votes} vote`;
 }
 
-// What is still missing before a vote counts. `needed`: seconds of each clip; `missing`: letters.
+// What is missing before a vote is possible. needed: seconds of each clip. missing: letters.
 export function voteHint(letters, missing, needed, length) {
   if (!missing.length) return "You can vote now.";
   const names = missing.map((letter) => CLIP_NAMES[letter]).join(" and ");

@@ -1,5 +1,5 @@
-// The remarks under the scripts of a comparison: a press on a repair names its finding, and the
-// server repairs the scripts.
+// The findings below the scripts of a comparison. Their buttons send the finding to the server,
+// which repairs the scripts.
 export class Repairs {
   #trigger;
 

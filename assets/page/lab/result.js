@@ -79,7 +79,7 @@ export class Result {
     if (!slider.matches(":active")) slider.value = this.player.fraction;
   }
 
-  // The slider stays where the clip stopped, or goes back to the start from the end.
+  // The slider stays where the clip stopped, or returns from the end to the start.
   #stopped(button, part) {
     button.textContent = button.dataset.label;
     const slider = sliderOf(button);

@@ -1,5 +1,5 @@
-// The buttons and the seek bar under the clips. Both clips of a pair are equally long, so the bar
-// says nothing of the sides.
+// The buttons and the seek bar below the clips. Both clips of a pair have the same length, so the
+// bar reveals nothing about the sides.
 
 import { make, makeButton, makeChoice } from "./dom.js";
 
@@ -44,7 +44,7 @@ export class Transport {
     this.#bar.disabled = !length;
     if (!length) return;
     if (this.#bar.max !== String(length)) this.#bar.max = length;
-    // While it is dragged, the bar is the listener's.
+    // Not updated while the listener drags it.
     const isDragged = this.#bar.matches(":active");
     if (!isDragged) this.#bar.value = position;
     const shown = isDragged ? Number(this.#bar.value) : position;

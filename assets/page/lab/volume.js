@@ -1,5 +1,5 @@
 // The volume check before the first pair: the beginnings of both clips, at the level of the test.
-// It takes both sides alike, and does not count as listening.
+// It treats both sides alike, and does not count as listening.
 
 import { make, makeButton, makeGroup } from "./dom.js";
 

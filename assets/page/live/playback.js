@@ -1,19 +1,19 @@
-// Plays the samples of one take as they arrive: Web Audio only, no encoder and no file, so that the
-// pieces meet without a seam. What was heard never restarts and never jumps.
+// Plays the samples of one take as they arrive, with Web Audio: no encoder and no file, so that
+// there is no gap between pieces. Playback never restarts and never jumps.
 
-// Seconds from now to a sample that is to be the next one heard: on a busy machine, less was late.
+// Seconds from now to the next sample to be scheduled; less was too late on a busy machine.
 const LEAD = 0.05;
 
 export class Playback {
   #context;
   #rate;
   #output;
-  #queued = []; // Float32Arrays that are not on their way to the speakers yet
+  #queued = []; // Float32Arrays that are not scheduled yet
   #queuedSamples = 0;
   #sentSamples = 0;
-  #end = 0; // when the last one sent will have been heard, on the context's clock
+  #end = 0; // end of the last scheduled sample, on the context's clock
 
-  // `rate` is that of the take, and of the context: nothing is resampled piece by piece.
+  // `rate` is that of the take and of the context, so that pieces are not resampled.
   constructor(context, rate) {
     this.#context = context;
     this.#rate = rate;
@@ -26,12 +26,12 @@ export class Playback {
     return this.#queuedSamples / this.#rate;
   }
 
-  // Seconds that were sent and are still to be heard.
+  // Seconds that are scheduled and not played yet.
   get ahead() {
     return Math.max(0, this.#end - this.#context.currentTime);
   }
 
-  // Seconds heard so far.
+  // Seconds played so far.
   get heard() {
     return Math.max(0, this.#sentSamples / this.#rate - this.ahead);
   }
@@ -41,7 +41,7 @@ export class Playback {
     this.#queuedSamples += samples.length;
   }
 
-  // Sends what is queued to the speakers.
+  // Schedules everything that is queued.
   send() {
     if (!this.#queuedSamples) return;
     this.#end = Math.max(this.#end, this.#context.currentTime + LEAD);

@@ -1,11 +1,11 @@
-// The line that plays a take while it is made, above the player of the finished one.
+// The line that plays a take while it is generated, above the player of the finished take.
 // gradio starts it with: element, props.value (see LiveRun.state in ui/generate/live_audio.py),
 // server.hear({run, from}), trigger, watch.
 
 import { Playback } from "./playback.js";
 
 const DRAW_MS = 100;
-const ENOUGH_SECONDS = 0.3; // ready before the sound starts, so that a late piece leaves no gap
+const ENOUGH_SECONDS = 0.3; // buffered before playback starts, so that a late piece leaves no gap
 // The time that the rest of a take needs is an estimate.
 const SPARE_FACTOR = 1.25;
 const SPARE_SECONDS = 0.3;
@@ -22,9 +22,9 @@ export class LiveStrip {
   #text;
   #switch;
   #take = null;
-  #context = null; // AudioContext, made within a press
+  #context = null; // AudioContext, created by a click
   #rate = 0; // samples per second of the chosen model
-  #isPressed = false; // Generate was pressed, and its run has not been heard of yet
+  #isPressed = false; // Generate was pressed, and the state of its run has not arrived yet
 
   constructor({ element, props, server, trigger, watch }) {
     this.#element = element;
@@ -44,7 +44,7 @@ export class LiveStrip {
       if (event.target.closest("#generate")) this.#generate();
       if (event.target.closest("#stop")) this.#pause();
     }, { capture: true });
-    // A click on the picture of the finished take goes on from there.
+    // A click on the waveform of the finished take continues from there.
     document.addEventListener("click", (event) => {
       if (this.#state !== "playing" || !event.target.closest("#take .waveform-container")) return;
       document.querySelector("#take .play-pause-button").click();
@@ -54,8 +54,8 @@ export class LiveStrip {
     this.#update();
   }
 
-  // What one_sound.js calls when something else starts to play, perhaps the finished take: that one
-  // stays where it is.
+  // Called by one_sound.js when something else starts to play. If that is the finished take, it
+  // keeps its own position.
   pause() {
     if (this.#take) this.#take.followed = this.#heard;
     this.#pause();
@@ -68,7 +68,7 @@ export class LiveStrip {
     this.#show();
   }
 
-  // Generate was pressed. A browser lets sound begin only within a press.
+  // Generate was pressed. Browsers allow audio to start only after a click.
   #generate() {
     this.#drop();
     this.#isPressed = true;
@@ -83,7 +83,7 @@ export class LiveStrip {
       this.#pause();
       return;
     }
-    // Whoever does not wait hears gaps.
+    // Without waiting, there may be gaps.
     take.now = this.#state === "waiting";
     take.wanted = true;
     this.#unlock(take.rate);
@@ -97,7 +97,7 @@ export class LiveStrip {
       this.#context?.close();
       this.#context = new AudioContext({ sampleRate: rate });
       this.#context.addEventListener("statechange", () => this.#advance());
-      // On a phone: as loud as a video, whatever the switch for ringing says.
+      // On a phone: plays like a video, also if the ringer is off.
       if (navigator.audioSession) navigator.audioSession.type = "playback";
     }
     this.#context.resume();
@@ -128,14 +128,14 @@ export class LiveStrip {
     if (!take.done && take.ready * take.rate <= take.fetched) return;
     take.isFetching = true;
     const question = { run: take.run, from: take.fetched };
-    // Where the connection failed, it is asked again.
+    // If the connection fails, the next call repeats the request.
     const part = await this.#server.hear(question).catch(() => null);
     take.isFetching = false;
     if (take !== this.#take || !part) return;
     if (part.pcm) {
       const bytes = Uint8Array.from(atob(part.pcm), (char) => char.charCodeAt(0));
       const samples = Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 32768);
-      // Where the model was changed after the press, the context has another rate.
+      // If the model was changed after the click, the context has another rate.
       if (this.#context?.sampleRate !== part.rate) this.#unlock(part.rate);
       take.playback ??= new Playback(this.#context, part.rate);
       take.playback.push(samples);
@@ -145,13 +145,13 @@ export class LiveStrip {
     this.#advance();
   }
 
-  // Fetches and plays what can be.
+  // Fetches and plays whatever is ready.
   #advance() {
     const take = this.#take;
     if (take && take.done && !take.ready) this.#pause();
     else if (take && take.wanted) {
       this.#fetch(take);
-      // A browser that refuses to start would start with any later touch of the page.
+      // If the browser blocks audio, any later click on the page would start it.
       if (take.playback && this.#context.state === "running") this.#play(take, take.playback);
     }
     this.#show();
@@ -194,7 +194,7 @@ export class LiveStrip {
     this.#button.disabled = state === "empty" || state === "over";
     this.#button.textContent = BUTTONS[state] || "Listen";
     this.#text.textContent = this.#words(state, heard);
-    // The finished take below follows, so that it can be taken up where this one is.
+    // The player of the finished take follows, so that it can continue from here.
     const position = state === "over" ? 0 : heard;
     if (take && take.done && take.followed !== position) {
       take.followed = position;
@@ -225,12 +225,12 @@ export class LiveStrip {
   }
 }
 
-// Seconds until the rest of the take is made sooner than it is heard; null if that is not known.
+// Seconds until playback can start without a gap; null if that is not known.
 function secondsToWait({ done, total, left, lag, ready, fetched, rate, playback }) {
   if (done) return 0;
   if (left === null) return null;
   const heard = playback ? playback.heard : 0;
-  // Until the end, the sound comes in blocks that are up to `lag` behind what is made.
+  // Until the end, audio arrives in blocks that are up to `lag` behind the tokens.
   const behind = lag + Math.max(0, ready - fetched / rate);
   return Math.max(0, SPARE_FACTOR * left + SPARE_SECONDS - (total - behind - heard));
 }

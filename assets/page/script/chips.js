@@ -1,5 +1,5 @@
-// What is set where it may be folded away and shapes every take: a seed, a voice prompt. Each is
-// freed by its cross. gradio's value: {seed, voice}.
+// Chips for settings that affect every take but may be in a closed accordion: a seed, a voice
+// prompt. The cross of a chip removes its setting. gradio's value: {seed, voice}.
 
 export class Chips {
   #element;

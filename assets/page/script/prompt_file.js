@@ -1,11 +1,11 @@
 // Voice prompts in formats that the server cannot read, such as an iPhone's voice memos (.m4a) and
-// .webm: the browser decodes them and uploads a WAV. What it cannot decode is refused at once.
+// .webm: the browser decodes them and uploads a WAV. A file that it cannot decode is rejected.
 const READABLE = /\.(wav|flac|ogg|oga|opus|mp3|aiff?|au|caf)$/i;
 const RATE = 44100;
 const MESSAGE = "cannot be read as audio: use WAV, FLAC, OGG or MP3.";
 
 export class PromptFile {
-  // Opening the fold makes this part anew; the listeners are the document's and stay.
+  // Opening the accordion creates this component again; the document keeps its listeners.
   static #shown = null;
   #note;
 
@@ -14,7 +14,7 @@ export class PromptFile {
     PromptFile.#shown = this;
     this.#note = element.querySelector("p");
     if (!first) return;
-    // Before gradio's own listeners, which would upload the file as it is.
+    // Runs before gradio's own listeners, which would upload the file unchanged.
     for (const name of ["change", "drop"]) {
       document.addEventListener(name, (event) => PromptFile.#shown.#take(event), { capture: true });
     }
@@ -42,7 +42,7 @@ export class PromptFile {
 }
 
 async function asWav(file) {
-  // Decoding resamples to the rate of the context; this one is never played.
+  // decodeAudioData resamples to the rate of the context, which plays nothing.
   const context = new OfflineAudioContext(1, 1, RATE);
   const sound = await context.decodeAudioData(await file.arrayBuffer());
   const channels = Array.from({ length: sound.numberOfChannels }, (_, at) =>

@@ -1,5 +1,5 @@
-// The remarks under the script. A press on a repair names its finding, and the server repairs it;
-// Undo takes back the last example or repair.
+// The findings below the script. Their buttons send the finding to the server, which repairs the
+// script; Undo reverts the last example or repair.
 import { canUndo, undo } from "./text.js";
 
 export class Report {

@@ -7,17 +7,17 @@ function field() {
   return document.querySelector("#script textarea");
 }
 
-// As typing does it: the browser notes it for Ctrl+Z, and the page hears of it.
+// Writes like typing, so that Ctrl+Z undoes it and gradio gets an input event.
 function write(text) {
   const area = field();
   area.focus({ preventScroll: true });
   area.select();
-  // There is no other way into the browser's list of what can be undone.
+  // Although deprecated, the only way to add to the browser's undo history.
   if (!document.execCommand(text ? "insertText" : "delete", false, text)) {
     area.value = text;
     area.dispatchEvent(new Event("input", { bubbles: true }));
   }
-  // Where there is no keyboard, the one on the screen would cover the page.
+  // On a touch screen, the keyboard would cover the page.
   if (window.matchMedia("(pointer: coarse)").matches) area.blur();
 }
 
@@ -32,7 +32,7 @@ export function replaceScript(text) {
   replaced.push({ before, after: scriptText() });
 }
 
-// Whether the script is as it was last replaced here: nothing was typed since.
+// Whether the script is unchanged since it was last replaced here.
 export function canUndo() {
   return replaced.length > 0 && replaced.at(-1).after === field()?.value;
 }

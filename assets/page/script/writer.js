@@ -1,5 +1,5 @@
-// Writes into the script: an example that is pressed, and a repair that the server made. gradio's
-// value is that repair: {before, after, number}, empty until there is one.
+// Writes examples and the server's repairs into the script. gradio's value is the repair
+// {before, after, number}, empty until there is one.
 import { replaceScript, scriptText } from "./text.js";
 
 export class ScriptWriter {
@@ -16,7 +16,7 @@ export class ScriptWriter {
 
   #repair() {
     const { before, after } = this.#props.value || {};
-    // What was typed meanwhile stays.
+    // A script that was edited meanwhile is not replaced.
     if (after !== undefined && before === scriptText()) replaceScript(after);
   }
 }

@@ -100,14 +100,14 @@ def _checked(arguments: dict[str, Argument], values: tuple) -> dict[str, Any]:
 
 def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event) -> Take:
     """Run to the end. Raises RunError if there is no audio."""
-    asked = values.to_request(synthesis.settings.runtime)
-    with closing(synthesis.stream(asked, cancel)) as events:
+    request = values.to_request(synthesis.settings.runtime)
+    with closing(synthesis.stream(request, cancel)) as events:
         for event in events:
             if isinstance(event, Failed):
                 raise RunError(event.message)
             if result := finished_result(event):
-                return synthesis.take(asked, result)
-    raise RunError("The run was stopped before there was any audio.")
+                return synthesis.take(request, result)
+    raise RunError("The run was stopped before there was any audio. Send the request again.")
 
 
 def make_check(synthesis: Synthesis, arguments: dict[str, Argument]) -> Callable[..., dict]:
@@ -189,7 +189,7 @@ def _object(description: str, **properties: str) -> dict:
 
 
 FIGURES = _object(
-    "How the take came about: lengths, times in seconds, settings.",
+    "Measurements of the take: lengths and times in seconds, settings.",
     audio_seconds="number: length of the audio",
     wall_seconds="number: from the start of the run to its end",
     realtime_factor="number: audio_seconds / wall_seconds; above 1 is faster than playback",
@@ -208,7 +208,7 @@ FIGURES = _object(
     remarks="array: what is wrong with the sound or odd about its length, in words",
 )
 REPORT = _object(
-    "What the script holds and what is worth changing.",
+    "The contents of the script, and findings with their repairs.",
     speakers="integer: number of speakers",
     turns="integer: number of turns",
     bytes="integer: bytes that the model reads",

@@ -1,7 +1,7 @@
-"""What to expect of a take before it is made: who speaks, how long it takes, and the other model.
+"""What to expect of a take before it is generated: the voice, the time, and the other model.
 
-The time stands beside Generate; the line below it names the speaker and offers to switch. Both
-follow the form. While this machine is being measured, a timer asks for the result.
+The time is beside Generate; the line below it names the voice and offers to switch. Both follow
+the form. While this machine is being measured, a timer polls for the result.
 """
 
 from __future__ import annotations
@@ -120,14 +120,14 @@ def wait_text(expected: Expectation, measuring: bool) -> str:
 
 
 def wait_html(text: str) -> str:
-    """What stands beside Generate."""
+    """The text beside Generate."""
     return f'<p class="wait" title="Expected time for this take">{escape(text)}</p>'
 
 
 def speaker_html(info: ModelInfo, expected: Expectation, dia: Expectation | None) -> str:
-    """Who speaks and what that needs, with the switch to the other model.
+    """The voice and what it needs, with the switch to the other model.
 
-    dia: what Dia-1.6B would need, where the embedded voice is chosen.
+    dia: what Dia-1.6B would need, if the embedded voice is selected.
     """
     original = info.name if info.config.prepared is None else info.config.prepared.base
     name, what = SPEAKERS.get(original, (info.title, "a Dia checkpoint of your own"))
@@ -145,14 +145,14 @@ def speaker_html(info: ModelInfo, expected: Expectation, dia: Expectation | None
         joint = ", but " if dia.shortage else ": " if needs else ""
         text += f" {name} {what}{joint}{needs}."
     button = f' <button type="button" class="switch-model">{switch}</button>' if switch else ""
-    # The name is not to be broken at its hyphen.
+    # The name must not break at its hyphen.
     dia_name = escape(SPEAKERS[DIA_NAME][0])
     shown = escape(text).replace(dia_name, f'<span class="name">{dia_name}</span>')
     return f'<p class="speaker"><span>{shown}</span>{button}</p>'
 
 
 def _needs(expected: Expectation, is_dia: bool) -> str:
-    """What a model needs here, without a full stop; empty where nothing is known."""
+    """What a model needs here, without a full stop; empty if nothing is known."""
     if expected.shortage:
         return f"it cannot run here: {expected.shortage.rstrip('.')}"
     needs = []

@@ -39,7 +39,7 @@ ALREADY_RUNNING = (
     "Stop, then press Generate again."
 )
 ABANDONED = (
-    "Note: it was stopped because this page was closed for "
+    "Note: the take was stopped because this page was closed for "
     f"{duration(UNATTENDED_SECONDS)}, and others may be waiting."
 )
 

@@ -179,8 +179,8 @@ class HistoryHandlers:
     def _check_model(self, values: dict) -> None:
         if values.get("model") not in self.models:
             raise InputError(
-                f"This take was generated with the model {values.get('model')!r}, which is not "
-                "available here."
+                f"This take was generated with the model {values.get('model')!r}, which this page "
+                "does not offer. Start the app with it: DIA_MODEL is the model's name or folder."
             )
 
 

@@ -29,7 +29,7 @@ LOST = Status(
 REMOVED = Status(
     "idle",
     "Ready",
-    "Your last take was removed, because the space that this machine has for takes was used up. "
+    "Your last take was removed, because the space for takes on this machine was used up. "
     "Download a take to keep it.",
     0.0,
 )

@@ -94,11 +94,17 @@ def test_one_press_is_enough_to_hear_it(strict_page):
     wait_heard(page, 0.5)
 
 
-def test_the_finished_take_goes_on_where_it_was_heard(open_window):
+def open_with_take(open_window):
+    """A page whose take has just been finished, and still plays."""
     page = open_window().open()
     write_script(page, SCRIPT)
     press(page, "Generate")
     wait_state(page, *OVER)
+    return page
+
+
+def test_the_finished_take_goes_on_where_it_was_heard(open_window):
+    page = open_with_take(open_window)
     player = page.locator("#take")
     # The player of the finished take follows the sound, without a sound of its own.
     player.locator("#time", has_text="0:02").wait_for()
@@ -114,10 +120,7 @@ def test_the_finished_take_goes_on_where_it_was_heard(open_window):
 
 
 def test_a_click_on_the_picture_goes_on_from_there(open_window):
-    page = open_window().open()
-    write_script(page, SCRIPT)
-    press(page, "Generate")
-    wait_state(page, *OVER)
+    page = open_with_take(open_window)
     player = page.locator("#take")
     player.locator("#time", has_text=re.compile("0:0[1-9]")).wait_for()
     picture = player.locator(".waveform-container").bounding_box()
