@@ -4,7 +4,7 @@ import signal
 import sys
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.folders import held
+from dia_demo.services.folders import app_folders
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import raise_descriptor_limit, share_malloc_arenas
@@ -18,7 +18,7 @@ def main() -> None:
     raise_descriptor_limit()
     # SIGTERM ends the app as Ctrl-C does: what is temporary is removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with held(Settings.from_env()) as settings:
+    with app_folders(Settings.from_env()) as settings:
         configure_gradio(settings)
         synthesis = Synthesis(settings)
         try:

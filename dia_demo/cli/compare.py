@@ -129,18 +129,18 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison:
     """A new comparison, one rebuilt from its plan, or the existing one of the folder."""
-    asked = [getattr(options, letter) for letter in _LETTERS]
+    all_sides = [getattr(options, letter) for letter in _LETTERS]
     if options.rebuild is not None:
         return Comparison.create(options.output, _rebuilt(options), synthesis, voice_of(options))
     if (options.output / plan_file.NAME).exists():
-        if any(asked) or options.script or options.normalise:
+        if any(all_sides) or options.script or options.normalise:
             raise InputError(
                 f"{options.output} already holds a comparison: use -o alone to resume it, or "
                 "another folder for a new one."
             )
         return Comparison.open(options.output)
     return Comparison.create(
-        options.output, _new_plan(options, asked, synthesis), synthesis, voice_of(options)
+        options.output, _new_plan(options, all_sides, synthesis), synthesis, voice_of(options)
     )
 
 
@@ -155,11 +155,11 @@ def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
     return replace(rebuilt(plan), voice_file=None)
 
 
-def _new_plan(options, asked: Sequence, synthesis: Synthesis) -> ComparisonPlan:
+def _new_plan(options, all_sides: Sequence, synthesis: Synthesis) -> ComparisonPlan:
     if not (options.a and options.b):
         raise InputError("Name both sides, such as --a temperature=1.2 --b temperature=1.8.")
-    sides = [words for words in asked if words]
-    if asked[: len(sides)] != sides:
+    sides = [words for words in all_sides if words]
+    if all_sides[: len(sides)] != sides:
         raise InputError("Name the settings in order, without a gap: --a, --b, --c and so on.")
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)

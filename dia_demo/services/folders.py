@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def held(settings: Settings) -> Iterator[Settings]:
-    """The settings of one running app: its `takes_folder` is a new folder of its own.
+def app_folders(settings: Settings) -> Iterator[Settings]:
+    """Lock the folders of an app while it runs; yields its settings, with a new `takes_folder`.
 
-    Removes what earlier runs left unfinished, however they ended. Raises InputError where another
-    app uses the kept folder or the shared comparison, and where nothing can be written.
+    Removes what earlier runs left unfinished, however they ended. Raises InputError if another app
+    uses the kept folder or the shared comparison, or if no folder for takes can be written.
     """
     with ExitStack() as stack:
         folders = [(settings.kept_folder, "DIA_KEPT")]

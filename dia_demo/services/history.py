@@ -105,14 +105,14 @@ class History:
         for path in _takes_in(new.parent)[MAX_TAKES:]:
             path.unlink(missing_ok=True)
         people = [_sizes(home) for home in self.home.glob("*/takes")]
-        while sum(sum(held.values()) for held in people) > self.limit:
-            people = [held for held in people if held.keys() - {new}]
+        while sum(sum(takes.values()) for takes in people) > self.limit:
+            people = [takes for takes in people if takes.keys() - {new}]
             if not people:
                 return
             # Of two people who use the same space, the one with the older take.
-            held = max(people, key=lambda held: (sum(held.values()), -_stamp([*held][-1])))
-            oldest = next(path for path in reversed(held) if path != new)
-            del held[oldest]
+            takes = max(people, key=lambda takes: (sum(takes.values()), -_stamp([*takes][-1])))
+            oldest = next(path for path in reversed(takes) if path != new)
+            del takes[oldest]
             oldest.unlink(missing_ok=True)
             # On a full disk the note is missing, but the take is removed all the same.
             with suppress(OSError):

@@ -66,7 +66,7 @@ class Queue:
         self._lock = threading.Lock()
 
     @contextmanager
-    def place(self, cancel: threading.Event | None = None) -> Iterator[Ticket]:
+    def enter(self, cancel: threading.Event | None = None) -> Iterator[Ticket]:
         """A ticket for the owner of `cancel`, until the block ends.
 
         Raises InputError if the visitor has too many tickets, or the queue is full.
@@ -97,13 +97,13 @@ class Queue:
                         "another visitor. Try again when your other takes are done."
                     )
                 line = self._line()
-                place = line.index(ticket)
-                if place == 0:
+                position = line.index(ticket)
+                if position == 0:
                     self._running = ticket
                     self._serve(ticket)
                     return
-                seconds = line[0].seconds_left if place == 1 else None
-            yield Waiting(place, seconds)
+                seconds = line[0].seconds_left if position == 1 else None
+            yield Waiting(position, seconds)
             if ticket.called.wait(POSITION_SECONDS):
                 ticket.called.clear()
 
@@ -140,11 +140,11 @@ class Queue:
         most, if that is at least two more than the newcomer has."""
         waiting = [ticket for ticket in self._line() if ticket is not self._running]
         for group in (lambda holder: holder.address, lambda holder: holder):
-            held = Counter(group(ticket.visitor) for ticket in self._tickets)
-            most = max(held.values())
-            if most < held[group(visitor)] + 2:
+            counts = Counter(group(ticket.visitor) for ticket in self._tickets)
+            most = max(counts.values())
+            if most < counts[group(visitor)] + 2:
                 continue
-            last = [ticket for ticket in waiting if held[group(ticket.visitor)] == most]
+            last = [ticket for ticket in waiting if counts[group(ticket.visitor)] == most]
             if last:
                 self._leave(last[-1])
                 return True

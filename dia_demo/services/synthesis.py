@@ -161,7 +161,7 @@ class Synthesis:
             raise InputError(
                 "Takes generated together must have the same model, precision, device and threads."
             )
-        with self._queue.place(cancel) as ticket:
+        with self._queue.enter(cancel) as ticket:
             yield from self._queue.wait(ticket, cancel)
             with closing(self._shutdown.steps(self._load(requests[0]))) as loading:
                 while not cancel.is_set() and (event := next(loading, None)) is not None:
@@ -211,7 +211,7 @@ class Synthesis:
     def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
         """Reserve the machine for something other than a take. Consume the iterator to wait in the
         queue; after that no model is in memory and nothing else runs until the block ends."""
-        with self._queue.place(cancel) as ticket:
+        with self._queue.enter(cancel) as ticket:
             yield self._wait_alone(ticket, cancel)
 
     def _wait_alone(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:

@@ -126,15 +126,19 @@ def with_reading(
     Where it has not, as with a tag after names that are no tags yet, the repair is one of the
     script in plain words.
     """
-    missing = {(one.code, one.message) for one in report.findings if one.repaired is not None}
+    missing = {_key(finding) for finding in report.findings if finding.repaired is not None}
     repairs: dict[tuple[str, str], Finding] = {}
     for script in (lambda: reading.original, lambda: normalise(reading.original).text):
         if missing:
-            same = {(one.code, one.message): one for one in check(script()).findings}
+            same = {_key(finding): finding for finding in check(script()).findings}
             repairs |= {key: same[key] for key in missing & same.keys() if same[key].repaired}
             missing -= repairs.keys()
-    findings = (repairs.get((one.code, one.message), one) for one in report.findings)
+    findings = (repairs.get(_key(finding), finding) for finding in report.findings)
     return replace(report, reading=reading, findings=tuple(findings))
+
+
+def _key(finding: Finding) -> tuple[str, str]:
+    return finding.code, finding.message
 
 
 def _too_long(characters: int, num_bytes: int) -> ScriptReport:

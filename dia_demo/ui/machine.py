@@ -114,8 +114,8 @@ class MachineHandlers:
         full = BenchPlan(random=FULL_SIZE, threads=threads, steps=FULL_SIZE_STEPS)
         if what == FULL_SIZE:
             return full
-        asked = BenchPlan(model=model, threads=threads)
-        return full if model == DIA_NAME and asked.folder is None else asked
+        selected = BenchPlan(model=model, threads=threads)
+        return full if model == DIA_NAME and selected.folder is None else selected
 
     def _measured(self, plan: BenchPlan, cancel: threading.Event) -> Iterator[Updates]:
         panel, shown_at = self.panel, 0.0

@@ -16,7 +16,7 @@ import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
-from dia_demo.services.folders import held
+from dia_demo.services.folders import app_folders
 from dia_demo.services.scratch import DAY_SECONDS, IN_USE_SECONDS, Scratch
 from dia_demo.services.settings import Settings
 from tests.helpers.browser import running_app
@@ -24,10 +24,10 @@ from tests.helpers.browser import running_app
 HOLD = """
 import sys
 from pathlib import Path
-from dia_demo.services.folders import held
+from dia_demo.services.folders import app_folders
 from dia_demo.services.settings import Settings
 home = Path(sys.argv[1])
-with held(Settings(takes_folder=home / "takes", kept_folder=home / "kept")) as settings:
+with app_folders(Settings(takes_folder=home / "takes", kept_folder=home / "kept")) as settings:
     (settings.takes_folder / "gradio").mkdir()
     (settings.takes_folder / "gradio" / "upload.part").write_bytes(b"x")
     print(settings.takes_folder, flush=True)
@@ -51,7 +51,7 @@ def settings_in(home: Path, **changes) -> Settings:
 
 
 def test_an_app_removes_its_own_temporary_folder_when_it_ends(tmp_path):
-    with held(settings_in(tmp_path)) as settings:
+    with app_folders(settings_in(tmp_path)) as settings:
         assert settings.takes_folder.parent == tmp_path / "takes"
         (settings.takes_folder / "upload").write_bytes(b"x")
     assert [path.name for path in (tmp_path / "takes").iterdir()] == [".dia-demo.lock"]
@@ -74,7 +74,7 @@ def test_what_a_killed_app_left_goes_at_the_next_start(tmp_path, other_app):
     take.write_bytes(b"x")
     part.write_bytes(b"x")
     (voted / ".dia-1-2.part").write_bytes(b"x")
-    with held(settings_in(tmp_path)):
+    with app_folders(settings_in(tmp_path)):
         assert not folder.exists()
         left = {path for path in person.rglob("*") if path.is_file()}
         assert left == {take, voted / "votes.csv"}
@@ -83,27 +83,27 @@ def test_what_a_killed_app_left_goes_at_the_next_start(tmp_path, other_app):
 
 def test_a_second_app_on_the_same_kept_folder_says_so(tmp_path, other_app):
     with pytest.raises(InputError, match="in use by another running app.*DIA_KEPT"):
-        with held(settings_in(tmp_path, takes_folder=tmp_path / "more")):
+        with app_folders(settings_in(tmp_path, takes_folder=tmp_path / "more")):
             pass
     (tmp_path / "shared").mkdir()
     changes = {"kept_folder": tmp_path / "mine", "shared_comparison": tmp_path / "shared"}
-    with held(settings_in(tmp_path, **changes)):
+    with app_folders(settings_in(tmp_path, **changes)):
         changes["kept_folder"] = tmp_path / "yours"
         with pytest.raises(InputError, match="in use by another running app.*DIA_COMPARE"):
-            with held(settings_in(tmp_path, **changes)):
+            with app_folders(settings_in(tmp_path, **changes)):
                 pass
 
 
 def test_two_apps_may_share_the_folder_of_takes(tmp_path, other_app):
     _, folder = other_app
-    with held(settings_in(tmp_path, kept_folder=tmp_path / "mine")) as settings:
+    with app_folders(settings_in(tmp_path, kept_folder=tmp_path / "mine")) as settings:
         assert folder.exists() and settings.takes_folder != folder
 
 
 def test_a_folder_of_takes_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "takes").write_text("not a folder")
     with pytest.raises(InputError, match="DIA_TAKES"):
-        with held(settings_in(tmp_path)):
+        with app_folders(settings_in(tmp_path)):
             pass
 
 

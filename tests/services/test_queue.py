@@ -17,16 +17,16 @@ def impatient(monkeypatch):
 
 def test_the_first_does_not_wait():
     queue = Queue(0)
-    with queue.place() as ticket:
+    with queue.enter() as ticket:
         assert list(queue.wait(ticket, threading.Event())) == []
 
 
 def test_a_place_moves_up_when_an_earlier_one_leaves():
     queue, cancel = Queue(5), threading.Event()
-    with queue.place():
-        second = queue.place()
+    with queue.enter():
+        second = queue.enter()
         waiting_second = queue.wait(second.__enter__(), cancel)
-        with queue.place() as third:
+        with queue.enter() as third:
             waiting_third = queue.wait(third, cancel)
             assert next(waiting_second).place == 1
             assert next(waiting_third).place == 2
@@ -37,7 +37,7 @@ def test_a_place_moves_up_when_an_earlier_one_leaves():
 def test_only_the_next_is_told_how_long():
     """The estimate is that of the take that runs; who stands further back would be misled."""
     queue, cancel = Queue(5), threading.Event()
-    with queue.place() as running, queue.place() as second, queue.place() as third:
+    with queue.enter() as running, queue.enter() as second, queue.enter() as third:
         running.seconds_left = 12.5
         assert next(queue.wait(second, cancel)) == Waiting(1, 12.5)
         assert next(queue.wait(third, cancel)) == Waiting(2, None)
@@ -45,11 +45,11 @@ def test_only_the_next_is_told_how_long():
 
 def test_a_full_queue_refuses_another_take():
     queue = Queue(1)
-    with queue.place(), queue.place():
+    with queue.enter(), queue.enter():
         with pytest.raises(InputError, match=r"queue is full \(2 takes\)"):
-            with queue.place():
+            with queue.enter():
                 pass
-    with queue.place():
+    with queue.enter():
         pass
 
 
@@ -57,15 +57,15 @@ def test_a_place_is_given_back_whatever_happens_in_it():
     queue = Queue(0)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
-            with queue.place():
+            with queue.enter():
                 raise ZeroDivisionError
-    with queue.place() as ticket:
+    with queue.enter() as ticket:
         assert list(queue.wait(ticket, threading.Event())) == []
 
 
 def test_cancel_ends_the_waiting():
     queue, cancel = Queue(5), threading.Event()
-    with queue.place(), queue.place() as second:
+    with queue.enter(), queue.enter() as second:
         waiting = queue.wait(second, cancel)
         next(waiting)
         cancel.set()
@@ -75,7 +75,7 @@ def test_cancel_ends_the_waiting():
 def test_threads_run_one_at_a_time_in_ticket_order():
     """Twenty at once: never two inside, and each in the order of its ticket."""
     queue, inside, most, order = Queue(50), 0, 0, []
-    tickets = [queue.place() for _ in range(20)]
+    tickets = [queue.enter() for _ in range(20)]
     entered = [ticket.__enter__() for ticket in tickets]
 
     def work(number: int) -> None:
@@ -108,9 +108,9 @@ class Line:
 
     def join(self, visitor: Visitor) -> None:
         caller = Caller(visitor)
-        place = self.queue.place(caller)
-        ticket = place.__enter__()
-        self.waiting.append((visitor, place, self.queue.wait(ticket, caller)))
+        entry = self.queue.enter(caller)
+        ticket = entry.__enter__()
+        self.waiting.append((visitor, entry, self.queue.wait(ticket, caller)))
 
     def serve(self) -> Visitor:
         """One whole run of the one whose turn it is."""
@@ -183,14 +183,14 @@ def test_programs_at_one_address_are_served_in_order():
 
 def test_a_session_has_at_most_two_places():
     queue = Queue(20)
-    with queue.place(Caller(POLITE)), queue.place(Caller(POLITE)):
+    with queue.enter(Caller(POLITE)), queue.enter(Caller(POLITE)):
         assert PLACES == 2
         with pytest.raises(InputError, match="You have 2 takes.*stop it"):
-            with queue.place(Caller(POLITE)):
+            with queue.enter(Caller(POLITE)):
                 pass
-        with queue.place(Caller(Visitor("10.0.0.1", "another page"))):
+        with queue.enter(Caller(Visitor("10.0.0.1", "another page"))):
             pass
-    with queue.place(Caller(POLITE)):
+    with queue.enter(Caller(POLITE)):
         pass
 
 

@@ -133,9 +133,9 @@ def weight_bytes(model: Dia) -> int:
         # Embeddings are looked up by row, text keys and values computed once per take.
         if name.endswith(("embeddings", "cross_attention.k_proj", "cross_attention.v_proj")):
             continue
-        held = [*module.parameters(False), *module.buffers(False), *vars(module).values()]
+        values = [*module.parameters(False), *module.buffers(False), *vars(module).values()]
         sizes |= {
-            id(value): value.nbytes for value in held if isinstance(value, Tensor | np.ndarray)
+            id(value): value.nbytes for value in values if isinstance(value, Tensor | np.ndarray)
         }
     return sum(sizes.values())
 

@@ -51,8 +51,8 @@ def run_job(job: Job, report_progress: ReportProgress) -> QualityResult:
 
     A precision that fails has an error in their place; a failure of float32 ends the job.
     """
-    asked = (name for name in job.precisions if name not in (REFERENCE, "auto"))
-    precisions = [REFERENCE, *asked]
+    others = (name for name in job.precisions if name not in (REFERENCE, "auto"))
+    precisions = [REFERENCE, *others]
     comparison = _Comparison(job)
     for number, precision in enumerate(precisions):
         try:

@@ -153,8 +153,8 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
     codec = replace(shared, kind=JobKind.CODEC, threads=threads)
     parts = [Part("The machine", hardware), Part("The codec", codec), *runs]
     if plan.quality:
-        asked = replace(shared, precisions=plan.precisions, sentences=plan.sentences)
-        parts.append(Part("Quality", replace(asked, kind=JobKind.QUALITY), 4.0))
+        quality = replace(shared, precisions=plan.precisions, sentences=plan.sentences)
+        parts.append(Part("Quality", replace(quality, kind=JobKind.QUALITY), 4.0))
     return BenchReport(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
 
 

@@ -210,8 +210,8 @@ class Comparison:
                 for trial in self.plan.trials
                 if trial.made and trial.id not in self._votes
             }
-            held = (name for name in (self._on_show, on_show, *ready) if name in ready)
-            self._on_show = next(held, None)
+            shown_next = (name for name in (self._on_show, on_show, *ready) if name in ready)
+            self._on_show = next(shown_next, None)
             return None if self._on_show is None else ready[self._on_show]
 
     def trial(self, identity: str) -> Trial:

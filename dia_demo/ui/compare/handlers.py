@@ -150,8 +150,9 @@ class CompareHandlers:
     def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
         """Generate a new comparison from the fields. One that could not begin is not kept."""
         try:
-            asked = CompareForm.of(values)
-            identity = self.comparisons.create(key, asked.plan(self.synthesis), asked.voice)
+            compare_form = CompareForm.of(values)
+            plan = compare_form.plan(self.synthesis)
+            identity = self.comparisons.create(key, plan, compare_form.voice)
         except Exception as error:
             yield {self.parts.status: html.status_card(_failed(error))}
             return

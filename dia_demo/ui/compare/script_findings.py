@@ -29,11 +29,11 @@ def report_on(text: str, check: Check) -> str:
 
 def findings_on(scripts: Sequence[str], reports: Sequence[ScriptReport]) -> tuple[Finding, ...]:
     """The findings on all scripts, each kind once; a repair changes every script that needs it."""
-    found: dict[str, dict[int, Finding]] = defaultdict(dict)
+    by_code: dict[str, dict[int, Finding]] = defaultdict(dict)
     for index, report in enumerate(reports):
         for finding in report.findings:
-            found[finding.code].setdefault(index, finding)
-    return tuple(_together(scripts, by_script) for by_script in found.values())
+            by_code[finding.code].setdefault(index, finding)
+    return tuple(_together(scripts, by_script) for by_script in by_code.values())
 
 
 def _together(scripts: Sequence[str], by_script: dict[int, Finding]) -> Finding:

@@ -1,4 +1,4 @@
-"""The events of the Compare tab's form: what is asked, what it costs, what the scripts lack."""
+"""The events of the Compare tab's form: the question, its costs, findings on the scripts."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class SetupHandlers:
     def describe(self, *values):
         """What the comparison costs, what it can show, and the report on its scripts."""
         try:
-            asked = CompareForm.of(values)
+            compare_form = CompareForm.of(values)
         except DiaDemoError as error:
             return problem_note(str(error)), gr.skip()
-        return self._note(asked), self._report(asked)
+        return self._note(compare_form), self._report(compare_form)
 
-    def _note(self, asked: CompareForm) -> str:
+    def _note(self, compare_form: CompareForm) -> str:
         try:
-            plan = asked.plan(self.synthesis)
-            check_plan(plan, self.synthesis, asked.voice)
+            plan = compare_form.plan(self.synthesis)
+            check_plan(plan, self.synthesis, compare_form.voice)
         except DiaDemoError as error:
             return problem_note(str(error))
         shows = what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds))
@@ -88,22 +88,22 @@ class SetupHandlers:
         warning = abx_warning(plan.kind, plan.settings)
         return [*cautions, *([warning] if warning else [])]
 
-    def _report(self, asked: CompareForm):
+    def _report(self, compare_form: CompareForm):
         try:
-            return script_findings.report_on(self._text(asked), self._check(asked))
+            return script_findings.report_on(self._text(compare_form), self._check(compare_form))
         except DiaDemoError:
             return gr.skip()  # The note says what is wrong.
 
-    def _text(self, asked: CompareForm) -> str:
+    def _text(self, compare_form: CompareForm) -> str:
         """The scripts as they were written. Raises InputError if they are too long."""
-        asked.scripts()
-        return asked.head["scripts"] or ""
+        compare_form.scripts()
+        return compare_form.head["scripts"] or ""
 
-    def _check(self, asked: CompareForm) -> script_findings.Check:
+    def _check(self, compare_form: CompareForm) -> script_findings.Check:
         """The script checker for every model and length of the settings. Raises InputError for
         invalid ones."""
-        transcript = asked.voice.transcript if asked.voice else ""
-        settings = asked.settings(self.synthesis)
+        transcript = compare_form.voice.transcript if compare_form.voice else ""
+        settings = compare_form.settings(self.synthesis)
         limits = dict.fromkeys(
             (setting.runtime.model, int(setting.params.max_tokens), transcript, setting.normalise)
             for setting in settings
@@ -124,8 +124,9 @@ class SetupHandlers:
         """The scripts after the chosen repair."""
         code = str(event_value(event, "code"))
         try:
-            asked = CompareForm.of(values)
-            repaired = script_findings.repaired(self._text(asked), code, self._check(asked))
+            compare_form = CompareForm.of(values)
+            text, check = self._text(compare_form), self._check(compare_form)
+            repaired = script_findings.repaired(text, code, check)
         except DiaDemoError:
             return gr.skip()
         return gr.skip() if repaired is None else repaired

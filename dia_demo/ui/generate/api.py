@@ -84,8 +84,8 @@ def make_generate(
         with handlers.calls.run(request) as cancel, handlers.files.scratch() as folder:
             for name, default in form.defaults_of(handlers.synthesis.info(named["model"])).items():
                 named[name] = default if named[name] is None else named[name]
-            asked = form.Form.of([named[name] for name in form.FIELDS])
-            take = whole_take(handlers.synthesis, asked, cancel)
+            form_values = form.Form.of([named[name] for name in form.FIELDS])
+            take = whole_take(handlers.synthesis, form_values, cancel)
             # Yielded while the folder exists: gradio copies the file first.
             yield str(take.save(folder / "take.wav")), take.report()
 

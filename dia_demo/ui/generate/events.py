@@ -103,11 +103,11 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     on_change([model.change], handlers.live_rate, [model], [parts.live])
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
-    kept = [fields["seed"], fields["voice_prompt"]]
+    chip_fields = [fields["seed"], fields["voice_prompt"]]
     gr.on(
-        [field.change for field in kept],
+        [field.change for field in chip_fields],
         None,
-        kept,
+        chip_fields,
         parts.chips,
         js="(seed, voice) => ({ seed, voice: Boolean(voice) })",
         show_progress="hidden",

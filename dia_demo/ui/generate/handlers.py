@@ -93,9 +93,9 @@ class GenerateHandlers:
 
     def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         self.files.check_space()
-        asked = values.to_request(self.synthesis.settings.runtime)
+        request = values.to_request(self.synthesis.settings.runtime)
         status, shown_at = PREPARING, 0.0
-        with closing(self.synthesis.stream(asked, run.cancel)) as events:
+        with closing(self.synthesis.stream(request, run.cancel)) as events:
             for event in events:
                 status, update = status_of(event, status), {}
                 if isinstance(event, Started):
@@ -111,11 +111,11 @@ class GenerateHandlers:
                         continue
                     shown_at = time.monotonic()
                 if isinstance(event, Failed) and event.device != "cpu":
-                    update = self._cpu_instead(asked.params.seed)
+                    update = self._cpu_instead(request.params.seed)
                 if result := finished_result(event):
                     live.done = True
                     yield {self.parts.live: live.state()}
-                    take = self.synthesis.take(asked, result)
+                    take = self.synthesis.take(request, result)
                     status = with_remarks(status, take.remarks)
                     saved = self.files.save(take, run.key)
                     status = replace(status, notes=status.notes + saved.notes)

@@ -99,9 +99,9 @@ class LiveAudio:
 
     def answer(self, question: object) -> dict:
         """Answer the page's player, which asks {run, from}: the token and the first sample."""
-        asked = question if isinstance(question, dict) else {}
-        start = asked.get("from")
-        return self.after(str(asked.get("run")), start if type(start) is int else 0)
+        query = question if isinstance(question, dict) else {}
+        start = query.get("from")
+        return self.after(str(query.get("run")), start if type(start) is int else 0)
 
     def after(self, token: str, start: int) -> dict:
         """See `LiveRun.after`. An unknown run is empty and done."""

@@ -52,11 +52,11 @@ class ReturnHandlers:
         run = self._run(request, key)
         if run is not None and run.ended and parts.take in run.shown:
             return shown  # `rejoin` shows it.
-        kept = self.history.latest(key)
-        if kept is not None:
-            shown |= take_updates(parts, self.generate.files.restore(key, kept))
+        earlier = self.history.latest(key)
+        if earlier is not None:
+            shown |= take_updates(parts, self.generate.files.restore(key, earlier))
         if run is None:
-            shown |= self._status(key, kept is not None)
+            shown |= self._status(key, earlier is not None)
         return shown
 
     def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:

@@ -89,7 +89,7 @@ def test_a_take_interrupts_the_measurement():
     speed = MachineSpeed()
     BackgroundMeasurement(speed, queue.busy, child).start()
     assert started.wait(SOON)
-    with queue.place():
+    with queue.enter():
         assert interrupted.wait(SOON)
         assert speed.quick is None and speed.measuring
     wait_for_end(speed)
@@ -100,7 +100,7 @@ def test_nothing_is_measured_beside_a_take():
     queue = Queue(5)
     children = Children(QUICK)
     speed = MachineSpeed()
-    with queue.place():
+    with queue.enter():
         measurement = BackgroundMeasurement(speed, queue.busy, children)
         measurement.start()
         measurement.close()
