@@ -146,7 +146,7 @@ def bradley_terry(wins: np.ndarray) -> BradleyTerry:
     """Fit wins [K, K], where wins[i, j] counts i preferred to j (a tie is half a win for each).
 
     Maximum likelihood by Newton's method; errors from the inverse information (Hunter 2004).
-    Raises ValueError where the settings fall into groups that were never compared.
+    Raises ValueError if the settings fall into groups that were never compared.
     """
     wins = np.asarray(wins, dtype=float) * (1 - np.eye(len(wins)))
     if not _all_reachable(wins + wins.T > 0):

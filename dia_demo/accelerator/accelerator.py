@@ -102,7 +102,7 @@ class Accelerator:
     ) -> Generator[Checking, None, SelfCheckReport]:
         """Run the self-check with a checkpoint and store its verdict; yields its progress.
 
-        Raises InputError where the device is not available.
+        Raises InputError if the device is not available.
         """
         placement = self._place(runtime, folder)
         spec = CheckSpec(

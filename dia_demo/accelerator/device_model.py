@@ -23,7 +23,7 @@ REFERENCE_TEXT = b"\x01 The same step again."
 class DeviceModel:
     """A Dia on a device as a DecoderModel: it takes and returns tensors on the CPU.
 
-    Raises RunError where the weights are not on the device they were sent to.
+    Raises RunError if the weights are not on the device they were sent to.
     """
 
     can_prefill_ahead = False

@@ -46,7 +46,7 @@ class DeviceProcess:
         child_pipe.close()
 
     def send(self, message: object) -> None:
-        """Raises DeviceGone where the process has ended."""
+        """Raises DeviceGone if the process has ended."""
         try:
             self._pipe.send(message)
         except OSError as error:
@@ -55,7 +55,7 @@ class DeviceProcess:
     def receive(self, limit: float, action: str, cancel: threading.Event | None = None) -> Any:
         """The next answer within `limit` seconds; errors name the `action` it belongs to.
 
-        Raises DeviceGone where no answer comes, RunError where it is a Failure, and WaitCancelled
+        Raises DeviceGone if no answer comes, RunError if it is a Failure, and WaitCancelled
         when `cancel` is set.
         """
         deadline = monotonic() + limit

@@ -132,7 +132,7 @@ class RemoteModel:
         return cache
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RemoteCache]) -> Tensor:
-        """Logits [B, T, C, V] float32. Raises RunError where one of the Limits is exceeded."""
+        """Logits [B, T, C, V] float32. Raises RunError if one of the Limits is exceeded."""
         self._steps += 1
         action = f"step {self._steps}"
         numbers = tuple(cache.number for cache in caches)

@@ -58,7 +58,7 @@ def xpu_status() -> DeviceStatus:
 
 
 def place_on_device(runtime: RuntimeConfig, status: DeviceStatus) -> Placement:
-    """Choose precision and threads. InputError where the device or the request is impossible.
+    """Choose precision and threads. Raises InputError if the device or the request is impossible.
 
     Whether the device has passed its self-check is for `Accelerator.place` to decide.
     """

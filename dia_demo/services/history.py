@@ -72,7 +72,7 @@ class History:
     def add(self, key: str, take: Take) -> str:
         """Keep a take; the oldest beyond the limits are removed.
 
-        Raises InputError where it is too large, RunError where it cannot be written.
+        Raises InputError if it is too large, RunError if it cannot be written.
         """
         if (size := BYTES_A_SAMPLE * len(take.samples)) > MAX_TAKE_BYTES:
             raise InputError(

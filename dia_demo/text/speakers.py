@@ -88,7 +88,7 @@ def _tag_names(text: EditedText) -> None:
 
 
 def _name(match: re.Match) -> str | None:
-    """The name of a label; None where it is no name."""
+    """The name of a label; None if it is no name."""
     name = match["plain"] or match["framed"]
     if name.lower() in _NOT_NAMES or name.lower().split()[0] in _NOT_NAMES:
         return None

@@ -98,7 +98,7 @@ def take_rate(run: FinishedRun) -> float:
 
 
 def limit(run: FinishedRun) -> float | None:
-    """The same if each step took as long as reading its bytes; None where that is not known."""
+    """The same if each step took as long as reading its bytes; None if that is not known."""
     if run.limit_ms is None:
         return None
     return run.rows * EXAMPLE_SECONDS / take_seconds(run, EXAMPLE_SECONDS, run.limit_ms)

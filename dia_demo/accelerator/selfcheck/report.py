@@ -45,7 +45,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class StageReport:
-    """One stage. error: the largest measured, in `unit`, None where nothing could be measured.
+    """One stage. error: the largest measured, in `unit`, None if nothing could be measured.
 
     findings: what was wrong and where. facts: other observations.
     """
@@ -198,7 +198,7 @@ class SelfCheckReport:
         )
 
     def save(self, path: Path) -> Path:
-        """Write JSON (.json) or text (any other suffix). Raises RunError where writing fails."""
+        """Write JSON (.json) or text (any other suffix). Raises RunError if writing fails."""
         is_json = path.suffix.lower() == ".json"
         text = json.dumps(self.to_dict(), indent=1) if is_json else self.as_text()
         try:

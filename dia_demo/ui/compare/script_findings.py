@@ -63,7 +63,7 @@ def _named(indices: Sequence[int], line: int | None) -> str:
 
 def repaired(text: str, code: str, check: Check) -> str | None:
     """The scripts after the repair of all findings of one kind, or after all repairs that take no
-    words away; None where there is nothing to repair."""
+    words away; None if there is nothing to repair."""
     scripts = split_scripts(text)
     if code == html.FIX_ALL:
         return SEPARATOR.join(fix_all(script, check) for script in scripts)
