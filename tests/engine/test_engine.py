@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-import torch
 
 from dia_demo.codec.codec import Codec, load_codec
 from dia_demo.config import RuntimeConfig
