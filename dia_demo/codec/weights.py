@@ -20,17 +20,19 @@ from dia_demo.codec.config import check_codec_sizes
 from dia_demo.codec.files import CodecSource, import_dac
 from dia_demo.codec.names import dac_name, fold, fold_names, from_transformers, is_transformers
 from dia_demo.errors import InputError
-from dia_demo.model.tensor_files import unreadable_error, weight_fault
+from dia_demo.model.tensor_files import (
+    Shapes,
+    shape_differences,
+    unreadable_error,
+    weight_fault,
+)
 from dia_demo.untrusted import read_json
 
-_NAMES_SHOWN = 10
 # A pickle is mapped again after this many bytes, so that pages already read are released.
 _MAPPED_BYTES = 64 * 2**20
 
 # A key of the config that is not an argument of dac.DAC.
 HIGHPASS = "highpass_hz"
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 class StoredDac:
@@ -210,20 +212,8 @@ def _unreadable(source: CodecSource, error: Exception) -> InputError:
 
 
 def _check_shapes(expected: Shapes, shapes: Shapes, stored: StoredDac) -> None:
-    problems = {
-        "missing": sorted(expected.keys() - shapes.keys()),
-        "surplus": sorted(shapes.keys() - expected.keys()),
-        "misshapen": [
-            f"{name} {list(shapes[name])}, not {list(shape)}"
-            for name, shape in expected.items()
-            if shapes.get(name, shape) != shape
-        ],
-    }
-    listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in problems.items() if names)
-    if listed:
-        raise InputError(f"The codec from {stored.label} does not match its config. {listed}.")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    if differences := shape_differences(expected, shapes):
+        raise InputError(
+            f"The codec from {stored.label} does not match its config. {differences}. Fetch it "
+            "again."
+        )

@@ -21,14 +21,17 @@ from dia_demo.hub import is_hub_name
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel, step_linears
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.model.tensor_files import read_tensors, tensor_shapes, weight_fault
+from dia_demo.model.tensor_files import (
+    read_tensors,
+    shape_differences,
+    tensor_shapes,
+    weight_fault,
+)
 from dia_demo.model.tensor_names import TensorSlice, expected_tensors, transformers_tensors
 
 EMBEDDED = "nano"
 EMBEDDED_FOLDER = ASSETS / "nano"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-# So many names are listed in an error.
-LISTED = 8
 
 
 def local_folder(name: str) -> Path | None:
@@ -172,23 +175,11 @@ class ModelBuilder:
 
 
 def _check_names(shapes: dict, expected: dict, folder: Path) -> None:
-    problems = {
-        "missing": [name for name in expected if name not in shapes],
-        "surplus": [name for name in shapes if name not in expected],
-        "misshapen": [
-            f"{name} is {list(shapes[name])}, should be {list(shape)}"
-            for name, shape in expected.items()
-            if name in shapes and shapes[name] != shape
-        ],
-    }
-    listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in problems.items() if names)
-    if listed:
-        raise InputError(f"The weights in {folder} do not match its config.json. {listed}.")
-
-
-def _some(names: list[str]) -> str:
-    rest = len(names) - LISTED
-    return ", ".join(names[:LISTED]) + (f" and {rest} more" if rest > 0 else "")
+    if differences := shape_differences(expected, shapes):
+        raise InputError(
+            f"The weights in {folder} do not match its config.json. {differences}. Fetch the "
+            "checkpoint again."
+        )
 
 
 def _check_weight(tensor: torch.Tensor, name: str, folder: Path) -> None:

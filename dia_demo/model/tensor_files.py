@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,10 @@ from dia_demo.errors import InputError
 MAPPED_BYTES = 512 * 2**20
 # Messages of safetensors and torch when memory runs out while a file is mapped or copied.
 NO_MEMORY = re.compile(r"allocate memory|not enough memory", re.I)
+# Names of each kind that an error lists.
+NAMES_SHOWN = 8
+
+Shapes = dict[str, tuple[int, ...]]
 
 
 def tensor_shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
@@ -40,6 +44,25 @@ def tensor_shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
             )
         shapes |= file_shapes
     return shapes
+
+
+def shape_differences(expected: Shapes, shapes: Shapes) -> str:
+    """Missing, surplus and misshapen tensors, listed by name; "" if there are none."""
+    differences = {
+        "missing": [name for name in expected if name not in shapes],
+        "surplus": [name for name in shapes if name not in expected],
+        "misshapen": [
+            f"{name} is {list(shapes[name])}, should be {list(shape)}"
+            for name, shape in expected.items()
+            if name in shapes and shapes[name] != shape
+        ],
+    }
+    return "; ".join(f"{kind}: {_some(names)}" for kind, names in differences.items() if names)
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _shapes_in(file: Path) -> dict[str, tuple[int, ...]]:
