@@ -117,7 +117,7 @@ def _prefill(model: DecoderModel, row: Row) -> DecoderCache:
     """A row's cache after its text and its voice prompt, but for the prompt's last frame."""
     cache = model.encode(row.text, row.guidance, row.params.max_tokens)
     if row.position > 0:
-        codes = torch.from_numpy(row.prefill)[None].expand(cache.halves, -1, -1)
+        codes = torch.from_numpy(row.previous_inputs)[None].expand(cache.halves, -1, -1)
         model(codes, [cache])
     return cache
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from dia_demo import system
 from dia_demo.config import ModelConfig
+from dia_demo.engine.calibration import MOST_STEPS, SENTENCES
 from dia_demo.errors import InputError
 from dia_demo.model.linear import decoder_weights
 
@@ -49,6 +50,30 @@ def needed_bytes(config: ModelConfig, precision: str) -> int:
     rotary = 8 * (e.max_positions * e.head_dim + d.max_positions * d.head_dim)
     codec = CODEC if d.num_channels == DESCRIPT_CHANNELS else SMALL_CODEC
     return model_bytes(config, precision) + caches + rotary + codec + PROGRAM
+
+
+def calibration_bytes(config: ModelConfig) -> int:
+    """The peak memory of calibrating int4 (model/calibration), including the program."""
+    d = config.decoder
+    widest = max(d.hidden_size, d.intermediate_size)
+    # Keys and values; the inputs of a layer's linears, and twice those of the widest.
+    caches = 2 * 2 * d.num_layers
+    caches *= d.num_kv_heads * d.head_dim + d.cross_num_kv_heads * d.cross_head_dim
+    inputs = 4 * (5 * d.hidden_size + d.intermediate_size + 2 * widest)
+    rows = 2 * len(SENTENCES) * MOST_STEPS
+    hessian = 16 * widest**2
+    return model_bytes(config, "bfloat16") + rows * (caches + inputs) + hessian + PROGRAM
+
+
+def why_not_calibrated(config: ModelConfig) -> str:
+    """Why int4 cannot be calibrated now, as a note for the user; "" if it can."""
+    free, needed = system.available_bytes(), calibration_bytes(config)
+    if free is None or needed - PROGRAM <= free:
+        return ""
+    return (
+        f"int4 is not calibrated, which makes it less exact: calibrating needs about {gb(needed)} "
+        f"of memory once, and {gb(free)} are free now. The next start tries again."
+    )
 
 
 def fitting(config: ModelConfig, available: int | None) -> list[str]:

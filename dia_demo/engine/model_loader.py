@@ -14,12 +14,13 @@ import numpy as np
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine import events
+from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.events import Loading
-from dia_demo.engine.memory import check_free
+from dia_demo.engine.memory import check_free, why_not_calibrated
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.model.cpu_model import torch_threads
-from dia_demo.model.loading import LoadedModel, Stages, load_model
+from dia_demo.model.loading import Calibrator, LoadedModel, Stages, load_model
 from dia_demo.task import Task
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,8 @@ def load_on_cpu(runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None
     config = read_model_config(folder)
     placement = place_on_cpu(runtime, config)
     check_free(config, placement.precision)
-    loading = load_model(folder, placement.precision, placement.threads)
+    calibrator = Calibrator(make_takes, why_not_calibrated(config))
+    loading = load_model(folder, placement.precision, placement.threads, calibrator)
     loaded = yield from _stages_as_loading(runtime.model, loading)
     log.info("%s", loaded.choice.reason)
     if loaded.note:

@@ -65,8 +65,8 @@ class Row:
         return self._tokens[self.position]
 
     @property
-    def prefill(self) -> np.ndarray:
-        """Codes [prompt frames, C] that the decoder reads before the first step."""
+    def previous_inputs(self) -> np.ndarray:
+        """Codes [positions, C] before `next_input`. At first they are those of the prompt."""
         return self._tokens[: self.position]
 
     @property

@@ -136,8 +136,7 @@ class Decoder(nn.Module):
         B, T, C = codes_BTC.shape
         assert T == 1 or all(cache.length == 0 for cache in caches)
         dtype, device = activation_dtype(self.embeddings.weight), codes_BTC.device
-        offsets = torch.arange(0, C * self.config.vocab_size, self.config.vocab_size, device=device)
-        x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
+        x_BTD = self.embed(codes_BTC)
         starts = [[cache.length] for cache in caches for _ in range(cache.halves)]
         positions_BT = torch.tensor(starts, device=device)
         if T > 1:
@@ -151,6 +150,12 @@ class Decoder(nn.Module):
             cache.advance(T)
         logits = self.logits_dense(self.norm(x_BTD, dtype))
         return logits.view(B, T, C, self.config.vocab_size).float()
+
+    def embed(self, codes_BTC: Tensor) -> Tensor:
+        """What the first layer reads, float32 [B, T, D]: the sum of the channels' embeddings."""
+        starts = range(0, len(self.embeddings.weight), self.config.vocab_size)
+        offsets = torch.tensor(starts, device=codes_BTC.device)
+        return self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
 
 
 class Dia(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -11,10 +11,12 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
+from dia_demo.kernels.packing import BFLOAT16
 from dia_demo.model import checkpoint, packed_cache
+from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import KERNELS, KernelChoice, choose_kernel, convert_packed
+from dia_demo.model.linear import KERNELS, Kernel, KernelChoice, choose_kernel, convert_packed
 from dia_demo.system import release_free_memory
 from dia_demo.task import Task
 
@@ -35,7 +37,34 @@ class LoadedModel:
     note: str = ""
 
 
-def load_model(folder: Path, precision: str, threads: int) -> Stages[LoadedModel]:
+@dataclass(frozen=True)
+class Calibrator:
+    """How int4 is calibrated before it is stored.
+
+    make_takes: makes takes with a model, yielding the fraction done (engine/calibration.py).
+    why_not: a note for the user if that is not possible now; then int4 is rounded to the nearest
+    and not stored.
+    """
+
+    make_takes: Callable[[CpuModel], Generator[float, None, Sequence[CalibrationTake]]]
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A model with packed linears, and a note for the user about its loading.
+
+    is_new: it was prepared now, and can be stored.
+    """
+
+    dia: Dia
+    is_new: bool = False
+    note: str = ""
+
+
+def load_model(
+    folder: Path, precision: str, threads: int, calibrator: Calibrator
+) -> Stages[LoadedModel]:
     """Load the checkpoint in `folder`, from its prepared weights if they are stored there or here.
 
     Raises InputError as `checkpoint.load` does.
@@ -54,24 +83,53 @@ def load_model(folder: Path, precision: str, threads: int) -> Stages[LoadedModel
             "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
         )
         return (yield from _install(dia, choice))
-    dia, is_new = yield from load_packed(folder, config, precision)
-    note = ""
-    if is_new:
+    packed = yield from load_packed(folder, config, precision, threads, calibrator)
+    notes = [packed.note]
+    if packed.is_new:
         yield "Storing the prepared weights for the next start", 0.0
         file = packed_cache.prepared_file(folder, precision)
-        note = packed_cache.write(dia, file, folder, precision)
-    return (yield from _install(dia, choice, note))
+        notes.append(packed_cache.write(packed.dia, file, folder, precision))
+    return (yield from _install(packed.dia, choice, " ".join(filter(None, notes))))
 
 
-def load_packed(folder: Path, config: ModelConfig, precision: str) -> Stages[tuple[Dia, bool]]:
-    """The checkpoint with packed linears, and whether it was prepared now: where its prepared
-    weights are stored, they are read."""
+def load_packed(
+    folder: Path, config: ModelConfig, precision: str, threads: int, calibrator: Calibrator
+) -> Stages[PackedModel]:
+    """The checkpoint with packed linears. Where its prepared weights are stored, they are read."""
     file = packed_cache.prepared_file(folder, precision)
     stored = yield from with_stage("Loading", packed_cache.read(file, config, precision))
     if stored is not None:
-        return stored, False
+        return PackedModel(stored)
+    if precision == "int4" and not calibrator.why_not:
+        return (yield from _calibrate(folder, threads, calibrator))
     loading = checkpoint.load(folder, precision, "cpu", PACKING_KERNEL)
-    return (yield from with_stage(f"Loading, in {precision}", loading)), True
+    dia = yield from with_stage(f"Loading, in {precision}", loading)
+    if precision == "int4":
+        return PackedModel(dia, note=calibrator.why_not)
+    return PackedModel(dia, is_new=True)
+
+
+def _calibrate(folder: Path, threads: int, calibrator: Calibrator) -> Stages[PackedModel]:
+    """The checkpoint in int4, calibrated on takes that it makes in bfloat16."""
+    kernel = _bfloat16_kernel()
+    loading = checkpoint.load(folder, "bfloat16", "cpu", kernel)
+    dia = yield from with_stage("Loading, to calibrate int4", loading)
+    exact = yield from _install(dia, KernelChoice(kernel, threads))
+    doing = "Calibrating int4, once for this model"
+    takes = yield from with_stage(f"{doing}: test takes", calibrator.make_takes(exact.model))
+    rounding = calibrate(dia, takes)
+    yield from with_stage(f"{doing}: rounding the weights", rounding, threads)
+    return PackedModel(dia, True, exact.note)
+
+
+def _bfloat16_kernel() -> Kernel:
+    """The compiled kernel for bfloat16, not chosen by a trial: its takes decide the weights, which
+    must be the same every time on this class of processors."""
+    from dia_demo.kernels.llvm_simd import dot_lanes
+
+    use_dot = bool(dot_lanes(BFLOAT16))
+    compiled = (kernel for kernel in KERNELS if kernel.compiled and kernel.use_dot == use_dot)
+    return next(compiled)
 
 
 def install_packed(dia: Dia, choice: KernelChoice, precision: str) -> Stages[LoadedModel]:
@@ -86,7 +144,8 @@ def install_packed(dia: Dia, choice: KernelChoice, precision: str) -> Stages[Loa
 def random_model(
     config: ModelConfig, precision: str, threads: int, seed: int = 0
 ) -> Stages[LoadedModel]:
-    """A model of this shape with random weights, as `load_model` would load it."""
+    """A model of this shape with random weights, as `load_model` would load it, but for the
+    calibration, on which its speed does not depend."""
     choice = yield from choose(config, precision, threads)
     making = checkpoint.load_random(config, precision, choice.kernel, seed)
     dia = yield from with_stage("Making random weights", making)
@@ -100,12 +159,20 @@ def choose(config: ModelConfig, precision: str, threads: int) -> Stages[KernelCh
         return choose_kernel(config, precision, threads)
 
 
-def with_stage(stage: str, work: Generator[float, None, T]) -> Stages[T]:
-    """The fractions of `work` as those of a stage."""
+def with_stage(
+    stage: str, work: Generator[float, None, T], threads: int | None = None
+) -> Stages[T]:
+    """The fractions of `work` as those of a stage. threads: of torch's operations in it, as many
+    as before if left out."""
     task = Task(work)
-    for fraction in task:
+    fractions = iter(task)
+    while True:
+        # Not around the yield: another thread may continue this generator.
+        with torch_threads(threads):
+            fraction = next(fractions, None)
+        if fraction is None:
+            return task.result
         yield stage, fraction
-    return task.result
 
 
 def _install(dia: Dia, choice: KernelChoice, note: str = "") -> Stages[LoadedModel]:

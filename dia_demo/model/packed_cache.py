@@ -34,7 +34,10 @@ from dia_demo.model.tensor_files import unreadable_error, weight_fault
 
 # Increase it when the bytes of any precision change their meaning.
 LAYOUT = 2
-# A smaller model loads as fast from its checkpoint.
+# Precisions whose weights are not rounded to the nearest. The cache's files that are rounded in
+# another way are made again.
+ROUNDING = {"int4": "gptq"}
+# A smaller model loads as fast from its checkpoint. Not in int4, which has to be calibrated.
 LEAST_BYTES = 100 * 2**20
 
 log = logging.getLogger(__name__)
@@ -44,7 +47,12 @@ def prepared_file(folder: Path, precision: str) -> Path:
     """The path of a checkpoint's prepared weights in this precision, whether it exists or not."""
     name = "".join(letter if letter.isalnum() else "-" for letter in folder.resolve().name)[:40]
     home = cache_folder() / "prepared" / f"{name}-{fingerprint(folder)}"
-    return home / f"{precision}.{LAYOUT}.safetensors"
+    return home / _file_name(precision)
+
+
+def _file_name(precision: str) -> str:
+    parts = precision, ROUNDING.get(precision), str(LAYOUT), "safetensors"
+    return ".".join(part for part in parts if part)
 
 
 def read(file: Path, config: ModelConfig, precision: str) -> Generator[float, None, Dia | None]:
@@ -146,7 +154,8 @@ def write(model: Dia, file: Path, folder: Path, precision: str) -> str:
 
     Returns a message for the user if that failed, else "". The file is written whole or not at all.
     """
-    if sum(tensor.nbytes for tensor in _packed_state(model)[0].values()) < LEAST_BYTES:
+    size = sum(tensor.nbytes for tensor in _packed_state(model)[0].values())
+    if size < LEAST_BYTES and precision not in ROUNDING:
         return ""
     checkpoint = str(folder.resolve())
     _remove_stale(file.parent, checkpoint)
@@ -202,13 +211,16 @@ def _remove_stale(home: Path, checkpoint: str) -> None:
 
 
 def _is_stale(file: Path, home: Path, checkpoint: str) -> bool:
-    """Whether it has another layout, its checkpoint is gone or has changed, or it is partial."""
+    """Whether it has another layout or rounding, its checkpoint is gone or has changed, or it is
+    partial."""
     if file.suffix == PART:
         return time.time() - file.stat().st_mtime > ABANDONED_SECONDS
     with safe_open(file, framework="pt") as opened:
         metadata = opened.metadata() or {}
     source = metadata.get("checkpoint")
-    if metadata.get("layout") != str(LAYOUT) or not source or not Path(source).is_dir():
+    if not source or not Path(source).is_dir():
+        return True
+    if file.name != _file_name(metadata.get("precision", "")):
         return True
     return source == checkpoint and file.parent != home
 

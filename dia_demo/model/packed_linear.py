@@ -129,33 +129,59 @@ def _unpack_int8(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
 
 
 def _pack_int4(weight_NK: Tensor) -> Tensor:
-    """Round to the nearest of 16 steps, -8 to 7, with the scale of least squared error per group.
-
-    A scale may be negative, so that the side of the largest weight has the additional step.
-    """
+    """Round to the nearest of 16 steps, each weight by itself (GPTQ: model/calibration/gptq.py)."""
     grouped = _grouped(weight_NK)
-    N, groups, _ = grouped.shape
+    scale = int4_scales(grouped)
+    return int4_blocks(int4_codes(grouped, scale), scale)
+
+
+def int4_scales(grouped: Tensor, importance: Tensor | None = None) -> Tensor:
+    """The scales [N, groups, 1] of weights [N, groups, GROUP] with the least squared errors.
+
+    importance: how much the error of each weight of a group counts, the same if left out. A scale
+    may be negative, so that the side of the largest weight has the additional step.
+    """
     largest = grouped.gather(2, grouped.abs().argmax(2, keepdim=True))
-    scale, least_error = _scale_with_error(grouped, largest, SHRINKS[0])
+    scale, least_error = _scale_with_error(grouped, largest, SHRINKS[0], importance)
     for shrink in SHRINKS[1:]:
-        candidate, error = _scale_with_error(grouped, largest, shrink)
+        candidate, error = _scale_with_error(grouped, largest, shrink, importance)
         is_better = error < least_error
         scale = torch.where(is_better, candidate, scale)
         least_error = torch.where(is_better, error, least_error)
-    numbers = (grouped / scale).round_().clamp_(-8, 7).add_(8).to(torch.uint8)
-    nibbles = numbers.view(N // BLOCK, BLOCK, groups, GROUP // 8, 2, 4)
+    return scale
+
+
+def int4_codes(weights: Tensor, scale: Tensor) -> Tensor:
+    """The nearest of the 16 codes of each weight, float32 from 0 to 15."""
+    return (weights / scale).round_().clamp_(-8, 7).add_(8)
+
+
+def int4_values(codes: Tensor, scale: Tensor) -> Tensor:
+    """The weights that float32 codes stand for."""
+    return (codes - 8).mul_(scale)
+
+
+def int4_blocks(codes: Tensor, scale: Tensor) -> Tensor:
+    """Blocks of codes [N, groups, GROUP] with scales [N, groups, 1]; N in whole blocks."""
+    N, groups, _ = codes.shape
+    nibbles = codes.to(torch.uint8).view(N // BLOCK, BLOCK, groups, GROUP // 8, 2, 4)
     joined = nibbles[..., 0, :] | (nibbles[..., 1, :] << 4)
     bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(N // BLOCK, groups, -1)
     scales = scale.view(N // BLOCK, BLOCK, groups).transpose(1, 2).bfloat16().contiguous()
     return torch.cat((scales.view(torch.uint8), bytes_), dim=2).view(N // BLOCK, -1)
 
 
-def _scale_with_error(grouped: Tensor, largest: Tensor, shrink: float) -> tuple[Tensor, Tensor]:
+def _scale_with_error(
+    grouped: Tensor, largest: Tensor, shrink: float, importance: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Candidate scales [N, groups, 1] of int4 weights, and their squared errors."""
     scale = (largest * (-shrink / 8)).bfloat16().float()
     scale = torch.where(scale == 0, 1e-30, scale)
-    error = (grouped / scale).round_().clamp_(-8, 7).mul_(scale).sub_(grouped)
-    return scale, error.square_().sum(2, keepdim=True)
+    error = int4_values(int4_codes(grouped, scale), scale).sub_(grouped)
+    error.square_()
+    if importance is not None:
+        error.mul_(importance)
+    return scale, error.sum(2, keepdim=True)
 
 
 def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
-from dia_demo.model.loading import load_model
+from dia_demo.model.loading import Calibrator, load_model
 from dia_demo.services.exporting.exporter import ExportReport, export
 from dia_demo.task import result_of
 from tests.helpers.checkpoints import say
@@ -24,7 +25,7 @@ def export_of(model: Path | str, target: Path, precision: str = "int8") -> Expor
 
 def codes_of(folder: Path, precision: str = "int8") -> np.ndarray:
     """The codes of a take with the model in `folder`."""
-    model = result_of(load_model(folder, precision, threads=1)).model
+    model = result_of(load_model(folder, precision, 1, Calibrator(make_takes))).model
     return say(model, temperature=0.7, max_tokens=40, seed=5).codes()
 
 

@@ -12,9 +12,11 @@ import pytest
 import torch
 
 from dia_demo.checkpoint_config import read_model_config
+from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.events import Started
 from dia_demo.model import checkpoint, linear, loading, packed_cache
 from dia_demo.model.linear import KERNELS
+from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -44,7 +46,7 @@ def folder(tmp_path):
 
 def load(folder, precision="int8"):
     """(the model, the reported stages, the note)."""
-    task = Task(loading.load_model(folder, precision, threads=1))
+    task = Task(loading.load_model(folder, precision, 1, Calibrator(make_takes)))
     stages = [stage for stage, _ in task]
     return task.result.model, stages, task.result.note
 

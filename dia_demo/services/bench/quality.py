@@ -123,18 +123,6 @@ class _Comparison:
 # Teacher-forced
 
 
-class _Recording(Row):
-    """A row that records the codes that it reads at every step."""
-
-    def __init__(self, *arguments) -> None:
-        super().__init__(*arguments)
-        self.read: list[np.ndarray] = []
-
-    def accept(self, codes: np.ndarray) -> None:
-        self.read.append(self.next_input.copy())
-        super().accept(codes)
-
-
 def make_takes(engine: Engine) -> list[Forced]:
     """Takes with the checkpoint's default parameters, seeds 0, 1, 2..."""
     config, params = engine.config, engine.config.defaults
@@ -143,11 +131,11 @@ def make_takes(engine: Engine) -> list[Forced]:
         params = replace(params, max_tokens=min(LARGE_TOKENS, params.max_tokens))
     params = replace(params, cfg_scale=params.cfg_scale or GUIDANCE)
     rows = [
-        _Recording(config, encode_script(script), replace(params, seed=seed))
+        Row(config, encode_script(script), replace(params, seed=seed))
         for seed, script in enumerate(scripts(FORCED_TAKES if small else LARGE_TAKES))
     ]
     run_to_end(engine.model, rows)
-    return [Forced(row, np.stack(row.read)) for row in rows]
+    return [Forced(row, row.previous_inputs) for row in rows]
 
 
 def scripts(count: int) -> list[str]:

@@ -27,15 +27,17 @@ from dia_demo.checkpoint_files import (
     write_manifest,
 )
 from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.loop import run
-from dia_demo.engine.memory import check_free, gb, model_bytes
+from dia_demo.engine.memory import check_free, gb, model_bytes, why_not_calibrated
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import new_folder
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import (
+    Calibrator,
     Stages,
     choose,
     install_packed,
@@ -162,10 +164,15 @@ def _write_prepared(
 ) -> Stages[np.ndarray]:
     """Prepare the model in `folder`, write it to `part`, and return the codes of its short take."""
     choice = yield from choose(config, placement.precision, placement.threads)
-    dia, _ = yield from load_packed(folder, config, placement.precision)
+    calibrator = Calibrator(make_takes, why_not_calibrated(config))
+    packed = yield from load_packed(
+        folder, config, placement.precision, placement.threads, calibrator
+    )
+    if packed.note and not packed.is_new:
+        raise InputError(f"The export would be less exact than it can be: {packed.note}")
     yield "Writing the prepared weights", 0.0
-    _write_files(dia, part, folder, base, placement.precision)
-    loaded = yield from install_packed(dia, choice, placement.precision)
+    _write_files(packed.dia, part, folder, base, placement.precision)
+    loaded = yield from install_packed(packed.dia, choice, placement.precision)
     yield "Making a short take with the original", 0.0
     return _short_take(loaded.model, config)[0]
 
@@ -208,7 +215,9 @@ def _check_codes(
 ) -> Stages[Measured]:
     """Load the export in `part`; its short take must have the codes of the original's."""
     began = perf_counter()
-    loaded = yield from load_model(part, placement.precision, placement.threads)
+    loaded = yield from load_model(
+        part, placement.precision, placement.threads, Calibrator(make_takes)
+    )
     load_seconds = perf_counter() - began
     yield "Making the same take with the export", 0.0
     codes, step_seconds = _short_take(loaded.model, config)

@@ -1,0 +1,139 @@
+"""GPTQ: four-bit weights whose errors cancel out on the inputs that a linear really receives.
+
+The inputs' weights are rounded one after another, and each is first corrected by the errors before
+it, as far as its input is correlated with theirs (Frantar et al., arXiv 2210.17323; in the form of
+Chee et al., arXiv 2307.13304, which needs one Cholesky decomposition and no inverse). The largest
+inputs come first, so that their errors can be corrected in many others. Sweeps over
+the groups then round every weight again, now corrected by all other errors, with the group's best
+scale (Behdin et al., arXiv 2309.01885). The result has the same format as weights rounded to the
+nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import torch
+from torch import Tensor, nn
+
+from dia_demo.kernels.packing import GROUP, padded
+from dia_demo.model.packed_linear import (
+    PackedLinear,
+    int4_blocks,
+    int4_codes,
+    int4_scales,
+    int4_values,
+)
+
+# Added to the diagonal of the Hessian, relative to its mean: without it, a few inputs that were
+# seen together would decide everything. The second is for a linear that saw only zeros.
+DAMPING, LEAST_DAMPING = 0.01, 1e-9
+SWEEPS = 2
+
+
+def quantize(weight_KN: Tensor, x_SK: Tensor) -> Generator[float, None, PackedLinear]:
+    """An int4 linear of float32 weights, with little error on S samples of its input.
+
+    Yields the fraction done. Temporary memory: 16 bytes for each pair of inputs, besides copies of
+    the arguments.
+    """
+    inputs, outputs = weight_KN.shape
+    missing = padded(inputs) - inputs
+    weight_KN = nn.functional.pad(weight_KN, (0, padded(outputs) - outputs, 0, missing))
+    x_SK = nn.functional.pad(x_SK.float(), (0, missing))
+    order_K = _largest_first(x_SK)
+    rounding = _Rounding(weight_KN[order_K].contiguous(), x_SK[:, order_K])
+    yield 0.0
+    starts = range(0, padded(inputs), GROUP)
+    rounds = [rounding.round_group, *[rounding.improve_group] * SWEEPS]
+    for number, round_group in enumerate(rounds):
+        for start in starts:
+            round_group(slice(start, start + GROUP))
+            yield (number + (start + GROUP) / padded(inputs)) / len(rounds)
+    return PackedLinear(rounding.blocks(order_K.argsort()), "int4", outputs, inputs)
+
+
+def _largest_first(x_SK: Tensor) -> Tensor:
+    """The order in which inputs [K] are rounded: by mean square, group by group."""
+    squares_Gg = x_SK.square().mean(0).view(-1, GROUP)
+    within_Gg = squares_Gg.argsort(dim=1, descending=True, stable=True)
+    groups_G = squares_Gg.mean(1).argsort(descending=True, stable=True)
+    return (groups_G.unsqueeze(1) * GROUP + within_Gg[groups_G]).flatten()
+
+
+class _Rounding:
+    """Codes and scales of a linear, and what they lack: `error` is the weight minus its value."""
+
+    def __init__(self, weight_KN: Tensor, x_SK: Tensor) -> None:
+        self._weight_KN = weight_KN
+        self._hessian_KK = x_SK.t() @ x_SK
+        diagonal = self._hessian_KK.diagonal()
+        diagonal.add_(DAMPING * diagonal.mean() + LEAST_DAMPING)
+        self._feedback_KK, self._importance_K = _decompose(self._hessian_KK)
+        self._error_KN, self._codes_KN = torch.empty_like(weight_KN), torch.empty_like(weight_KN)
+        self._scale_GN = weight_KN.new_empty(len(weight_KN) // GROUP, weight_KN.shape[1])
+
+    def round_group(self, group: slice) -> None:
+        """Choose the scales and codes of a group of inputs; those before it must be done."""
+        start, feedback_KK = group.start, self._feedback_KK
+        target_KN = self._weight_KN[group].addmm(
+            feedback_KK[:start, group].t(), self._error_KN[:start]
+        )
+        scale_N = int4_scales(target_KN.t().unsqueeze(1), self._importance_K[group]).flatten()
+        self._scale_GN[start // GROUP] = scale_N
+        for k in range(start, group.stop):
+            codes_N = int4_codes(target_KN[k - start], scale_N)
+            self._codes_KN[k] = codes_N
+            torch.sub(self._weight_KN[k], int4_values(codes_N, scale_N), out=self._error_KN[k])
+            later = feedback_KK[k, k + 1 : group.stop]
+            target_KN[k - start + 1 :].addr_(later, self._error_KN[k])
+
+    def improve_group(self, group: slice) -> None:
+        """Choose the scales and codes of a group again, given those of all other inputs."""
+        hessian = self._hessian_KK[group, group]
+        # Half of the gradient of the error on the samples, negated.
+        slope_KN = self._hessian_KK[group] @ self._error_KN
+        scale_N = self._best_scale(group, hessian, slope_KN)
+        for k in range(group.start, group.stop):
+            column = hessian[k - group.start]
+            value_N = int4_values(self._codes_KN[k], scale_N)
+            step_N = slope_KN[k - group.start] / column[k - group.start]
+            codes_N = int4_codes(value_N + step_N, scale_N)
+            change_N = int4_values(codes_N, scale_N).sub_(value_N)
+            self._codes_KN[k] = codes_N
+            self._error_KN[k] -= change_N
+            slope_KN.addr_(column, change_N, alpha=-1)
+
+    def _best_scale(self, group: slice, hessian: Tensor, slope_KN: Tensor) -> Tensor:
+        """Change a group's scales to those of least error for its codes, and return them."""
+        before_N = self._scale_GN[group.start // GROUP]
+        signed_KN = int4_values(self._codes_KN[group], torch.ones(()))
+        response_KN = hessian @ signed_KN
+        change_N = (signed_KN * slope_KN).sum(0) / (signed_KN * response_KN).sum(0).clamp_(1e-30)
+        scale_N = (before_N + change_N).bfloat16().float()
+        scale_N = torch.where(scale_N == 0, before_N, scale_N)
+        change_N = scale_N - before_N
+        self._scale_GN[group.start // GROUP] = scale_N
+        self._error_KN[group] -= signed_KN * change_N
+        slope_KN -= response_KN * change_N
+        return scale_N
+
+    def blocks(self, order_K: Tensor) -> Tensor:
+        """The linear's blocks, as packed_linear.py stores them, with the inputs in this order,
+        which keeps groups together."""
+        groups, outputs = self._scale_GN.shape
+        scale_GN = self._scale_GN[order_K[::GROUP] // GROUP]
+        codes_NGg = self._codes_KN[order_K].t().reshape(outputs, groups, GROUP)
+        return int4_blocks(codes_NGg, scale_GN.t().unsqueeze(2))
+
+
+def _decompose(hessian_KK: Tensor) -> tuple[Tensor, Tensor]:
+    """M [K, K], upper triangular with ones on the diagonal, and D [K]: the Hessian is M diag(D) M'.
+
+    M[j, k] is how much of the error of weight j weight k > j should take back, D[k] how much an
+    error of weight k counts after that.
+    """
+    # The decomposition gives a lower triangle: both axes are reversed before and after it.
+    lower = torch.linalg.cholesky(hessian_KK.flip(0, 1).double())
+    diagonal = lower.diagonal().clone()
+    return lower.div_(diagonal).float().flip(0, 1), diagonal.square().float().flip(0)
