@@ -139,6 +139,11 @@ def has_intel_graphics() -> bool | None:
     return False
 
 
+def is_zero_gpu() -> bool:
+    """Whether this is a Space on ZeroGPU, as its package `spaces` finds out."""
+    return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
+
+
 def peak_rss_bytes() -> int:
     """The peak resident memory of this process."""
     if sys.platform == "win32":

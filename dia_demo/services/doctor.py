@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from dia_demo.accelerator.status import device_status, place_on_device, xpu_status
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.codec.files import codec_source
@@ -23,7 +21,7 @@ from dia_demo.model.autotune import wrong_results
 from dia_demo.services.models import DIA_DOWNLOAD, ModelRef
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.words import dia_sentence
-from dia_demo.services.system_info import Machine, describe_machine
+from dia_demo.services.system_info import Machine, describe_machine, torch_build
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def examine(runtime: RuntimeConfig) -> DoctorReport:
         DoctorFinding("system", None, f"{machine.system}, Python {platform.python_version()}"),
         DoctorFinding("processor", None, _processor(machine)),
         DoctorFinding("memory", None, _memory(machine)),
-        DoctorFinding("torch", None, torch.__version__),
+        DoctorFinding("torch", None, torch_build()),
         *_wrong_kernels(),
         _cache(cache_folder()),
         *_model_findings(runtime, machine),

@@ -40,6 +40,21 @@ def describe_machine() -> Machine:
     )
 
 
+def torch_build() -> str:
+    """The version of torch, and what to do where it is a CUDA build that nothing here uses."""
+    return torch_remark() or torch.__version__
+
+
+def torch_remark() -> str:
+    """A remark on a CUDA build of torch, which takes gigabytes for nothing; empty for others."""
+    if torch.version.cuda is None or system.is_zero_gpu():
+        return ""
+    return (
+        f"{torch.__version__} is a build for NVIDIA GPUs, which this program does not use. The CPU "
+        "build saves gigabytes: pip uninstall -y torch && pip install -r requirements-cpu.txt"
+    )
+
+
 def _simd(capability: str, processor: str) -> str:
     """The instruction set by its usual name; torch calls that of any 64-bit ARM "DEFAULT"."""
     if capability == "DEFAULT" and processor.lower() in ("aarch64", "arm64"):

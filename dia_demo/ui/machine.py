@@ -20,6 +20,7 @@ from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.speed.words import dia_sentence
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.system_info import torch_remark
 from dia_demo.services.wording import duration
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
@@ -54,7 +55,7 @@ class MachinePanel:
 def build_layout() -> MachinePanel:
     """The tab's components."""
     with gr.Column(elem_id="machine", elem_classes="card"):
-        gr.HTML(machine_html.intro(), js_on_load=None)
+        gr.HTML(machine_html.intro(torch_remark()), js_on_load=None)
         what = gr.Radio(
             [
                 ("The model selected on the Generate tab", CHOSEN),

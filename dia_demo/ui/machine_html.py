@@ -32,9 +32,10 @@ NOTHING_YET = "No measurements yet."
 NO_INSTRUCTIONS = "not measured: this processor does not support it"
 
 
-def intro() -> str:
-    """The title of the tab and what it measures."""
-    return f'<h2 class="machine-title">What this machine can do</h2><p>{escape(INTRO)}</p>'
+def intro(torch_remark: str = "") -> str:
+    """The title of the tab, what it measures, and a remark on torch's build if there is one."""
+    remark = f'<p class="machine-remark">torch {escape(torch_remark)}.</p>' if torch_remark else ""
+    return f'<h2 class="machine-title">What this machine can do</h2><p>{escape(INTRO)}</p>{remark}'
 
 
 def nothing_yet() -> str:

@@ -13,6 +13,7 @@ from dia_demo.cli.main import main
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
+from dia_demo.files import ROOT
 from dia_demo.model.autotune import Budget, Case, run_trial
 from dia_demo.services import system_info as machine_service
 from dia_demo.services.doctor import examine
@@ -115,6 +116,24 @@ def test_a_cache_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeyp
     found = findings(folder)
     assert found["ready"] and found["cache"].ok is None
     assert str(tmp_path / "file") in found["cache"].text and "DIA_CACHE" in found["cache"].text
+
+
+def test_a_cuda_build_of_torch_is_reported(folder, monkeypatch):
+    monkeypatch.delenv("SPACES_ZERO_GPU", raising=False)
+    monkeypatch.setattr(machine_service.torch.version, "cuda", None)
+    assert findings(folder)["torch"].text == machine_service.torch.__version__
+    monkeypatch.setattr(machine_service.torch.version, "cuda", "13.0")
+    found = findings(folder)
+    assert "NVIDIA" in found["torch"].text and found["ready"]
+    commands = found["torch"].text.rpartition(": ")[2]
+    *_, file = commands.split()
+    assert (ROOT / file).is_file()
+
+
+def test_a_cuda_build_is_expected_on_zero_gpu(folder, monkeypatch):
+    monkeypatch.setattr(machine_service.torch.version, "cuda", "13.0")
+    monkeypatch.setenv("SPACES_ZERO_GPU", "true")
+    assert findings(folder)["torch"].text == machine_service.torch.__version__
 
 
 def test_the_doctor_reports_that_a_hub_model_will_be_downloaded(folder):

@@ -53,6 +53,13 @@ def report(*runs: RunResult | FailedRun) -> BenchReport:
     return BenchReport(DIA, 1, hardware=hardware_result(), codec=CodecResult(**CODEC), runs=runs)
 
 
+def test_the_tab_begins_with_a_remark_on_torchs_build():
+    assert "machine-remark" not in machine_html.intro("")
+    assert "2.13.0 is a build for NVIDIA GPUs" in machine_html.intro(
+        "2.13.0 is a build for NVIDIA GPUs"
+    )
+
+
 def test_what_is_chosen_is_planned(handlers):
     assert handlers.plan(CHOSEN, "nano") == BenchPlan(model="nano", threads=None)
     assert handlers.plan(FULL_SIZE, "nano").random == "dia-1.6b"
