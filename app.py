@@ -3,6 +3,9 @@
 import signal
 import sys
 
+from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
+
+# isort: split
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.folders import app_folders
 from dia_demo.services.settings import Settings
@@ -32,7 +35,7 @@ if __name__ == "__main__":
     try:
         main()
     except DiaDemoError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -33,6 +33,7 @@ from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.generate.returning import ReturnHandlers
 from dia_demo.ui.machine import MachineHandlers, MachinePanel
 from dia_demo.ui.serving import server_options, threads
+from dia_demo.ui.space import zero_gpu
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
 
@@ -48,7 +49,7 @@ STORAGE_SECRET = "dia-on-your-cpu"
 def build_ui(synthesis: Synthesis) -> gr.Blocks:
     """The whole page over one `Synthesis`, ready to be launched with `launch_options(settings)`."""
     models, settings = synthesis.models(), synthesis.settings
-    info = synthesis.info(settings.runtime.model)
+    info = synthesis.info(synthesis.first_model)
     live = LiveAudio()
     history, comparisons = _stores(synthesis)
     machine: MachinePanel | None = None
@@ -73,6 +74,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
                     machine = machine_tab.build_layout()
             with gr.Tab("About", id="about"):
                 about.build_layout(models, partial(xpu.build_document, synthesis))
+        parts.fields["script"].max_length = settings.script_characters
         handlers = GenerateHandlers(synthesis, parts, live, history)
         form_handlers = FormHandlers(synthesis, parts)
         compare_handlers = CompareHandlers(synthesis, comparisons, compare)
@@ -93,6 +95,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
         # Last, because it covers only the events registered before it.
         problems.explain_errors(page)
+        zero_gpu.add_probe()
     on_disconnect(page, handlers.calls.disconnected)
     # Runs wait in the services' own queue, which shows their position; gradio's lets them through.
     return page.queue(max_size=threads(settings), default_concurrency_limit=None)

@@ -73,10 +73,3 @@ def test_readme_has_one_measured_table_of_at_most_six_rows():
     tables = re.findall(r"(?:^\|.*\n)+", measured, re.MULTILINE)
     head_and_rule = 2
     assert len(tables) == 1 and len(tables[0].splitlines()) - head_and_rule <= 6
-
-
-def test_space_card_fits_the_requirements():
-    card = dict(re.findall(r"^(\w+): (.+)$", README.split("---")[1], re.MULTILINE))
-    assert card["sdk"] == "gradio"
-    assert f"gradio=={card['sdk_version']}" in (ROOT / "requirements.txt").read_text()
-    assert (ROOT / card["app_file"]).is_file()

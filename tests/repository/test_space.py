@@ -1,0 +1,159 @@
+"""What a Space and a container read: the card in README.md, requirements, Dockerfile."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import version
+
+import pytest
+import yaml
+
+from dia_demo.checkpoint_files import INDEX
+from dia_demo.codec import files as codec_files
+from dia_demo.files import ROOT
+from dia_demo.services.models import DIA_NAME
+
+CARD = yaml.safe_load((ROOT / "README.md").read_text(encoding="utf-8").split("---")[1])
+COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+STEPS = re.findall(r"^([A-Z]+) (.*)$", DOCKERFILE.replace("\\\n", " "), re.MULTILINE)
+
+
+def lines(name: str) -> list[str]:
+    """The lines of a requirements file without comments."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+# The card
+
+
+def test_the_card_names_the_pinned_gradio():
+    assert CARD["sdk"] == "gradio"
+    assert f"gradio=={CARD['sdk_version']}" in lines("requirements.txt")
+
+
+def test_the_card_is_complete():
+    assert CARD["title"] and CARD["emoji"] and CARD["tags"]
+    assert {CARD["colorFrom"], CARD["colorTo"]} <= COLOURS
+    assert CARD["python_version"] == "3.12" and CARD["license"] == "apache-2.0"
+    assert re.fullmatch(r"\d+[mh]", CARD["startup_duration_timeout"])
+    for file in (CARD["app_file"], CARD["thumbnail"]):
+        assert (ROOT / file).is_file()
+
+
+def test_the_description_is_as_short_as_the_hub_demands():
+    assert len(CARD["short_description"]) <= 60
+
+
+def test_exactly_the_files_that_are_used_are_fetched_for_a_space():
+    preloaded = {
+        name: set(files.split(",")) for name, files in map(str.split, CARD["preload_from_hub"])
+    }
+    assert set(preloaded) == set(CARD["models"]) == {DIA_NAME, codec_files.HUB_NAME}
+    assert preloaded[codec_files.HUB_NAME] == set(codec_files.HUB_FILES)
+    shards = {f"model-0000{number}-of-00002.safetensors" for number in (1, 2)}
+    assert preloaded[DIA_NAME] == {"config.json", "generation_config.json", INDEX, *shards}
+
+
+# Requirements
+
+
+def test_a_space_can_install_the_requirements_alone():
+    """It has no other file while it installs."""
+    assert not [line for line in lines("requirements.txt") if line.startswith("-")]
+
+
+def test_all_requirements_but_torch_are_pinned():
+    pinned = [line for line in lines("requirements.txt") if "==" in line]
+    assert sorted(set(lines("requirements.txt")) - set(pinned)) == ["torch>=2.8,<2.14"]
+    assert set(pinned) <= {
+        line.replace("huggingface-hub", "huggingface_hub") for line in lines("constraints.txt")
+    }
+
+
+def test_the_cpu_build_is_of_the_same_range():
+    option, requirement = lines("requirements-cpu.txt")
+    assert option.endswith("/whl/cpu") and requirement in lines("requirements.txt")
+
+
+def test_the_tests_run_with_the_constraints():
+    assert "-c constraints.txt" in lines("requirements-dev.txt")
+    assert version("gradio") == CARD["sdk_version"]
+
+
+# ZeroGPU
+
+SPACES = """
+    import sys
+    assert "torch" not in sys.modules, "spaces must be imported before torch"
+    decorated = []
+    def GPU(function):
+        decorated.append(function)
+        return function
+    """
+START = """
+import app, spaces, torch
+torch.cuda.is_available = lambda: True
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui.page import build_ui
+synthesis = Synthesis(Settings())
+page = build_ui(synthesis)
+assert spaces.decorated, "no function for the GPU"
+bound = [event.fn for event in page.fns.values()]
+assert spaces.decorated[0] in bound, "bound to no event"
+assert synthesis.settings.runtime.device == "cpu"
+synthesis.close()
+"""
+
+
+@pytest.mark.slow
+def test_on_zero_gpu_the_page_has_a_function_for_the_gpu(tmp_path):
+    (tmp_path / "spaces.py").write_text(textwrap.dedent(SPACES))
+    changes = {"SPACES_ZERO_GPU": "true", "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    ran = subprocess.run(
+        [sys.executable, "-c", START],
+        cwd=ROOT,
+        env=os.environ | changes,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+
+
+# Docker
+
+
+def test_the_container_installs_the_requirements_of_the_readme():
+    installed = re.findall(r"pip install \S+ -r (\S+) -c (\S+)", DOCKERFILE)
+    assert installed == [
+        ("requirements-cpu.txt", "constraints.txt"), ("requirements.txt", "constraints.txt")
+    ]  # fmt: skip
+
+
+def test_the_container_runs_as_an_ordinary_user():
+    names = [name for name, _ in STEPS]
+    user = dict(STEPS)["USER"]
+    assert user != "root" and f"useradd --create-home --uid 1000 {user}" in DOCKERFILE
+    assert names.index("USER") < names.index("CMD")
+
+
+def test_the_container_says_whether_it_is_healthy():
+    assert "urlopen" in DOCKERFILE.partition("HEALTHCHECK")[2]
+
+
+def test_what_the_container_keeps_is_in_its_volume():
+    volume = dict(STEPS)["VOLUME"]
+    for variable in ("HF_HOME", "DIA_CACHE", "DIA_KEPT"):
+        assert re.search(rf"{variable}={volume}/", DOCKERFILE)
+
+
+def test_the_container_has_everything_that_the_app_reads():
+    ignored = [line for line in lines(".dockerignore")]
+    assert not {"app.py", "dia_demo", "assets", "docs", "requirements.txt"} & set(ignored)
