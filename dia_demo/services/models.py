@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -140,9 +140,17 @@ class ModelRef:
         return _of_folder(self.name, self.folder, stamps)
 
 
-def choices(current: str) -> list[ModelInfo]:
-    """The embedded voice, Dia-1.6B, and the model the app was started with."""
-    names = dict.fromkeys([EMBEDDED, DIA_NAME, current])
+def first_choice(start: str) -> str:
+    """The model that a page begins with: `start`, or the embedded voice if `start` has to be
+    downloaded."""
+    ref = ModelRef.resolve(start)
+    return start if ref.local or ref.has_weights else EMBEDDED
+
+
+def choices(listed: Sequence[str], start: str) -> list[ModelInfo]:
+    """The listed models, and the model the app was started with."""
+    first = [] if first_choice(start) == start else [EMBEDDED]
+    names = dict.fromkeys([*first, *listed, start])
     return [ModelRef.resolve(name).describe() for name in names]
 
 

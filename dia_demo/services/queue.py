@@ -52,10 +52,10 @@ class Ticket:
 
 
 class Queue:
-    """At most `size` tickets wait while one runs."""
+    """At most `size` tickets wait while one runs. places: of one session."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, places: int = PLACES) -> None:
+        self._size, self._places = size, places
         self._tickets: list[Ticket] = []
         self._running: Ticket | None = None
         # One clock for arrivals and turns. `_served`: the last turn of each address and visitor.
@@ -125,7 +125,7 @@ class Queue:
     def _admit(self, visitor: Visitor) -> None:
         if visitor.session:
             own = sum(ticket.visitor == visitor for ticket in self._tickets)
-            if own >= PLACES:
+            if own >= self._places:
                 raise InputError(
                     f"You have {own} takes running or waiting, the maximum for one page or "
                     "program. Wait for one to end, or stop it."

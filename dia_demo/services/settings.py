@@ -1,13 +1,5 @@
-"""The app's settings, from environment variables.
-
-DIA_MODEL, DIA_PRECISION, DIA_THREADS, DIA_QUEUE (people who may wait), DIA_TAKES (folder of
-temporary files: uploads and downloads), DIA_TEMP_GB (their limit),
-DIA_KEPT (folder of comparisons and earlier takes, which outlive the app and are never served as
-files), DIA_KEPT_GB (its limit), DIA_COMPARE (folder of one comparison that the page
-offers to everybody who opens it), DIA_MEASURE (off hides the Machine tab, whose benchmark makes
-all other runs wait), DIA_ORIGINS (other websites whose pages may use this app), DIA_CPU (for
-contributors: the class of processor to behave like, see processor.py). Host and port are gradio's
-own GRADIO_SERVER_NAME and GRADIO_SERVER_PORT.
+"""The app's settings, from environment variables, which docs/settings.md lists. Host and port are
+gradio's own GRADIO_SERVER_NAME and GRADIO_SERVER_PORT.
 """
 
 from __future__ import annotations
@@ -15,17 +7,22 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from dia_demo.config import PRECISIONS, Range, RuntimeConfig
+from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.processor import check_override
+from dia_demo.services.models import DIA_NAME
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
-QUEUE_SIZE = 64
 KEPT_GB = 4
 TEMP_GB = 2
+_ORIGIN = re.compile(r"https?://[^/]+")
+_LOGIN = re.compile(r"[^:]+:.+")
 
 
 def _default_takes() -> Path:
@@ -39,10 +36,15 @@ def _default_kept() -> Path:
 
 @dataclass(frozen=True)
 class Settings:
-    """runtime: what the page starts with; a person can change it for each take."""
+    """runtime: what the page starts with; a person can change it for each take.
+
+    models: those that visitors may choose, beside that of `runtime`. queue_size: takes that may
+    wait; places: of one visitor, the running one included. logins: names and passwords, none for a
+    page that is open to everybody. origins: other websites whose pages may use the app.
+    """
 
     runtime: RuntimeConfig = RuntimeConfig()
-    queue_size: int = QUEUE_SIZE
+    queue_size: int = 64
     takes_folder: Path = field(default_factory=_default_takes)
     temp_bytes: int = TEMP_GB * 10**9
     kept_folder: Path = field(default_factory=_default_kept)
@@ -50,65 +52,119 @@ class Settings:
     shared_comparison: Path | None = None
     measure: bool = True
     origins: tuple[str, ...] = ()
+    models: tuple[str, ...] = (EMBEDDED, DIA_NAME)
+    places: int = 2
+    script_characters: int = MAX_SCRIPT_CHARACTERS
+    prompt_seconds: int = 60
+    upload_mb: int = 100
+    logins: tuple[tuple[str, str], ...] = ()
 
     @property
     def served_folder(self) -> Path:
-        """The folder whose files the page may download; nothing else is in it."""
+        """What the page may hand out: a folder of our own, whatever else lies beside it."""
         return self.takes_folder / "dia-demo"
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
-        """Read the variables. Raises InputError, which names the variable, for an invalid value."""
-        check_override(env)
-        threads = _whole(env, "DIA_THREADS", 0, 1) or None
-        precision = env.get("DIA_PRECISION") or RuntimeConfig.precision
-        if precision not in PRECISIONS:
-            allowed = ", ".join(PRECISIONS)
-            raise InputError(f"DIA_PRECISION must be one of {allowed}, not {precision!r}.")
-        model = env.get("DIA_MODEL") or RuntimeConfig.model
-        runtime = RuntimeConfig(model=model, precision=precision, threads=threads)
-        takes, kept, shared = (env.get(f"DIA_{name}") for name in ("TAKES", "KEPT", "COMPARE"))
-        return cls(
-            runtime=runtime,
-            queue_size=_whole(env, "DIA_QUEUE", QUEUE_SIZE, 0),
-            takes_folder=Path(takes) if takes else _default_takes(),
-            temp_bytes=_whole(env, "DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
-            kept_folder=Path(kept) if kept else _default_kept(),
-            kept_bytes=_whole(env, "DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
+        """Raises InputError with a line for every variable that cannot be used, naming it."""
+        read = _Variables(env)
+        precision = read.choice("DIA_PRECISION", RuntimeConfig.precision, PRECISIONS)
+        threads = read.whole("DIA_THREADS", 0, 1) or None
+        model = read.text("DIA_MODEL", RuntimeConfig.model)
+        shared = env.get("DIA_COMPARE")
+        settings = cls(
+            runtime=RuntimeConfig(model=model, precision=precision, threads=threads),
+            models=read.models("DIA_MODELS", cls.models),
+            queue_size=read.whole("DIA_QUEUE", cls.queue_size, 0),
+            places=read.whole("DIA_PLACES", cls.places, 1),
+            script_characters=read.whole(
+                "DIA_SCRIPT", cls.script_characters, 10, MAX_SCRIPT_CHARACTERS
+            ),
+            prompt_seconds=read.whole("DIA_PROMPT_SECONDS", cls.prompt_seconds, 1),
+            upload_mb=read.whole("DIA_UPLOAD_MB", cls.upload_mb, 1),
+            logins=read.logins("DIA_LOGIN"),
+            takes_folder=Path(read.text("DIA_TAKES", "") or _default_takes()),
+            temp_bytes=read.whole("DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
+            kept_folder=Path(read.text("DIA_KEPT", "") or _default_kept()),
+            kept_bytes=read.whole("DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
             shared_comparison=Path(shared) if shared else None,
-            measure=_switch(env, "DIA_MEASURE", True),
-            origins=_origins(env, "DIA_ORIGINS"),
+            measure=read.choice("DIA_MEASURE", "on", ("on", "off")) == "on",
+            origins=read.origins("DIA_ORIGINS"),
         )
+        if read.mistakes:
+            raise InputError("\n".join(read.mistakes))
+        return settings
 
 
-def _switch(env: Mapping[str, str], name: str, default: bool) -> bool:
-    text = env.get(name)
-    if text and text not in ("on", "off"):
-        raise InputError(f"{name} must be on or off, not {text!r}.")
-    return text == "on" if text else default
+class _Variables:
+    """Reads variables; one that cannot be used becomes a mistake, and its default is used instead.
 
+    An empty variable is one that is not set.
+    """
 
-def _origins(env: Mapping[str, str], name: str) -> tuple[str, ...]:
-    origins = tuple((env.get(name) or "").split())
-    for origin in origins:
-        if not re.fullmatch(r"https?://[^/]+", origin):
-            raise InputError(
-                f"{name} must list websites separated by spaces, such as https://example.org, "
-                f"without a path or a slash at the end, not {origin!r}."
-            )
-    return origins
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.mistakes: list[str] = []
+        self._check(partial(check_override, env))
 
+    def _check(self, check: Callable[[], object]) -> bool:
+        try:
+            check()
+        except InputError as error:
+            self.mistakes.append(str(error))
+            return False
+        return True
 
-def _whole(env: Mapping[str, str], name: str, default: int, low: int) -> int:
-    text = env.get(name)
-    if not text:
+    def text(self, name: str, default: str) -> str:
+        return self.env.get(name) or default
+
+    def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
+        text = self.text(name, default)
+        if text in allowed:
+            return text
+        self.mistakes.append(f"{name} must be one of {', '.join(allowed)}, not {text!r}.")
         return default
-    allowed = Range(low, 1024, whole=True)
+
+    def whole(self, name: str, default: int, low: int, high: int = 1024) -> int:
+        text = self.text(name, "")
+        if not text:
+            return default
+        number = int(text) if text.isascii() and text.isdigit() else -1
+        if low <= number <= high:
+            return number
+        self.mistakes.append(f"{name} must be a whole number from {low} to {high}, not {text!r}.")
+        return default
+
+    def models(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        models = tuple(self.text(name, "").split())
+        for model in models:
+            self._check(partial(_check_model, name, model))
+        return models or default
+
+    def origins(self, name: str) -> tuple[str, ...]:
+        origins = tuple(self.text(name, "").split())
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                self.mistakes.append(
+                    f"{name} must list websites separated by spaces, such as https://example.org, "
+                    f"without a path or a slash at the end, not {origin!r}."
+                )
+        return origins
+
+    def logins(self, name: str) -> tuple[tuple[str, str], ...]:
+        logins = self.text(name, "").split()
+        for number, login in enumerate(logins, start=1):
+            if not _LOGIN.fullmatch(login):  # The message does not show what may be a password.
+                self.mistakes.append(
+                    f"{name} lists logins as NAME:PASSWORD with spaces between them; entry "
+                    f"{number} has no name, colon or password."
+                )
+        return tuple((user, password) for user, _, password in (s.partition(":") for s in logins))
+
+
+def _check_model(variable: str, model: str) -> None:
+    """Raise InputError unless `model` is the name of a model or a folder."""
     try:
-        value = int(text)
-    except ValueError:
-        raise InputError(
-            f"{name} must be a whole number from {low} to {allowed.high}, not {text!r}."
-        ) from None
-    allowed.check(name, value)
-    return value
+        local_folder(model)
+    except InputError as error:
+        raise InputError(f"{variable}: {error}") from None

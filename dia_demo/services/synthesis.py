@@ -38,6 +38,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
+from dia_demo.services.start.background_fetch import BackgroundFetch
 from dia_demo.services.take import Request, Take, VoicePrompt
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.script import encode_script, expected_seconds
@@ -65,16 +66,18 @@ class Synthesis:
         self.accelerator = accelerators or partial(
             Accelerator.named, store=VerdictStore(default_verdicts())
         )
-        self._queue = Queue(settings.queue_size)
+        self._queue = Queue(settings.queue_size, settings.places)
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
         self._warming: threading.Thread | None = None
         self._shutdown = Shutdown()
+        self.fetching = BackgroundFetch(settings.runtime.model)
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
+        self.fetching.close()
         self._shutdown.begin(self._warming)
         self._measurement.close()
 
@@ -84,8 +87,9 @@ class Synthesis:
 
     def warm_up(self) -> None:
         """Load the model the app starts with in the background, so that the first take begins
-        immediately. Only if it and its codec are on this machine: nothing is downloaded unasked.
+        immediately, if it and its codec are in a folder; download a hub model's missing files.
         Then measure this machine, unless that was done before."""
+        self.fetching.start()
         self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
         self._warming.start()
         self._measurement.start(after=self._warming)
@@ -106,8 +110,8 @@ class Synthesis:
             exclude_from_collection()
 
     def models(self) -> list[ModelInfo]:
-        """The available models, the embedded voice first."""
-        return choices(self.settings.runtime.model)
+        """The available models."""
+        return choices(self.settings.models, self.settings.runtime.model)
 
     def info(self, name: str) -> ModelInfo:
         """A model, described without loading it. Raises InputError if there is none."""
@@ -187,7 +191,9 @@ class Synthesis:
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
-        info = self.info(request.runtime.model)
+        info, limit = self.info(request.runtime.model), self.settings.script_characters
+        if (length := len(request.script)) > limit:
+            raise InputError(f"The script has {length:,} characters; {limit:,} are allowed here.")
         params = request.params.checked(info.config)
         _encode(request, info)
         audio.SPEEDS.check("speed", request.speed)
@@ -274,7 +280,8 @@ class Synthesis:
                 if key not in prompts:
                     if request.voice.codes is None:
                         yield Loading("Reading the voice prompt", None, index)
-                    prompts[key] = _prompt_codes(engine, request.voice, request.params.max_tokens)
+                    longest = self.settings.prompt_seconds
+                    prompts[key] = _prompt_codes(engine, request.voice, *key[1:], longest)
                 prompt, prompt_notes = prompts[key]
             text = _encode(request, info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
@@ -322,14 +329,14 @@ def _encode(request: Request, info: ModelInfo) -> bytes:
 
 
 def _prompt_codes(
-    engine: Engine, voice: VoicePrompt, max_tokens: int
+    engine: Engine, voice: VoicePrompt, max_tokens: int, max_seconds: float
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """A voice prompt's codes, int [frames, channels], and notes on how it was read."""
     notes = () if voice.transcript else (NO_TRANSCRIPT,)
     if voice.codes is not None:
         return voice.codes, notes
     room = engine.config.frames_within(max_tokens) - 1
-    longest = max(0, room) / engine.format.frames_per_second
+    longest = min(max_seconds, max(0, room) / engine.format.frames_per_second)
     assert voice.audio is not None, "a prompt is audio or codes"
     prompt = audio.read_prompt(voice.audio, engine.format.sample_rate, longest)
     with torch_threads(engine.placement.threads):

@@ -32,7 +32,6 @@ from dia_demo.ui.head import PageHead
 
 # Open pages. A program's call also has a session, which is dropped first.
 MAX_SESSIONS = 200
-MAX_UPLOAD_MB = 100
 # Form data that a browser sends with the file.
 FORM_BYTES = 100_000
 TIDY_SECONDS = 10.0
@@ -51,15 +50,16 @@ def server_options(settings: Settings) -> dict:
     """The arguments of `launch` that concern the server."""
     scratch = Scratch(settings.takes_folder, settings.temp_bytes)
     return {
-        "max_file_size": f"{MAX_UPLOAD_MB}mb",
+        "max_file_size": f"{settings.upload_mb}mb",
         "allowed_paths": [str(settings.served_folder)],
         "state_session_capacity": MAX_SESSIONS,
+        "auth": list(settings.logins) or None,
         "app_kwargs": {
             "lifespan": _lifespan(scratch),
             "exception_handlers": {TypeError: _refuse_arguments},
             "middleware": [
                 Middleware(Gate, origins=settings.origins),
-                Middleware(UploadGuard, scratch=scratch),
+                Middleware(UploadGuard, scratch=scratch, max_mb=settings.upload_mb),
                 Middleware(PageHead),
             ],
         },
@@ -162,9 +162,8 @@ class UploadGuard:
     session's values for anyone who requests a deep link, which this page does not offer.
     """
 
-    def __init__(self, app: ASGIApp, scratch: Scratch) -> None:
-        self.app = app
-        self.scratch = scratch
+    def __init__(self, app: ASGIApp, scratch: Scratch, max_mb: int) -> None:
+        self.app, self.scratch, self.max_mb = app, scratch, max_mb
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -184,8 +183,8 @@ class UploadGuard:
         if not length.isdecimal():
             await _refuse("An upload must state its length.", 411)(scope, receive, send)
             return
-        if (size := int(length)) > MAX_UPLOAD_MB * 2**20 + FORM_BYTES:
-            message = f"An upload may have at most {MAX_UPLOAD_MB} MB."
+        if (size := int(length)) > self.max_mb * 2**20 + FORM_BYTES:
+            message = f"An upload may have at most {self.max_mb} MB."
             await _refuse(message, 413)(scope, receive, send)
             return
         try:

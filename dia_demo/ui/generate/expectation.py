@@ -78,14 +78,17 @@ class ExpectationHandlers:
         if not complete or fields["model"] not in models or fields["precision"] not in PRECISIONS:
             return {self.panel.timer: gr.skip()}
         info, measuring, dia = models[fields["model"]], self.synthesis.speed.measuring, None
+        can_switch = other_model(info.name) in models
         expected = self._expect(info, fields)
-        if info.name == EMBEDDED:
+        if info.name == EMBEDDED and can_switch:
             most = models[DIA_NAME].config.defaults.max_tokens
             dia = self._expect(models[DIA_NAME], fields | {"max_tokens": most})
+        fetching = self.synthesis.fetching
         return {
             self.panel.wait: wait_html(wait_text(expected, measuring)),
-            self.panel.speaker: speaker_html(info, expected, dia),
-            self.panel.timer: gr.Timer(active=measuring),
+            self.panel.speaker: speaker_html(info, expected, dia, can_switch)
+            + fetch_html(models[fetching.model].title, fetching.progress, fetching.problem),
+            self.panel.timer: gr.Timer(active=measuring or fetching.is_running),
         }
 
     def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
@@ -124,10 +127,12 @@ def wait_html(text: str) -> str:
     return f'<p class="wait" title="Expected time for this take">{escape(text)}</p>'
 
 
-def speaker_html(info: ModelInfo, expected: Expectation, dia: Expectation | None) -> str:
+def speaker_html(
+    info: ModelInfo, expected: Expectation, dia: Expectation | None, can_switch: bool = True
+) -> str:
     """The voice and what it needs, with the switch to the other model.
 
-    dia: what Dia-1.6B would need, if the embedded voice is selected.
+    dia: what Dia-1.6B would need, if the embedded voice is selected and Dia-1.6B can be.
     """
     original = info.name if info.config.prepared is None else info.config.prepared.base
     name, what = SPEAKERS.get(original, (info.title, "a Dia checkpoint of your own"))
@@ -135,8 +140,8 @@ def speaker_html(info: ModelInfo, expected: Expectation, dia: Expectation | None
         name = info.title
     text = f"{name}: {what}."
     if dia is None:
-        switch = f"Back to {SPEAKERS[EMBEDDED][0]}"
-        needs = _needs(expected, info.name == DIA_NAME)
+        switch = f"Back to {SPEAKERS[EMBEDDED][0]}" if can_switch else ""
+        needs = "" if info.name == EMBEDDED else _needs(expected, info.name == DIA_NAME)
         text += f" {needs[0].upper()}{needs[1:]}." if needs else ""
     else:
         name, what = SPEAKERS[DIA_NAME]
@@ -149,6 +154,16 @@ def speaker_html(info: ModelInfo, expected: Expectation, dia: Expectation | None
     dia_name = escape(SPEAKERS[DIA_NAME][0])
     shown = escape(text).replace(dia_name, f'<span class="name">{dia_name}</span>')
     return f'<p class="speaker"><span>{shown}</span>{button}</p>'
+
+
+def fetch_html(title: str, progress: float | None, problem: str) -> str:
+    """Whether the model that the app was started with is here yet; empty where it is."""
+    text = ""
+    if progress is not None:
+        text = f"{title} is being downloaded: {progress:.0%}. You need not wait for it."
+    elif problem:
+        text = f"{title} is not here. {problem}"
+    return f'<p class="fetching">{escape(text)}</p>' if text else ""
 
 
 def _needs(expected: Expectation, is_dia: bool) -> str:
