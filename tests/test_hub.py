@@ -13,8 +13,17 @@ from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
 from dia_demo.hub import cached_config, fetch_checkpoint
 from dia_demo.model import checkpoint
-from dia_demo.services.models import DIA_NAME, ModelRef, fetch_description
+from dia_demo.services.models import (
+    DIA_NAME,
+    ModelRef,
+    choices,
+    fetch_description,
+    first_choice,
+)
+from dia_demo.services.start import background_fetch
+from dia_demo.services.start.background_fetch import BackgroundFetch
 from dia_demo.task import result_of
+from dia_demo.ui.generate.expectation import fetch_html
 from tests.helpers.checkpoints import nari_state, say, write_shards
 from tests.helpers.references import make_reference
 from tests.helpers.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
@@ -247,3 +256,44 @@ def test_two_loads_after_a_failure_work(server, repository):
     refusal()
     server.status = {}
     result_of(fetch_checkpoint(NAME))
+
+
+# The model that the app was started with
+
+
+@pytest.fixture
+def start_fetch(monkeypatch):
+    """The background fetch of NAME, whose codec is here."""
+    monkeypatch.setattr(background_fetch, "find_codec", lambda folder: iter(()))
+    return BackgroundFetch(NAME)
+
+
+def test_a_page_begins_with_nano_until_the_start_model_is_there(repository, start_fetch):
+    assert first_choice(NAME) == "nano"
+    start_fetch.start()
+    start_fetch.join()
+    assert start_fetch.problem == "" and first_choice(NAME) == NAME
+    assert [info.name for info in choices((), NAME)] == [NAME]
+
+
+def test_the_fraction_of_the_start_model_is_known_while_it_comes(server, repository, start_fetch):
+    server.hold = threading.Event()
+    start_fetch.start()
+    assert start_fetch.is_running and start_fetch.progress is not None
+    server.hold.set()
+    start_fetch.join()
+    assert start_fetch.progress is None
+
+
+def test_without_a_network_it_is_said_why_the_start_model_is_missing(start_fetch):
+    start_fetch.start()
+    start_fetch.join()
+    assert "the hub cannot be reached" in start_fetch.problem
+    line = fetch_html("Dia-1.6B (0626)", start_fetch.progress, start_fetch.problem)
+    assert "Dia-1.6B (0626) is not here. owner/Dia-small could not be downloaded" in line
+
+
+def test_nothing_is_fetched_for_the_embedded_voice(server):
+    fetch = BackgroundFetch("nano")
+    fetch.start()
+    assert not fetch.is_running and server.asked == []

@@ -27,7 +27,9 @@ class Machine:
 
 def describe_machine() -> Machine:
     """The processor, memory and system of this machine."""
-    name = torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "CPU"
+    # torch 2.8 does not know the name.
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    name = capabilities.get("cpu_name") or platform.processor() or "CPU"
     limited = processor.override()
     return Machine(
         cpu=f"{name} (limited by DIA_CPU={limited})" if limited else str(name),
