@@ -28,7 +28,7 @@ class Machine:
 def describe_machine() -> Machine:
     """The processor, memory and system of this machine."""
     # torch 2.8 does not know the name.
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities: dict = getattr(torch.cpu, "get_capabilities", dict)()
     name = capabilities.get("cpu_name") or platform.processor() or "CPU"
     limited = processor.override()
     return Machine(

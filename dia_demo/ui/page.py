@@ -74,7 +74,9 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
                     machine = machine_tab.build_layout()
             with gr.Tab("About", id="about"):
                 about.build_layout(models, partial(xpu.build_document, synthesis))
-        parts.fields["script"].max_length = settings.script_characters
+        script = parts.fields["script"]
+        assert isinstance(script, gr.Textbox)
+        script.max_length = settings.script_characters
         handlers = GenerateHandlers(synthesis, parts, live, history)
         form_handlers = FormHandlers(synthesis, parts)
         compare_handlers = CompareHandlers(synthesis, comparisons, compare)

@@ -108,7 +108,7 @@ def test_a_voice_prompt_above_the_limit_is_refused(synthesis, tmp_path, monkeypa
     limited = replace(synthesis.settings, prompt_seconds=1)
     monkeypatch.setattr(synthesis, "settings", limited)
     voice = VoicePrompt(audio=tmp_path / "voice.wav", transcript="[S1] Hello.")
-    request = make_request(synthesis, voice=voice, max_tokens=1000)
+    request = make_request(synthesis, voice=voice, max_tokens=600)
     assert "1.5 s long, and at most 1.0 s" in refusal(synthesis, request)
 
 

@@ -34,7 +34,8 @@ def default_values(name: str, side: dict, models: Sequence[ModelInfo]) -> tuple[
     different."""
     if name == "model":
         others = [info.name for info in models if info.name != side["model"]]
-        return side["model"], DIA_NAME if DIA_NAME in others else others[0]
+        # Where there is only one model, the plan says that the two are the same.
+        return side["model"], DIA_NAME if DIA_NAME in others else [*others, side["model"]][0]
     if name in _PAIRS:
         return _PAIRS[name]
     (info,) = (info for info in models if info.name == side["model"])
