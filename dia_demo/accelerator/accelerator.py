@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from dia_demo.accelerator.backend import Backend, Card
-from dia_demo.accelerator.guard import Limits, WaveformBounds, explain_failure
+from dia_demo.accelerator.guard import Limits, WaveformBounds, explain_failure, how_to_check
 from dia_demo.accelerator.guarded_model import GuardedModel
 from dia_demo.accelerator.remote import RemoteModel, RunSpec
 from dia_demo.accelerator.selfcheck.context import CheckPlan
@@ -74,7 +74,7 @@ class Accelerator:
     def verdict(self, folder: Path, precision: str, insist: bool) -> SelfCheckReport:
         """The report that allows this device to run. InputError, with the reason, if none does."""
         name = self.device.upper()
-        how = f"Run it with: python -m dia_demo doctor --device {self.device}"
+        how = how_to_check(self.device)
         key = self.key(folder, precision)
         report = self.store.find(key)
         if report is None:
@@ -89,7 +89,7 @@ class Accelerator:
         if not report.worth_it and not insist:
             raise InputError(
                 f"The {name} passed its self-check but is no faster than the CPU: "
-                f"{report.speed_text()}. Use the CPU, or insist (--insist)."
+                f"{report.speed_text()}. Use the CPU, or add --insist on the command line."
             )
         return report
 

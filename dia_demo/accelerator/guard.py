@@ -97,5 +97,13 @@ def explain_failure(device: str, reason: str) -> str:
         f"The {name} failed: {reason.rstrip('.')}. The whole take was dropped; no part of it is "
         f"returned, and the CPU has not made another one in its place. Turn the {name} off to make "
         f"the same take on the CPU, with the same seed. Before the {name} can run again, its "
-        f"self-check must pass: python -m dia_demo doctor --device {name.lower()}"
+        f"self-check must pass. {how_to_check(name.lower())}"
+    )
+
+
+def how_to_check(device: str) -> str:
+    """How a person runs the self-check of a device, on the page or on the command line."""
+    return (
+        "Run the self-check in the settings of the Generate tab, or with: "
+        f"python -m dia_demo doctor --device {device}"
     )

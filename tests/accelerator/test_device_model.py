@@ -65,7 +65,7 @@ def test_caches_are_freed_on_the_device(folder):
 
 
 def test_without_a_check_the_device_is_refused(folder):
-    with pytest.raises(InputError, match="not passed its self-check.*doctor --device xpu"):
+    with pytest.raises(InputError, match="Generate tab, or with: .*doctor --device xpu"):
         events_of(service(stand_in()), request(folder))
 
 
