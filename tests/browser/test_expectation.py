@@ -61,6 +61,27 @@ def test_the_times_are_there_before_the_first_press(visit, size):
     assert dia_seconds(page) > 5
 
 
+# Pixels between the last line of words about the speaker and the counts below.
+GAP = """() => {
+  const words = document.createRange();
+  words.selectNodeContents(document.querySelector(".speaker"));
+  const counts = document.querySelector("#report .counts");
+  return counts.getBoundingClientRect().top - words.getBoundingClientRect().bottom;
+}"""
+
+
+def test_the_counts_follow_the_line_at_every_width(chromium, home):
+    page = chromium.new_page()
+    page.goto(home)
+    page.locator(".switch-model").wait_for()
+    gaps = {}
+    for width in (320, 390, 480, 820, 900, 1100, 1440, 1600):
+        page.set_viewport_size({"width": width, "height": 900})
+        gaps[width] = page.evaluate(GAP)
+    page.close()
+    assert all(0 <= gap < 30 for gap in gaps.values()), gaps
+
+
 # The seconds of Dia-1.6B in the line.
 SECONDS = "Number(/about (\\d+) s/.exec(document.querySelector('#speaker').innerText)[1])"
 
