@@ -206,6 +206,7 @@ def wait_refusal(page, words: str) -> None:
     """Wait until the status is a failure that says why."""
     failure = page.locator('#status [data-state="failed"]')
     failure.filter(has_text=re.compile(words, re.IGNORECASE)).wait_for()
+    assert page.locator(".live-text").inner_text() == "No sound was generated."
 
 
 def test_cut_by_max_tokens_is_said_loudly(open_window):

@@ -207,6 +207,7 @@ export class LiveStrip {
     const take = this.#take;
     switch (state) {
       case "empty":
+        if (take?.done) return "No sound was generated.";
         return this.#switch.checked ? "The take plays while it is generated."
           : "You can listen while the take is generated.";
       case "waiting":
