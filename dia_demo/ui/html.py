@@ -71,13 +71,12 @@ def script_report(report: ScriptReport, byte_limit: int, unused_transcript: bool
     if unused_transcript:
         report = replace(report, findings=(*report.findings, UNUSED_TRANSCRIPT))
     readings = [] if report.reading is None else [report.reading]
-    return report_of(counts, readings, report, '<button type="button" class="undo">Undo</button>')
+    return report_of(counts, readings, report)
 
 
-def report_of(
-    counts: Sequence[str], readings: Iterable[Reading], report: ScriptReport, undo: str = ""
-) -> str:
+def report_of(counts: Sequence[str], readings: Iterable[Reading], report: ScriptReport) -> str:
     """Counts, what the model reads, and the findings of one script or several."""
+    undo = '<button type="button" class="undo">Undo</button>'
     findings = "".join(_finding(index, finding) for index, finding in enumerate(report.findings))
     fixes = len(report.fixes)
     fix_all = _repair_button(FIX_ALL, 0, f"Fix all ({fixes})") if fixes > 1 else ""

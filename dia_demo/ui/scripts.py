@@ -7,6 +7,7 @@ browser that has kept an older version never mixes it with a newer one.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from pathlib import Path
 
@@ -15,10 +16,12 @@ _IMPORT = re.compile(r'(?<= from )"\./([\w-]+\.js)"')
 _PARAMETERS = "element, props, server, trigger, watch"
 
 
-def start_class(module: Path, name: str) -> str:
+def start_class(module: Path, name: str, **constants: str) -> str:
     """A script that makes an object of the class `name`, which `module` exports, from gradio's
-    parameters."""
-    return f'import("{_url_of(module)}").then((module) => new module.{name}({{ {_PARAMETERS} }}));'
+    parameters and from constants."""
+    named = "".join(f", {constant}: {json.dumps(value)}" for constant, value in constants.items())
+    arguments = f"{{ {_PARAMETERS}{named} }}"
+    return f'import("{_url_of(module)}").then((module) => new module.{name}({arguments}));'
 
 
 def _url_of(module: Path) -> str:

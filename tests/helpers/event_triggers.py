@@ -71,17 +71,18 @@ def press_in_list(page, text: str) -> None:
     page.locator(".earlier").get_by_role("button", name=text).first.click()
 
 
-def repair(page) -> None:
-    go_to(page, "Generate")
+def repair(page, name: str, tab: str) -> None:
+    go_to(page, tab)
     page.evaluate(
-        """() => {
+        """(name) => {
           const button = document.createElement("button");
           button.className = "repair";
           Object.assign(button.dataset, { code: "x", index: 0 });
-          document.querySelector("#report .report").append(button);
+          document.querySelector(`#${name} .report`).append(button);
           button.click();
           button.remove();
-        }"""
+        }""",
+        name,
     )
 
 
@@ -175,7 +176,8 @@ def separate(page) -> None:
 
 # How each kind of event is triggered: by where it is and what happens there.
 SPECIAL = {
-    ("report", "click"): repair,
+    ("report", "click"): lambda page: repair(page, "report", "Generate"),
+    ("lab-report", "click"): lambda page: repair(page, "lab-report", "Compare"),
     ("chips", "click"): free_seed,
     ("on-cpu", "click"): on_cpu,
     ("model", "change"): lambda page: choose_other(page, "model", "Generate"),

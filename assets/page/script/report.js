@@ -1,26 +1,36 @@
-// The findings below the script. Their buttons send the finding to the server, which repairs the
+// The findings below a script. Their buttons send the finding to the server, which repairs the
 // script; Undo reverts the last example or repair.
-import { canUndo, undo } from "./text.js";
+import { textField } from "./text.js";
 
 export class Report {
   #element;
+  #field;
 
-  constructor({ element, trigger, watch }) {
+  // field: the selector of the script's field.
+  constructor({ element, trigger, watch, field }) {
     this.#element = element;
+    this.#field = textField(field);
     element.addEventListener("click", ({ target }) => {
       const button = target.closest("button.repair");
       if (button) {
         trigger("click", { code: button.dataset.code, index: Number(button.dataset.index) });
-      } else if (target.closest("button.undo")) undo();
+      } else if (target.closest("button.undo")) this.#field.undo();
     });
-    document.addEventListener("input", ({ target }) => {
-      if (target.closest("#script")) this.#show();
-    });
+    this.#followTyping();
     watch("value", () => this.#show());
     this.#show();
   }
 
+  // Ends when the accordion around this component is closed, which removes it.
+  #followTyping() {
+    const removed = new AbortController();
+    document.addEventListener("input", ({ target }) => {
+      if (!this.#element.isConnected) removed.abort();
+      else if (this.#field.has(target)) this.#show();
+    }, { signal: removed.signal });
+  }
+
   #show() {
-    this.#element.dataset.undo = canUndo();
+    this.#element.dataset.undo = this.#field.canUndo;
   }
 }

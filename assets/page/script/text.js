@@ -1,42 +1,62 @@
-// The script's text field, for the examples, the repairs and the Undo button.
+// A text field of the page, for the examples, the repairs and the Undo button. Scripts that name the
+// same field share it.
 
-// The texts that were replaced here, as {before, after}, the latest last.
-const replaced = [];
+const fields = new Map(); // TextField by selector
 
-function field() {
-  return document.querySelector("#script textarea");
+export function textField(selector) {
+  if (!fields.has(selector)) fields.set(selector, new TextField(selector));
+  return fields.get(selector);
 }
 
-// Writes like typing, so that Ctrl+Z undoes it and gradio gets an input event.
-function write(text) {
-  const area = field();
-  area.focus({ preventScroll: true });
-  area.select();
-  // Although deprecated, the only way to add to the browser's undo history.
-  if (!document.execCommand(text ? "insertText" : "delete", false, text)) {
-    area.value = text;
-    area.dispatchEvent(new Event("input", { bubbles: true }));
+class TextField {
+  #selector;
+  // The texts that were replaced here, as {before, after}, the latest last.
+  #replaced = [];
+
+  constructor(selector) {
+    this.#selector = selector;
   }
-  // On a touch screen, the keyboard would cover the page.
-  if (window.matchMedia("(pointer: coarse)").matches) area.blur();
-}
 
-export function scriptText() {
-  return field().value;
-}
+  // Opening an accordion creates its fields again.
+  get #area() {
+    return document.querySelector(this.#selector);
+  }
 
-export function replaceScript(text) {
-  const before = scriptText();
-  if (text === before) return;
-  write(text);
-  replaced.push({ before, after: scriptText() });
-}
+  get text() {
+    return this.#area?.value;
+  }
 
-// Whether the script is unchanged since it was last replaced here.
-export function canUndo() {
-  return replaced.length > 0 && replaced.at(-1).after === field()?.value;
-}
+  has(node) {
+    return node === this.#area;
+  }
 
-export function undo() {
-  if (canUndo()) write(replaced.pop().before);
+  replace(text) {
+    const before = this.text;
+    if (text === before) return;
+    this.#write(text);
+    this.#replaced.push({ before, after: this.text });
+  }
+
+  // Whether the text is unchanged since it was last replaced here.
+  get canUndo() {
+    return this.#replaced.length > 0 && this.#replaced.at(-1).after === this.text;
+  }
+
+  undo() {
+    if (this.canUndo) this.#write(this.#replaced.pop().before);
+  }
+
+  // Writes like typing, so that Ctrl+Z undoes it and gradio gets an input event.
+  #write(text) {
+    const area = this.#area;
+    area.focus({ preventScroll: true });
+    area.select();
+    // Although deprecated, the only way to add to the browser's undo history.
+    if (!document.execCommand(text ? "insertText" : "delete", false, text)) {
+      area.value = text;
+      area.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+    // On a touch screen, the keyboard would cover the page.
+    if (window.matchMedia("(pointer: coarse)").matches) area.blur();
+  }
 }

@@ -61,7 +61,7 @@ def _connect_setup(
     for changed in _connect_question(parts, handlers, restored):
         changed.then(handlers.describe, everything, described, **IMMEDIATE)
     _connect_fields(parts, handlers)
-    parts.report.click(handlers.repair, everything, fields["scripts"], **IMMEDIATE)
+    parts.report.click(handlers.repair, everything, parts.writer, **IMMEDIATE)
     source = [fields["differs"], *(generate.fields[name] for name in form.FIELDS)]
     start = [fields[name] for name in START]
     parts.copy.click(handlers.copy, source, start, **IMMEDIATE)

@@ -29,7 +29,7 @@ from dia_demo.ui.compare.question import (
     round_values,
 )
 from dia_demo.ui.compare.room_api import RoomApi
-from dia_demo.ui.generate.layout import SEED_CHARACTERS
+from dia_demo.ui.generate.layout import SCRIPT_FILES, SEED_CHARACTERS
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status
 
@@ -37,6 +37,7 @@ VALUES_CHARACTERS = 200
 DIFFERS = "temperature"
 IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
+SCRIPTS_FIELD = "#lab-scripts textarea"
 ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
 
 
@@ -59,6 +60,7 @@ class CompareParts:
     rows: dict[str, gr.Row]
     copy: gr.Button
     report: gr.HTML
+    writer: gr.HTML
     note: gr.HTML
     make: gr.Button
     stop: gr.Button
@@ -185,7 +187,14 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
     }
     report = gr.HTML(
         elem_id="lab-report",
-        js_on_load=start_class(PAGE_FILES / "lab" / "repairs.js", "Repairs"),
+        js_on_load=start_class(SCRIPT_FILES / "report.js", "Report", field=SCRIPTS_FIELD),
+    )
+    # Its value is a repair of the scripts (see `SetupHandlers.repair`).
+    writer = gr.HTML(
+        {},
+        js_on_load=start_class(SCRIPT_FILES / "writer.js", "ScriptWriter", field=SCRIPTS_FIELD),
+        visible="hidden",
+        elem_id="lab-writer",
     )
     with gr.Row():
         fields["seeds"] = gr.Slider(
@@ -216,7 +225,7 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
             with gr.Row(elem_classes="lab-field", visible=name != DIFFERS) as rows[name]:
                 fields[f"a_{name}"] = _field(name, "a", side[name], models)
                 fields[f"b_{name}"] = _field(name, "b", side[name], models)
-    return {"fields": fields, "report": report, "copy": copy, "rows": rows}
+    return {"fields": fields, "report": report, "writer": writer, "copy": copy, "rows": rows}
 
 
 def word(text: str) -> str:

@@ -30,7 +30,7 @@ from dia_demo.ui.compare.html import plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts, word
 from dia_demo.ui.compare.question import WORDS, default_values, menu_choices, round_values
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.form_handlers import event_value
+from dia_demo.ui.generate.form_handlers import Replacements, event_value
 from dia_demo.ui.runs import Updates
 
 SIDES = ("a", "b")
@@ -44,6 +44,7 @@ class SetupHandlers:
     def __init__(self, synthesis: Synthesis, parts: CompareParts) -> None:
         self.synthesis = synthesis
         self.parts = parts
+        self._replacements = Replacements()
 
     # -- the plan ------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class SetupHandlers:
         return check
 
     def repair(self, event: gr.EventData, *values):
-        """The scripts after the chosen repair."""
+        """The scripts after the chosen repair, for the page to write them into their field."""
         code = str(event_value(event, "code"))
         try:
             compare_form = CompareForm.of(values)
@@ -129,7 +130,7 @@ class SetupHandlers:
             repaired = script_findings.repaired(text, code, check)
         except DiaDemoError:
             return gr.skip()
-        return gr.skip() if repaired is None else repaired
+        return self._replacements.replace(text, repaired)
 
     # -- the question --------------------------------------------------------------------------
 

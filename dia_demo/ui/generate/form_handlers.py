@@ -22,13 +22,28 @@ LOST_PROMPT = (
 )
 
 
+class Replacements:
+    """Texts that the page writes into a field as a person would type them (see
+    assets/page/script/writer.js)."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def replace(self, before: str, after: str | None):
+        """The value of the page's writer; unchanged where there is no new text."""
+        if after is None:
+            return gr.skip()
+        # A new value every time, also for the same repair after an undo.
+        return {"before": before, "after": after, "number": next(self._numbers)}
+
+
 class FormHandlers:
     """The events of the form, over one `Synthesis`."""
 
     def __init__(self, synthesis: Synthesis, parts: GenerateParts) -> None:
         self.synthesis = synthesis
         self.parts = parts
-        self._repairs = count(1)
+        self._replacements = Replacements()
 
     def check(self, *values):
         """The checks of a script, and the max tokens in seconds, from the fields of form.CHECKED.
@@ -53,10 +68,7 @@ class FormHandlers:
         """
         checked = dict(zip(form.CHECKED, values, strict=True))
         repaired = self._repaired(checked, event)
-        if repaired is None:
-            return gr.skip()
-        # A new value every time, also for the same repair after an undo.
-        return {"before": checked["script"], "after": repaired, "number": next(self._repairs)}
+        return self._replacements.replace(checked["script"], repaired)
 
     def _repaired(self, checked: dict, event: gr.EventData) -> str | None:
         result = self._read(checked)

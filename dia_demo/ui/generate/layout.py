@@ -23,6 +23,7 @@ from dia_demo.ui.xpu import XpuPanel
 
 SEED_CHARACTERS = 40
 SCRIPT_FILES = PAGE_FILES / "script"
+FIELD = "#script textarea"
 _LIVE = (
     '<button type="button" disabled>Listen</button> <span class="live-text"></span> '
     '<label class="live-switch"><input type="checkbox"> Play as it is made</label>'
@@ -135,7 +136,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     examples = gr.HTML(
         {},
         html_template=html.example_buttons(scripts),
-        js_on_load=start_class(SCRIPT_FILES / "writer.js", "ScriptWriter"),
+        js_on_load=start_class(SCRIPT_FILES / "writer.js", "ScriptWriter", field=FIELD),
         elem_id="examples",
     )
     normalise = gr.Checkbox(
@@ -154,7 +155,10 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     )  # fmt: skip
     lost_prompt = gr.HTML(elem_id="lost-prompt", js_on_load=None)
     # Below the button, which therefore does not move when findings appear.
-    report = gr.HTML(elem_id="report", js_on_load=start_class(SCRIPT_FILES / "report.js", "Report"))
+    report = gr.HTML(
+        elem_id="report",
+        js_on_load=start_class(SCRIPT_FILES / "report.js", "Report", field=FIELD),
+    )
     return {
         "script": script, "normalise": normalise, "examples": examples, "generate": generate,
         "expectation": expected, "chips": chips, "lost_prompt": lost_prompt, "report": report,

@@ -90,9 +90,14 @@ def test_the_scripts_are_checked(open_window):
     page.locator("#lab-scripts textarea").fill("[S1] Hi (laugh). [S2]\n---\n[S1] Ho. [S2]")
     report.get_by_text("Script 1, line 1: “(laugh)” is not a sound Dia knows").wait_for()
     report.get_by_role("button", name="Write (laughs)").click()
-    page.wait_for_function(
-        "document.querySelector('#lab-scripts textarea').value.includes('(laughs)')"
-    )
+    scripts = page.locator("#lab-scripts textarea")
+    sync_api.expect(scripts).to_have_value("[S1] Hi (laughs). [S2]\n---\n[S1] Ho. [S2]")
+    page.keyboard.press("Control+z")
+    sync_api.expect(scripts).to_have_value("[S1] Hi (laugh). [S2]\n---\n[S1] Ho. [S2]")
+    report.get_by_role("button", name="Write (laughs)").click()
+    report.get_by_role("button", name="Undo", exact=True).click()
+    sync_api.expect(scripts).to_have_value("[S1] Hi (laugh). [S2]\n---\n[S1] Ho. [S2]")
+    report.get_by_role("button", name="Undo", exact=True).wait_for(state="hidden")
 
 
 def test_names_end_before_the_arrow(open_window):

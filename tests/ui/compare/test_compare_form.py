@@ -206,7 +206,7 @@ SCRIPTS = "[S1] I’m sure. [S2]\n---\n[S1] Fine. [S2]\n---\n[S1] Don’t. (laug
 
 
 def press(setup, values, code: str):
-    return setup.repair(SimpleNamespace(code=code), *values)
+    return setup.repair(SimpleNamespace(code=code), *values)["after"]
 
 
 def test_scripts_are_checked_together(setup, side_values):
