@@ -15,6 +15,7 @@ from tests.helpers.browser import (
     wait_state,
     write_script,
 )
+from tests.helpers.lab_page import compare_tab, fill_in
 from tools.app_process import free_port
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -155,6 +156,19 @@ def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
         assert "Your last take is in the player" in wait_state(page, "idle")
         assert figure(page, "Ended") == "stopped" and float(figure(page, "Audio").split()[0]) > 0.3
         assert_one_earlier_take(page)
+
+
+def test_a_comparison_outlives_a_reload(open_browser, patient):
+    page = compare_tab(open_browser(patient))
+    fill_in(page, LONG, max_tokens=LONGEST, seeds=1)
+    press(page, "Make the pairs")
+    page.locator("#lab-status", has_text="realtime").wait_for()
+    page.reload()
+    page.locator("#lab-status", has_text="realtime").wait_for()
+    page.get_by_role("tab", name="Compare", selected=True).wait_for()
+    press(page, "Stop making")
+    page.locator('#lab-status [data-state="stopped"]').wait_for()
+    sync_api.expect(page.get_by_role("button", name="Resume")).to_be_enabled()
 
 
 # Boxes of the first earlier take: its script, its figures, and its buttons.

@@ -38,9 +38,9 @@ def connect(
     """Connect the tab's components. person: the key of this browser; saved: the form's values."""
     # The server checks the key when the page opens and gives a new browser one.
     entered = page.load(handlers.enter, person, [person, parts.kept], **IMMEDIATE)
-    restored = reload.connect(page, entered, parts, tabs, handlers, person, saved)
+    restored, opened = reload.connect(page, entered, parts, tabs, handlers, person, saved)
     _connect_setup(page, parts, generate, handlers.setup, restored)
-    _connect_making(page, parts, generate, handlers, person)
+    _connect_making(page, parts, generate, handlers, person, opened)
     _connect_kept(parts, handlers, person)
 
 
@@ -113,6 +113,7 @@ def _connect_making(
     generate: GenerateParts,
     handlers: CompareHandlers,
     person: gr.BrowserState,
+    opened: Dependency,
 ) -> None:
     outputs = [
         parts.status,
@@ -130,7 +131,10 @@ def _connect_making(
         Trigger(parts.make, handlers.make, [person, *parts.inputs, *voice]),
         Trigger(parts.resume, handlers.resume, chosen),
     ]
-    connect_run(page, handlers.run, triggers, outputs, handlers.idle, chosen)
+    connect_run(page, handlers.run, triggers, outputs, handlers.idle, chosen, stop_inputs=[person])
+    watching = opened.then(handlers.rejoin, person, outputs, **PRIVATE)
+    for after in (watching.then, watching.failure):
+        after(handlers.idle, chosen, [parts.make, parts.stop, parts.resume], **IMMEDIATE)
 
 
 def _connect_kept(parts: CompareParts, handlers: CompareHandlers, person: gr.BrowserState) -> None:

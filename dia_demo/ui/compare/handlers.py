@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
@@ -22,7 +22,12 @@ from dia_demo.ui import html
 from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import SetupHandlers
-from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, LongRun, Updates
+from dia_demo.ui.generate.person_runs import (
+    ABANDONED,
+    PersonRuns,
+    WatchedRun,
+)
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Updates
 from dia_demo.ui.status import Status, explain, factor
 
 SOME_FAILED = "Some takes failed. Press Resume to retry them."
@@ -30,7 +35,10 @@ AUDIO_REMOVED = (
     "Its audio was removed to free space on this machine; votes and result are kept. Resume "
     "generates the same audio again."
 )
-
+ALREADY_RUNNING = (
+    "Your other comparison is still being generated, and this page now shows it. Wait for it, or "
+    "press Stop making, then try again."
+)
 
 _MOST_NAMED = 100
 DELETED = Status("idle", "Ready", "The comparison was deleted.", 0.0, "The comparison was deleted")
@@ -46,7 +54,9 @@ class CompareHandlers:
         self.comparisons = comparisons
         self.parts = parts
         self.setup = SetupHandlers(synthesis, parts)
-        self.run = LongRun([parts.make, parts.resume], parts.stop)
+        self.run = PersonRuns([parts.make, parts.resume], parts.stop, synthesis.in_background)
+        # Comparisons whose last run was stopped because nobody watched it.
+        self._abandoned: set[str] = set()
         self._tick = 0
 
     # -- stored comparisons --------------------------------------------------------------------
@@ -132,7 +142,9 @@ class CompareHandlers:
             parts.setup: gr.update(open=False),
             parts.resume: gr.update(interactive=self._can_resume(key, identity)),
             parts.downloads: self._downloads(key, identity),
-            parts.status: html.status_card(_status_of(comparison)),
+            parts.status: html.status_card(
+                _status_of(comparison, was_abandoned=identity in self._abandoned)
+            ),
         }
 
     def _room(self, key: str, identity: str) -> dict:
@@ -149,6 +161,10 @@ class CompareHandlers:
 
     def make(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
         """Generate a new comparison from the fields. One that could not begin is not kept."""
+        run = self.run.of(request, key)
+        if run is not None and not run.ended:
+            yield from self._join(run)
+            return
         try:
             compare_form = CompareForm.of(values)
             plan = compare_form.plan(self.synthesis)
@@ -179,8 +195,9 @@ class CompareHandlers:
         identity: str,
         error_update: Callable[[Exception], Updates],
     ) -> Iterator[Updates]:
-        def work(cancel: threading.Event) -> Iterator[Updates]:
-            yield from self._run(key, identity, cancel)
+        def work(run: WatchedRun) -> Iterator[Updates]:
+            self._abandoned.discard(identity)
+            yield from self._run(key, identity, run)
             yield self._after_run(key, identity)
 
         try:
@@ -188,7 +205,22 @@ class CompareHandlers:
         except Exception as error:
             yield {self.parts.status: html.status_card(_failed(error))}
             return
-        yield from self.run.updates(request, first, work, error_update)
+        run, is_new = self.run.begin(request, key, first, work, error_update)
+        yield from self.run.watch(run) if is_new else self._join(run)
+
+    def _join(self, run: WatchedRun) -> Iterator[Updates]:
+        """Watch the person's run in place of a second one."""
+        gr.Info(ALREADY_RUNNING, duration=20, title="One comparison at a time")
+        yield from self.run.watch(run)
+
+    def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
+        """Watch the run that went on while no page of this person was open."""
+        run = self.run.of(request, key)
+        if run is None or run.ended:
+            # gradio would empty the outputs of a generator without an update.
+            yield {self.parts.status: gr.skip()}
+        else:
+            yield from self.run.watch(run)
 
     def _failed_run(self, key: str, identity: str, error: Exception) -> Updates:
         return self._after_run(key, identity) | self._failed_updates(error)
@@ -210,8 +242,11 @@ class CompareHandlers:
         del opened[parts.status], opened[parts.resume]
         return opened | {parts.stop: stop}
 
-    def idle(self, key: str, identity: str) -> Updates:
-        """The buttons once a run is over."""
+    def idle(self, request: gr.Request, key: str, identity: str) -> Updates:
+        """The buttons of a page that watches no run, or whose run is over."""
+        run = self.run.of(request, key)
+        if run is not None and not run.ended:
+            return self.run.busy()
         resume = gr.update(interactive=self._can_resume(key, identity))
         return self.run.idle() | {self.parts.resume: resume}
 
@@ -224,9 +259,9 @@ class CompareHandlers:
         missing = not all(trial.made for trial in comparison.plan.trials)
         return missing and not comparison.running
 
-    def _run(self, key: str, identity: str, cancel: threading.Event) -> Iterator[Updates]:
+    def _run(self, key: str, identity: str, run: WatchedRun) -> Iterator[Updates]:
         shown_at, pairs_made, room = 0.0, -1, {}
-        with closing(self.comparisons.run(key, identity, cancel)) as events:
+        with closing(self.comparisons.run(key, identity, run.cancel)) as events:
             for event in events:
                 more = isinstance(event, RenderProgress) and event.pairs_made != pairs_made
                 soon = time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES
@@ -235,11 +270,12 @@ class CompareHandlers:
                 shown_at = time.monotonic()
                 if more:
                     pairs_made, room = event.pairs_made, self._room(key, identity)
+                status = status_of(event)
+                if isinstance(event, RenderEnded) and event.stopped and run.abandoned:
+                    self._abandoned.add(identity)
+                    status = replace(status, notes=(ABANDONED,))
                 # In every update: otherwise gradio's page would empty the room.
-                yield {
-                    self.parts.status: html.status_card(status_of(event)),
-                    self.parts.lab: room,
-                }
+                yield {self.parts.status: html.status_card(status), self.parts.lab: room}
 
 
 def status_of(event: RenderEvent) -> Status:
@@ -274,19 +310,23 @@ def _failed(error: Exception) -> Status:
     return Status("failed", "Not possible", message, 0.0, f"Failed: {message}")
 
 
-def _status_of(comparison: Comparison) -> Status:
+def _status_of(comparison: Comparison, was_abandoned: bool) -> Status:
     plan = comparison.plan
     made = sum(trial.made for trial in plan.trials)
     if made == len(plan.trials):
         return Status("done", "Ready", f"{made} of {plural(made, 'pair')} ready.", 1.0)
-    if plan.sound_removed:
+    if plan.sound_removed and not comparison.running:
         return Status("stopped", "Audio removed", AUDIO_REMOVED, 0.0)
     ready = f"{made} of {plural(len(plan.trials), 'pair')} ready."
     reached = made / len(plan.trials)
+    if comparison.running:
+        return Status("running", "Generating", ready, reached)
     if failed := comparison.failed():
         detail = f"{ready} {SOME_FAILED} The first error: {failed[0].message}"
         return Status("failed", "Incomplete", detail, reached)
-    return Status("stopped", "Incomplete", f"{ready} Press Resume to generate the rest.", reached)
+    rest = f"{ready} Press Resume to generate the rest."
+    notes = (ABANDONED,) if was_abandoned else ()
+    return Status("stopped", "Incomplete", rest, reached, notes=notes)
 
 
 def _title(comparison: Comparison) -> str:

@@ -36,10 +36,10 @@ def connect(
     handlers: CompareHandlers,
     person: gr.BrowserState,
     saved: gr.BrowserState,
-) -> Dependency:
-    """Connect the events; returns the one in which the form gets its values. entered: the event in
-    which the page gets its key and its list of comparisons. saved: the form's values in the
-    browser."""
+) -> tuple[Dependency, Dependency]:
+    """Connect the events; returns the one in which the form gets its values, and the one in which
+    the room is opened again. entered: the event in which the page gets its key and its list of
+    comparisons. saved: the form's values in the browser."""
     room = gr.JSON(visible=False)
     outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.downloads, parts.status]
     outputs += [tabs]
@@ -47,7 +47,7 @@ def connect(
     def reopen(key: str, memory: object) -> Updates:
         return reopened(handlers, tabs, key, memory)
 
-    entered.then(reopen, [person, room], outputs, js=READ_ROOM, **IMMEDIATE)
+    room_opened = entered.then(reopen, [person, room], outputs, js=READ_ROOM, **IMMEDIATE)
 
     def restore(values: object) -> list:
         return restored(parts, values)
@@ -64,7 +64,7 @@ def connect(
         js=f"(old, {names}) => window.diaCompareRestored ? {{ {names} }} : old",
         show_progress="hidden",
     )
-    return loaded
+    return loaded, room_opened
 
 
 def reopened(handlers: CompareHandlers, tabs: gr.Tabs, key: str, memory: object) -> Updates:

@@ -24,12 +24,11 @@ from dia_demo.engine.events import (
 )
 from dia_demo.services.history import History
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import duration
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
-from dia_demo.ui.generate.person_runs import UNATTENDED_SECONDS, PersonRuns, WatchedRun
+from dia_demo.ui.generate.person_runs import ABANDONED, PersonRuns, WatchedRun
 from dia_demo.ui.generate.take_files import TakeFiles, take_updates
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates
 from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remarks
@@ -37,10 +36,6 @@ from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remar
 ALREADY_RUNNING = (
     "Your other take is still being generated, and this page now shows it. Wait for it, or press "
     "Stop, then press Generate again."
-)
-ABANDONED = (
-    "Note: the take was stopped because this page was closed for "
-    f"{duration(UNATTENDED_SECONDS)}, and others may be waiting."
 )
 
 

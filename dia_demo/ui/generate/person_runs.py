@@ -18,6 +18,7 @@ import gradio as gr
 
 from dia_demo.services.listening.store import is_key
 from dia_demo.services.queue import Caller
+from dia_demo.services.wording import duration
 from dia_demo.ui.runs import RunButtons, Updates, visitor_of
 
 # Strangers' runs must not use the machine for ever.
@@ -26,6 +27,10 @@ UNATTENDED_SECONDS = 15 * 60.0
 MAX_UNATTENDED = 4
 # Ended runs in memory: their last status is shown when the person comes back.
 MAX_ENDED = 50
+ABANDONED = (
+    "Note: the run was stopped because this page was closed for "
+    f"{duration(UNATTENDED_SECONDS)}, and others may be waiting."
+)
 
 
 class WatchedRun:

@@ -137,16 +137,58 @@ def test_the_buttons_are_disabled_only_while_the_run_lasts(unvoted, synthesis):
     parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
     identity = unvoted.store.again(unvoted.key, unvoted.id)
-    assert handlers.idle(unvoted.key, identity)["resume"]["interactive"]
     page = SimpleNamespace(session_hash="page")
+    assert handlers.idle(page, unvoted.key, identity)["resume"]["interactive"]
     updates = list(handlers.resume(page, unvoted.key, identity))
     assert any('data-state="done"' in update.get("status", "") for update in updates)
     assert not updates[0]["make"]["interactive"] and not updates[0]["resume"]["interactive"]
     assert not any({"make", "resume"} & update.keys() for update in updates[1:])
-    ready = handlers.idle(unvoted.key, identity)
+    ready = handlers.idle(page, unvoted.key, identity)
     assert ready["make"]["interactive"] and not ready["stop"]["interactive"]
     assert not ready["resume"]["interactive"], "nothing is missing"
-    assert not handlers.idle(unvoted.key, None)["resume"]["interactive"]
+    assert not handlers.idle(page, unvoted.key, None)["resume"]["interactive"]
+
+
+@pytest.fixture
+def handlers(unvoted, synthesis):
+    return CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
+
+
+def test_pairs_are_generated_after_their_page_has_left(unvoted, handlers):
+    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    page, reloaded = (SimpleNamespace(session_hash=name) for name in ("page", "reloaded"))
+    watching = handlers.resume(page, unvoted.key, identity)
+    next(watching)
+    watching.close()
+    assert list(handlers.rejoin(reloaded, unvoted.key))[0]["lab"]["id"] == identity
+    assert 'data-state="done"' in handlers.run.of(reloaded, unvoted.key).shown["status"]
+    assert all(trial.made for trial in unvoted.store.get(unvoted.key, identity).plan.trials)
+
+
+def test_a_second_comparison_waits_for_the_first(unvoted, handlers, side_values, monkeypatch):
+    """The page shows the one that is being generated, and no second one is stored."""
+    monkeypatch.setattr("gradio.Info", lambda *_, **__: None)
+    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    before = len(unvoted.store.list(unvoted.key))
+    page, other = (SimpleNamespace(session_hash=name) for name in ("page", "other"))
+    first = handlers.resume(page, unvoted.key, identity)
+    next(first)
+    shown = next(handlers.make(other, unvoted.key, *compare_values(side_values)))
+    assert shown["lab"]["id"] == identity and len(unvoted.store.list(unvoted.key)) == before
+    list(first)
+
+
+def test_an_abandoned_comparison_says_why_it_was_stopped(unvoted, handlers, monkeypatch):
+    monkeypatch.setattr("dia_demo.ui.generate.person_runs.UNATTENDED_SECONDS", 0.0)
+    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    page = SimpleNamespace(session_hash="page")
+    watching = handlers.resume(page, unvoted.key, identity)
+    next(watching)
+    watching.close()
+    list(handlers.run.of(page, unvoted.key).watch())
+    shown = handlers.show(unvoted.key, identity)
+    assert "this page was closed for 15 min" in shown["status"]
+    assert "Press Resume" in shown["status"] and shown["resume"]["interactive"]
 
 
 def test_a_round_or_abx_comparison_has_a_chart(unvoted, synthesis, side_values):
