@@ -73,15 +73,17 @@ def marks_for(kernel) -> list:
     return [pytest.mark.kernels] if kernel.compiled else []
 
 
-def write_small(folder: Path, seed: int = 0, codec: bool = False) -> Path:
-    """A checkpoint of SMALL that never says EOS by itself; with a codec where one is wanted."""
-    write_checkpoint(folder, SMALL, "transformers", seed)
+def write_small(
+    folder: Path, seed: int = 0, codec: bool = False, config: ModelConfig = SMALL
+) -> Path:
+    """A checkpoint that never says EOS by itself; with a codec of SMALL where one is wanted."""
+    write_checkpoint(folder, config, "transformers", seed)
     index = json.loads((folder / INDEX).read_text())
     (file,) = set(index["weight_map"].values())
     weights = load_file(folder / file)
     # Sharper than random: otherwise every code is about as likely as every other.
     weights["logits_dense.weight"] *= 3
-    weights["logits_dense.weight"][SMALL.decoder.eos] = 0
+    weights["logits_dense.weight"][config.decoder.eos] = 0
     save_file(weights, folder / file)
     if codec:
         write_codec(folder / "codec")

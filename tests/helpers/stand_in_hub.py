@@ -17,18 +17,21 @@ COMMIT = "c" * 40
 class Hub:
     """What the stand-in holds and was asked for.
 
-    files: path below the repository -> bytes. status: the same -> (status, X-Error-Code) to answer
-    instead. `hold` stops an answer of GET half-way until it is set.
+    files: path below the repository NAME -> bytes; others: the same of other repositories by their
+    names. status: path -> (status, X-Error-Code) to answer instead. `hold` stops an answer of GET
+    half-way until it is set.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
+        self.others: dict[str, dict[str, bytes]] = {}
         self.status: dict[str, tuple[int, str]] = {}
         self.asked: list[tuple[str, str]] = []
         self.hold: threading.Event | None = None
 
-    def upload(self, folder: Path) -> None:
-        self.files |= {
+    def upload(self, folder: Path, name: str = NAME) -> None:
+        files = self.files if name == NAME else self.others.setdefault(name, {})
+        files |= {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in folder.rglob("*")
             if path.is_file()
@@ -47,10 +50,11 @@ def answer_as(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             hub.asked.append((self.command, self.path))
-            file = self.path.removeprefix(f"/{NAME}/resolve/main/")
-            content = hub.files.get(file)
+            name, _, file = self.path[1:].partition("/resolve/main/")
+            files = hub.files if name == NAME else hub.others.get(name, {})
+            content = files.get(file)
             status, code = hub.status.get(file, (200, "") if content else (404, "EntryNotFound"))
-            if not self.path.startswith(f"/{NAME}/"):
+            if name != NAME and name not in hub.others:
                 status, code = (200, "") if self.path == "/" else (404, "RepoNotFound")
             body = content if status == 200 and content else b""
             self.send_response(status)

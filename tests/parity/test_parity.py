@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from transformers import GenerationConfig
 
 from dia_demo.config import GenerationParams
 from dia_demo.engine.loop import run_to_end
@@ -19,6 +18,7 @@ from dia_demo.task import result_of
 from dia_demo.text.script import encode_script
 from tests.helpers.checkpoints import marks_for, threads_for
 from tests.helpers.references import SHAPES, make_reference
+from tools.transformers_codes import generate
 
 pytestmark = pytest.mark.processor
 
@@ -123,41 +123,11 @@ def said():
 
 
 def remembered(said, theirs, config, cfg_scale, max_tokens, prompt, end=None) -> np.ndarray:
-    """`generate_theirs`, once for all kernels. end: the code that stands for EOS just now."""
+    """transformers' codes, once for all kernels. end: the code that stands for EOS just now."""
     key = id(theirs), cfg_scale, max_tokens, prompt.tobytes(), end
     if key not in said:
-        said[key] = generate_theirs(theirs, config, cfg_scale, max_tokens, prompt)
+        said[key] = generate(theirs, config, TEXT, cfg_scale, max_tokens, prompt)
     return said[key]
-
-
-def generate_theirs(theirs, config, cfg_scale, max_tokens, prompt) -> np.ndarray:
-    """Codes [frames, C] by transformers' own generate and the published delay rules.
-
-    Its max_length leaves the tail of the delays outside, ours (as nari's) includes it.
-    """
-    decoder, lags = config.decoder, config.delay_pattern
-    given = apply_delay(prompt, lags, decoder.bos)
-    ids = torch.from_numpy(np.where(given < 0, decoder.pad, given))[None]
-    settings = GenerationConfig(
-        do_sample=False,
-        guidance_scale=cfg_scale or None,
-        top_k=45,
-        eos_token_id=decoder.eos,
-        pad_token_id=decoder.pad,
-        bos_token_id=decoder.bos,
-        decoder_start_token_id=decoder.bos,
-    )
-    out = theirs.generate(
-        input_ids=text_ids(TEXT),
-        attention_mask=torch.ones_like(text_ids(TEXT)),
-        decoder_input_ids=ids,
-        decoder_attention_mask=torch.ones(ids.shape[:2], dtype=torch.long),
-        generation_config=settings,
-        max_length=max_tokens - max(lags) + 1,
-    )[0].numpy()
-    end = int(np.argmax(out[:, 0] == decoder.eos))
-    first = len(prompt) + 1
-    return np.stack([out[first + lag : end + lag, c] for c, lag in enumerate(lags)], axis=1)
 
 
 @pytest.mark.parametrize("cfg_scale", [0.0, 3.0])
