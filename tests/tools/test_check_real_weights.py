@@ -46,23 +46,27 @@ def work(environment, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_report_has_a_row_for_each_precision(work):
     text = (work / "report.md").read_text()
     assert f"### {NAME} at revision {COMMIT}" in text
     assert "| int8 | 1 | " in text and "Failed" not in text
 
 
+@pytest.mark.long
 def test_the_codes_are_those_of_transformers(work):
     text = (work / "report.md").read_text()
     assert f"all of {FRAMES} frames equal in 9 channels" in text
 
 
+@pytest.mark.long
 def test_a_take_is_kept_with_its_figures(work):
     take = json.loads((work / "takes" / "int8" / "00.json").read_text())
     assert take["precision"] == "int8" and take["seed"] == 0 and take["heard"] is not None
     assert (work / "takes" / "int8" / "00.flac").stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_a_second_run_makes_no_take_again(work, environment, monkeypatch):
     environment.asked.clear()
     run, started = subprocess.run, []

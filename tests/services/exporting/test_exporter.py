@@ -82,7 +82,7 @@ assert processor.override() == "avx2" and len(original) and (original == exporte
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_processor_of_another_class_reads_the_export(original, exported):
     if "avx2" not in classes_here():
         pytest.skip("needs a processor that runs AVX2 code")
