@@ -10,7 +10,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import MANIFEST, FileRecord, Manifest, header_sha256, write_manifest
+from dia_demo.errors import InputError
 from dia_demo.model import packed_cache
 from tests.helpers.exports import loading_refusal
 
@@ -37,6 +39,22 @@ def flip(file, place: float) -> None:
 def test_a_flipped_byte_is_refused_by_the_name_of_its_file(copy, name, place):
     flip(copy / name, place)
     assert str(copy / name) in loading_refusal(copy)
+
+
+@pytest.mark.parametrize(
+    "name, before, after",
+    [
+        ("config.json", '"num_hidden_layers": 2', '"num_hidden_layers": 3'),
+        (MANIFEST, '"precision": "int8"', '"precision": "int9"'),
+    ],
+)
+def test_a_changed_byte_of_valid_json_is_refused(copy, name, before, after):
+    """Before anything is computed from it, such as the memory that the model needs."""
+    text = (copy / name).read_text()
+    assert before in text
+    (copy / name).write_text(text.replace(before, after))
+    with pytest.raises(InputError, match=f"{name} is damaged, its checksum differs"):
+        read_model_config(copy)
 
 
 @pytest.mark.parametrize("place", [0.0, 0.001, 0.02, 0.3, 0.61803, 0.9, 1.0])
