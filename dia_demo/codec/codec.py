@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor, nn
 from dia_demo.codec.decoder import StreamingDecoder, StreamState, macs_per_frame
 from dia_demo.codec.files import find_codec
 from dia_demo.codec.highpass import HighPass
-from dia_demo.codec.network import DacNetwork
 from dia_demo.codec.weights import StoredDac, build_dac, open_dac
 from dia_demo.errors import InputError, RunError
 from dia_demo.task import result_of
@@ -77,14 +77,13 @@ class Codec:
     def __init__(self, stored: StoredDac, precision: str = "auto") -> None:
         net = stored.net
         self.source = stored.label
-        self.sample_rate = net.sample_rate
-        self.hop_length = net.hop_length
-        self.num_codebooks = net.n_codebooks
-        self.codebook_size = net.codebook_size
-        assert net.decoder is not None
+        self.sample_rate = int(net.sample_rate)
+        self.hop_length = int(net.hop_length)
+        self.num_codebooks = int(net.n_codebooks)
+        self.codebook_size = int(net.codebook_size)
         self.context = decoder_context(net.decoder, self.hop_length)
         self._stored = stored
-        self._encoder: DacNetwork | None = None
+        self._encoder: Any = None
         self._decoder = StreamingDecoder(
             stored.read,
             macs_per_frame(stored.shapes, list(net.decoder_rates)),
@@ -116,7 +115,7 @@ class Codec:
         if self._encoder is None:
             self._encoder = self._stored.encoder()
         with torch.inference_mode():
-            codes_1CT = self._encoder.encode(torch.from_numpy(padded))
+            codes_1CT = self._encoder.encode(torch.from_numpy(padded))[1]
         return codes_1CT[0, :, :num_frames].T.numpy().astype(np.int16)
 
     def decode(self, codes_TC: np.ndarray) -> np.ndarray:

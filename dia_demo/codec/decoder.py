@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from dia_demo.codec.convolution import BackendChoice, choose_backend
-from dia_demo.codec.network import DILATIONS
 from dia_demo.codec.snake import Snake, snake_kind
 
+DILATIONS = (1, 3, 9)
 # Weights are packed for blocks of this many frames. Shorter blocks, at a take's ends, are padded
 # with zeros to multiples of STEP_FRAMES: oneDNN compiles for every new length, and for much shorter
 # ones it would reorder all weights at every call.

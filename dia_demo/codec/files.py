@@ -1,19 +1,27 @@
-"""Finds or fetches the codec's files.
+"""Imports the codec's package, and finds or fetches its files.
 
 The files are read in weights.py; the codec itself is in codec.py.
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
+import types
 import urllib.request
-from collections.abc import Generator
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from dia_demo.errors import InputError
+from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.hub import ask_hub, fetch_file
 from dia_demo.task import result_of
+
+T = TypeVar("T")
 
 HUB_NAME = "descript/dac_44khz"
 HUB_FILES = ("config.json", "model.safetensors")
@@ -24,6 +32,62 @@ DESCRIPT_URL = (
 _DESCRIPT_FILE = ".cache/descript/dac/weights_44khz_8kbps_0.0.1.pth"
 _SECONDS_TO_ANSWER = 10
 _PIECE_BYTES = 2**20
+
+
+# The package
+
+
+def import_dac() -> types.ModuleType:
+    """The `dac` package, even if torchaudio is missing or does not load.
+
+    Its audiotools import torchaudio for effects that neither encoding nor decoding uses. If
+    torchaudio does not load, an empty module replaces it during this import.
+    """
+    if "dac" in sys.modules:
+        return sys.modules["dac"]
+    try:
+        with quiet(), _torchaudio_or_stand_in():
+            return importlib.import_module("dac")
+    except ImportError as error:
+        raise RunError(
+            f"The codec's package could not be imported ({error}): run pip install -r "
+            "requirements.txt."
+        ) from error
+
+
+@contextmanager
+def _torchaudio_or_stand_in() -> Iterator[None]:
+    before = _torchaudio_modules()
+    try:
+        importlib.import_module("torchaudio")
+    except Exception:  # A build for another torch raises OSError, AttributeError, RuntimeError, ...
+        sys.modules["torchaudio"] = types.ModuleType("torchaudio")
+        try:
+            yield
+        finally:
+            # audiotools keeps its reference; other imports find what is really installed.
+            for name in _torchaudio_modules():
+                del sys.modules[name]
+            sys.modules.update(before)
+    else:
+        yield
+
+
+def _torchaudio_modules() -> dict[str, types.ModuleType]:
+    ours = [name for name in sys.modules if name.partition(".")[0] == "torchaudio"]
+    return {name: sys.modules[name] for name in ours}
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress two deprecation warnings that dac causes with torch 2.13."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*torch\.jit\.script.*deprecated")
+        warnings.filterwarnings("ignore", r".*torch\.nn\.utils\.weight_norm.*deprecated")
+        yield
+
+
+# The files
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,17 @@ with the arguments of dac.DAC, model.safetensors with its names), transformers' 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dia_demo.codec.config import check_codec_sizes
-from dia_demo.codec.files import CodecSource
+from dia_demo.codec.files import CodecSource, import_dac
 from dia_demo.codec.names import dac_name, fold, fold_names, from_transformers, is_transformers
-from dia_demo.codec.network import DacNetwork
 from dia_demo.errors import InputError
 from dia_demo.model.tensor_files import (
     Shapes,
@@ -35,7 +36,7 @@ HIGHPASS = "highpass_hz"
 
 
 class StoredDac:
-    """A codec whose weights are in files; `net` is on the meta device.
+    """A dac.DAC whose weights are in files; `net` is on the meta device.
 
     read: gives a tensor of `net` by name, in float32. highpass_hz: the cutoff of the output's
     high-pass filter, None for no filter.
@@ -44,7 +45,7 @@ class StoredDac:
     def __init__(
         self,
         label: str,
-        net: DacNetwork,
+        net: Any,
         read: Callable[[str], Tensor],
         highpass_hz: float | None = None,
     ) -> None:
@@ -54,7 +55,7 @@ class StoredDac:
     def shapes(self) -> Shapes:
         return {name: tuple(tensor.shape) for name, tensor in self.net.state_dict().items()}
 
-    def encoder(self) -> DacNetwork:
+    def encoder(self) -> Any:
         """`net` with the weights of the encoder in float32; afterwards it cannot decode."""
         net = self.net
         net.decoder = None
@@ -100,14 +101,15 @@ def open_dac(source: CodecSource) -> StoredDac:
     return stored
 
 
-def build_dac(kwargs: dict, label: str = "config.json") -> DacNetwork:
-    """A codec on the meta device, from the arguments of dac.DAC."""
+def build_dac(kwargs: dict, label: str = "config.json") -> Any:
+    """A dac.DAC on the meta device, its convolutions without weight norm."""
+    dac = import_dac()
     unknown = kwargs.keys() - _dac_arguments()
     if unknown:
         raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
     try:
-        with torch.device("meta"):
-            net = DacNetwork(**kwargs)
+        with _without_initialization(dac.nn.layers), torch.device("meta"):
+            net = dac.DAC(**kwargs)
         strides = [_product(kwargs.get(key)) for key in ("encoder_rates", "decoder_rates")]
     except (TypeError, ValueError, RuntimeError, ZeroDivisionError) as error:
         raise InputError(
@@ -118,8 +120,24 @@ def build_dac(kwargs: dict, label: str = "config.json") -> DacNetwork:
     return net
 
 
+@contextmanager
+def _without_initialization(layers: Any) -> Iterator[None]:
+    """Build convolutions without weight norm, and embeddings without random values.
+
+    On meta, weight norm and random values load torch's compiler: 80 MB and more than a second.
+    """
+    embedding: Any = nn.Embedding
+    weight_norm, reset_parameters = layers.weight_norm, embedding.reset_parameters
+    layers.weight_norm = lambda convolution: convolution
+    embedding.reset_parameters = lambda self: None
+    try:
+        yield
+    finally:
+        layers.weight_norm, embedding.reset_parameters = weight_norm, reset_parameters
+
+
 def _dac_arguments() -> set[str]:
-    return set(inspect.signature(DacNetwork).parameters)
+    return set(inspect.signature(import_dac().DAC).parameters)
 
 
 def _product(rates: list[int] | None) -> int:

@@ -12,7 +12,6 @@ from dia_demo.model import autotune
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.processor import multiplies_bfloat16
 from tests.helpers.codec_folders import decode_interleaved, random_codes, signal_to_noise
-from tools.torchaudio_guard import import_dac, quiet
 
 pytestmark = pytest.mark.processor
 
@@ -53,12 +52,10 @@ def theirs(shape):
 
 
 def descripts(stored, shape):
-    with quiet():
-        net = import_dac().DAC(**shape).eval()
-    for module in net.modules():
-        if hasattr(module, "weight_g"):
-            torch.nn.utils.remove_weight_norm(module)
-    net.load_state_dict({name: stored.read(name) for name in net.state_dict()})
+    net = build_dac(shape)
+    weights = {name: stored.read(name) for name in net.state_dict()}
+    net.load_state_dict(weights, assign=True)
+    net.eval()
 
     def decode(codes):
         with torch.no_grad():

@@ -19,7 +19,6 @@ from tests.helpers.codec_folders import (
     transformers_dac,
     write_codec,
 )
-from tools.torchaudio_guard import import_dac
 
 
 @pytest.fixture
@@ -133,7 +132,7 @@ def test_descripts_release_is_kept_where_their_package_keeps_it(machine, server,
 
 
 def test_the_kept_name_is_that_of_descripts_package():
-    dac = import_dac()
+    dac = codec_files.import_dac()
     tag = dac.utils.__MODEL_LATEST_TAGS__["44khz", "8kbps"]
     assert codec_files._descript_path().name == f"weights_44khz_8kbps_{tag}.pth"
     assert dac.utils.__MODEL_URLS__["44khz", tag, "8kbps"] == codec_files.DESCRIPT_URL

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import torch
 
-from tools.torchaudio_guard import import_dac, quiet
+from dia_demo.codec import files
 
 NATIVE = dict(
     encoder_dim=4, encoder_rates=[4, 2, 2], decoder_dim=32, decoder_rates=[2, 2, 4],
@@ -28,8 +28,8 @@ def write_codec(folder, kwargs, tensors):
 
 def dac_model(seed=0):
     """A dac.DAC with its weight norm, its weights large enough to make a difference."""
-    with quiet():
-        model = import_dac().DAC(**NATIVE).eval()
+    with files.quiet():
+        model = files.import_dac().DAC(**NATIVE).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in model.state_dict().values():

@@ -1,4 +1,4 @@
-"""What a take loads: none of the large packages that other speech programs need.
+"""What the page loads before the first take: none of the large packages of the codec's package.
 
 gradio is the exception: it imports pandas, for tables that this page does not have, and looks
 whether IPython is there.
@@ -19,15 +19,6 @@ UNNEEDED = (
     "transformers", "sklearn", "google.protobuf", "torch._dynamo",
 )  # fmt: skip
 
-TAKE = """
-import json, sys
-from dia_demo.cli.main import main
-sample = {sample!r}
-assert main(["say", "[S1] Hello there. [S2] Hi.", "--seed", "1", "-o", sample]) == 0
-prompt = ["--voice-prompt", sample, "--voice-transcript", "[S1] Hello there."]
-assert main(["say", "[S1] Good day. [S2] Hi.", "--seed", "1", *prompt, "-o", sample]) == 0
-print(json.dumps(sorted(sys.modules)))
-"""
 PAGE = """
 import json, sys
 importers = set()
@@ -56,13 +47,6 @@ def run(script: str, tmp_path) -> list:
     )
     assert out.returncode == 0, out.stderr[-2000:]
     return json.loads(out.stdout.splitlines()[-1])
-
-
-@pytest.mark.slow
-def test_a_take_loads_no_package_that_it_does_not_need(tmp_path):
-    modules = set(run(TAKE.format(sample=str(tmp_path / "a.wav")), tmp_path))
-    assert "dia_demo.codec.network" in modules
-    assert sorted(modules & set(UNNEEDED)) == []
 
 
 @pytest.mark.slow

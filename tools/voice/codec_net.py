@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tools.torchaudio_guard import import_dac
+from dia_demo.codec.files import import_dac
 
 CODEC = {
     "encoder_dim": 16,
@@ -27,7 +27,7 @@ WINDOWS = {2048: 100, 1024: 80, 512: 64, 256: 40, 128: 20}  # STFT window -> mel
 
 
 def dac_class():
-    """dac.DAC, also where torchaudio does not load."""
+    """dac.DAC; the app knows how to import it where torchaudio does not load."""
     return import_dac().DAC
 
 
