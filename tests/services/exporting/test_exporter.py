@@ -267,6 +267,13 @@ def test_a_folder_beside_nothing_is_refused(original, tmp_path):
         export_of(original, tmp_path / "missing" / "export")
 
 
+def test_int4_that_cannot_be_calibrated_is_not_exported(original, tmp_path, monkeypatch):
+    monkeypatch.setattr(exporter, "why_not_calibrated", lambda _: "Too little memory.")
+    with pytest.raises(InputError, match="less exact than it can be: Too little memory"):
+        export_of(original, tmp_path / "export", "int4")
+    assert not (tmp_path / "export").exists()
+
+
 def test_a_disk_that_is_too_small_is_refused_before_the_work(original, tmp_path, monkeypatch):
     monkeypatch.setattr(exporter, "load_packed", lambda *_: pytest.fail("it was loaded"))
     with mounted(tmp_path / "disk", "16k") as disk:
