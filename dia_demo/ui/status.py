@@ -23,7 +23,7 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.wording import ENDINGS, duration, length_remark
+from dia_demo.services.wording import ENDINGS, about, length_remark
 
 log = logging.getLogger(__name__)
 
@@ -100,8 +100,8 @@ def explain(error: Exception) -> str:
 
 
 def _waiting(position: int, seconds: float | None) -> Status:
-    about = "" if seconds is None else f", about {duration(seconds)}"
-    detail = f"Place {position} in the queue{about}. The machine works on one run at a time."
+    wait = "" if seconds is None else f", {about(seconds)}"
+    detail = f"Place {position} in the queue{wait}. The machine works on one run at a time."
     return Status("waiting", "Waiting", detail, None, f"Waiting, place {position}")
 
 
@@ -110,7 +110,7 @@ def _running(progress: Progress) -> Status:
     if progress.expected_seconds > 0:
         # The total is estimated from the script, so only the end of the run fills the bar.
         fraction = min(0.98, progress.audio_seconds / progress.expected_seconds)
-    left = f"about {duration(progress.seconds_left)} left"
+    left = f"{about(progress.seconds_left)} left"
     if progress.audio_seconds >= progress.expected_seconds:
         left = "longer than estimated"
     made = f"{progress.audio_seconds:.1f} s of audio"

@@ -43,6 +43,7 @@ from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
         (Loading("Getting the voice ready", None), "loading", "Getting the voice ready"),
         (STARTED, "running", "seed 7"),
         (RUNNING, "running", "12.4 s of audio, 0.31x realtime, about 20 s left"),
+        (replace(RUNNING, seconds_left=0.4), "running", "under 1 s left"),
         (Finished(result()), "done", "14.2 s of audio in 45.8 s, 0.31x realtime"),
         (Finished(result("max_tokens")), "cut", "raise Max tokens or shorten"),
         (Cancelled(result("cancelled")), "stopped", "14.2 s of audio kept"),

@@ -181,8 +181,9 @@ def _notes(plan: ComparisonPlan, voted: int, failed: int) -> tuple[str, ...]:
     notes = []
     if voted < len(plan.trials) - failed:
         notes.append(
-            f"Only {voted} of {plural(len(plan.trials), 'pair')} were judged. The number was fixed "
-            "beforehand for a reason: stopping when it looks good makes chance look like a result."
+            f"The votes cover only {voted} of {plural(len(plan.trials), 'pair')}. The number was "
+            "fixed beforehand for a reason: stopping when it looks good makes chance look like a "
+            "result."
         )
     notes += _missing(failed)
     if plan.kind == ComparisonKind.PREFERENCE and len(set(plan.scripts)) < FEWEST_SCRIPTS:

@@ -17,7 +17,7 @@ from dia_demo.services.listening.plan import TakeState, differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import duration, plural
+from dia_demo.services.wording import about, plural
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.layout import CompareParts
@@ -287,7 +287,7 @@ def status_of(event: RenderEvent) -> Status:
     if event.realtime_factor is not None:
         parts.append(f"{factor(event.realtime_factor)} realtime")
     if event.seconds_left is not None:
-        parts.append(f"about {duration(event.seconds_left)} left")
+        parts.append(f"{about(event.seconds_left)} left")
     if event.takes_failed:
         parts.append(f"{plural(event.takes_failed, 'take')} failed")
     return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Generating")

@@ -108,3 +108,4 @@ def test_a_round_that_was_not_heard_to_the_end_ranks_nothing(base, synthesis, tm
     comparison.reveal()
     result = comparison.result()
     assert result.ranking == () and "not every setting" in result.sentence
+    assert result.notes[0].startswith("The votes cover only 1 of 3 pairs.")
