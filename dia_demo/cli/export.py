@@ -11,7 +11,6 @@ from pathlib import Path
 
 from dia_demo.cli.common import follow
 from dia_demo.config import PRECISIONS
-from dia_demo.engine.memory import gb
 from dia_demo.services.exporting.exporter import ExportReport, export
 from dia_demo.services.settings import Settings
 
@@ -52,7 +51,7 @@ def _as_text(report: ExportReport) -> str:
     measured = report.measured
     return (
         f"{report.folder}: {report.base_model}{revision} in {report.precision}, "
-        f"{gb(report.total_bytes)} in {len(report.files)} files. Loaded in "
+        f"{report.total_bytes / 1e6:,.1f} MB in {len(report.files)} files. Loaded in "
         f"{measured.load_seconds:.1f} s; {measured.same_codes:,} codes of a short take equal the "
         "original's."
     )

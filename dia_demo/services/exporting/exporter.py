@@ -189,6 +189,8 @@ def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision:
         "base_model": base.name,
     }
     (part / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    # safetensors lets only the owner read its files.
+    (part / weights).chmod((part / "config.json").stat().st_mode)
     copied = ["generation_config.json"] if (folder / "generation_config.json").is_file() else []
     if base.codec.get("folder"):
         (part / "codec").mkdir()

@@ -204,6 +204,11 @@ def test_a_folder_lists_what_loading_reads(original, exported):
         assert record == FileRecord.of(exported / name)
 
 
+def test_everybody_who_may_read_the_config_may_read_the_weights(exported):
+    modes = {path.stat().st_mode for path in exported.iterdir() if path.is_file()}
+    assert len(modes) == 1
+
+
 def test_the_manifest_names_the_original(original, exported):
     said = json.loads((exported / MANIFEST).read_text())
     (weights,) = weight_files(original)
