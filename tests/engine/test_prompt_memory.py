@@ -85,7 +85,7 @@ def test_a_take_is_the_same_with_a_voice_that_was_read_before(new_model):
 
 def test_what_is_reused_is_the_same_to_the_last_bit(new_model):
     model = new_model()
-    codes = torch.from_numpy(make_row().prefill)[None].expand(2, -1, -1)
+    codes = torch.from_numpy(make_row().previous_inputs)[None].expand(2, -1, -1)
     caches = [model.encode(b"\x01 Hello.", True, 70) for _ in range(2)]
     logits = [model(codes, [cache]) for cache in caches]
     assert model.computed == 3 and torch.equal(*logits)
@@ -181,7 +181,7 @@ def test_another_precision_has_a_memory_of_its_own(tmp_path):
 
 
 def _delayed(prompt: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(make_row(prompt=prompt).prefill)
+    return torch.from_numpy(make_row(prompt=prompt).previous_inputs)
 
 
 # The memory itself
