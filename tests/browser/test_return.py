@@ -163,6 +163,8 @@ def test_a_comparison_outlives_a_reload(open_browser, patient):
     fill_in(page, LONG, max_tokens=LONGEST, seeds=1)
     press(page, "Make the pairs")
     page.locator("#lab-status", has_text="realtime").wait_for()
+    # The room remembers the comparison once the server has described it.
+    page.get_by_text("The first pair is being generated.").wait_for()
     page.reload()
     page.locator("#lab-status", has_text="realtime").wait_for()
     page.get_by_role("tab", name="Compare", selected=True).wait_for()
