@@ -81,7 +81,7 @@ def test_a_prompt_is_read_delayed_but_unchanged():
     prompt, predicted = random_codes(SMALL, 10, seed=4), predicted_with_end(None)
     row = make_row(prompt)
     delayed = apply_delay(prompt, SMALL.delay_pattern, BOS)
-    np.testing.assert_array_equal(row.prefill, delayed[:10])
+    np.testing.assert_array_equal(row.previous_inputs, delayed[:10])
     np.testing.assert_array_equal(row.next_input, delayed[10])
     for step in range(6):
         row.accept(predicted[step])

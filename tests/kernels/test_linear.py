@@ -121,8 +121,10 @@ def test_what_is_not_finite_stays_so(kernel, precision, value):
     assert found[0].isfinite().all() and found[2].isfinite().all()
 
 
-def test_a_kernel_that_errs_or_fails_is_never_chosen(monkeypatch):
+def test_a_kernel_that_errs_or_fails_is_never_chosen(monkeypatch, tmp_path):
     """Speed alone must not decide: a wrong kernel is often the fastest."""
+    # Tests in other processes write into the usual folder.
+    monkeypatch.setenv("DIA_CACHE", str(tmp_path))
 
     class Wrong(nn.Module):
         def __init__(self, weight, precision):
