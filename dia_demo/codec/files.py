@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
@@ -30,6 +30,7 @@ DESCRIPT_URL = (
     "https://github.com/descriptinc/descript-audio-codec/releases/download/0.0.1/weights.pth"
 )
 _DESCRIPT_FILE = ".cache/descript/dac/weights_44khz_8kbps_0.0.1.pth"
+_TENSORBOARD = "torch.utils.tensorboard"
 _SECONDS_TO_ANSWER = 10
 _PIECE_BYTES = 2**20
 
@@ -41,12 +42,13 @@ def import_dac() -> types.ModuleType:
     """The `dac` package, even if torchaudio is missing or does not load.
 
     Its audiotools import torchaudio for effects that neither encoding nor decoding uses. If
-    torchaudio does not load, an empty module replaces it during this import.
+    torchaudio does not load, an empty module replaces it during this import. They also import
+    tensorboard, with protobuf, for training; an empty class replaces its writer.
     """
     if "dac" in sys.modules:
         return sys.modules["dac"]
     try:
-        with quiet(), _torchaudio_or_stand_in():
+        with quiet(), _torchaudio_or_stand_in(), _tensorboard_stand_in():
             return importlib.import_module("dac")
     except ImportError as error:
         raise RunError(
@@ -71,6 +73,20 @@ def _torchaudio_or_stand_in() -> Iterator[None]:
             sys.modules.update(before)
     else:
         yield
+
+
+@contextmanager
+def _tensorboard_stand_in() -> Iterator[None]:
+    if _TENSORBOARD in sys.modules:
+        yield
+        return
+    stand_in: Any = types.ModuleType(_TENSORBOARD)
+    stand_in.SummaryWriter = type("SummaryWriter", (), {})
+    sys.modules[_TENSORBOARD] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules[_TENSORBOARD]
 
 
 def _torchaudio_modules() -> dict[str, types.ModuleType]:

@@ -1,4 +1,4 @@
-"""What the page loads before the first take: none of the large packages of the codec's package.
+"""What the page and a take load: none of the large packages that the codec's package brings.
 
 gradio is the exception: it imports pandas, for tables that this page does not have, and looks
 whether IPython is there.
@@ -19,6 +19,17 @@ UNNEEDED = (
     "transformers", "sklearn", "google.protobuf", "torch._dynamo",
 )  # fmt: skip
 
+# The codec's own package is loaded with a take.
+UNNEEDED_IN_A_TAKE = sorted(set(UNNEEDED) - {"dac", "audiotools"})
+TAKE = """
+import json, sys
+from dia_demo.cli.main import main
+sample = {sample!r}
+assert main(["say", "[S1] Hello there. [S2] Hi.", "--seed", "1", "-o", sample]) == 0
+prompt = ["--voice-prompt", sample, "--voice-transcript", "[S1] Hello there."]
+assert main(["say", "[S1] Good day. [S2] Hi.", "--seed", "1", *prompt, "-o", sample]) == 0
+print(json.dumps(sorted(sys.modules)))
+"""
 PAGE = """
 import json, sys
 importers = set()
@@ -54,3 +65,10 @@ def test_on_the_page_only_gradio_loads_one_of_them(tmp_path):
     importers = run(PAGE.format(unneeded=UNNEEDED), tmp_path)
     assert ["pandas", "gradio"] in importers
     assert {importer for _, importer in importers} == {"gradio"}
+
+
+@pytest.mark.slow
+def test_a_take_loads_no_package_that_it_does_not_need(tmp_path):
+    modules = set(run(TAKE.format(sample=str(tmp_path / "a.wav")), tmp_path))
+    assert "audiotools" in modules
+    assert [name for name in UNNEEDED_IN_A_TAKE if name in modules] == []
