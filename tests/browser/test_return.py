@@ -29,10 +29,8 @@ LONGEST = 1536
 # The seconds of audio in the status line.
 SECONDS = """() => Number(/([\\d.]+) s of audio/.exec(
   document.querySelector("#status .status-line").textContent)?.[1] || 0)"""
-# What gradio's page writes when it is left in the middle of a run.
-LEFT = re.compile(
-    "AbortError|Connection errored out|Failed to load resource|network error|Waveform load error"
-)
+# What the browser writes when the program ends in the middle of a run.
+ENDED = re.compile("Failed to load resource|network error|Waveform load error")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +53,7 @@ def open_browser(open_window):
     for watch in watches:
         # Messages of the browser arrive until then.
         watch.context.close()
-        watch.errors[:] = [error for error in watch.errors if not LEFT.search(error)]
+        watch.errors[:] = [error for error in watch.errors if not ENDED.search(error)]
 
 
 def begin(page, script=LONG, max_tokens=LONGEST) -> None:

@@ -26,6 +26,8 @@ CHROMIUM_ARGS = (
 # gradio prints this when it has looked at its own page, and ends the app where that takes 3 s: the
 # first event, which imports matplotlib in the server's loop, must not come before.
 LAUNCHED = "To create a public link"
+# What gradio's page writes when it is left or reloaded while an event runs.
+LEFT = re.compile("AbortError|Connection errored out")
 GET_A_BROWSER = (
     "no chromium found: install one (`apt-get install chromium`, or "
     "`python -m playwright install chromium`), or name it in DIA_CHROMIUM"
@@ -118,7 +120,7 @@ class Watch:
         return page
 
     def _console(self, message) -> None:
-        if message.type == "error":
+        if message.type == "error" and not LEFT.search(message.text):
             self.errors.append(message.text)
 
     def _request(self, request) -> None:
