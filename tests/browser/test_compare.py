@@ -156,6 +156,7 @@ NOTE_PLAYED = """() => {
 }"""
 
 
+@pytest.mark.long
 def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
     """Not the one in the player: the earlier one, sample for sample."""
     page = open_window(DESKTOP).open()

@@ -162,9 +162,12 @@ def test_the_page_is_quiet_when_nothing_happens(open_window, tmp_path):
         if is_reloaded:
             page.reload()
             page.wait_for_function("window.diaRestored === true")
-        page.wait_for_timeout(1000)
-        asked.clear()
-        page.wait_for_timeout(1000)
+        # A loaded machine answers late; handlers that call each other never become quiet.
+        for _ in range(15):
+            asked.clear()
+            page.wait_for_timeout(1000)
+            if not asked:
+                break
         assert asked == []
 
 

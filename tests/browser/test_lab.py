@@ -45,6 +45,7 @@ def plans(home_folder) -> list[dict]:
     return [json.loads(path.read_text()) | {"folder": path.parent} for path in paths]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alike", [True, False], ids=["the same codes", "other codes"])
 def test_switching_keeps_the_place_where_the_listener_wants_it(open_window, tmp_path, alike):
     """Greedy takes do not depend on top-k: both sides then say the same, code for code. Before the

@@ -49,6 +49,7 @@ def pairs_made(page) -> int:
     return int(found[1]) if found else PAIRS
 
 
+@pytest.mark.long
 def test_a_pair_stays_until_it_is_voted_on_while_others_are_made(open_window, patient):
     page, fetched = compare_tab(open_window(DESKTOP, at=patient)), []
     page.on("request", lambda request: note_clip(fetched, request))

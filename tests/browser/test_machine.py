@@ -40,6 +40,7 @@ def test_a_measurement_stops_within_a_moment(open_window, size):
     page.wait_for_function("!document.querySelector('#machine-measure').disabled")
 
 
+@pytest.mark.long
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = machine_tab(open_window())
 

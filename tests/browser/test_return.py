@@ -123,6 +123,7 @@ def test_a_take_is_finished_while_its_page_is_closed(open_browser, patient):
     stranger.get_by_text("Your takes are listed here").wait_for()
 
 
+@pytest.mark.long
 def test_a_second_tab_joins_the_run(open_browser, patient):
     watch = open_browser(patient)
     first, second = watch.open(), watch.open()

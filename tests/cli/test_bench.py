@@ -27,6 +27,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_json_report_covers_every_run(capsys, monkeypatch):
     """With the real processes; they read as little memory as where hardly any is free."""

@@ -32,6 +32,7 @@ for precision, name in (("bfloat16", "compiled"), ("int4", "compiled, dot produc
 """
 
 
+@pytest.mark.long
 def test_compiled_kernels_give_the_same_logits_when_loaded_later(tmp_path):
     """Guards a bug: helper functions existed twice in the process that compiled them, and the one
     that was called rounded differently from the one that later processes load."""

@@ -213,6 +213,7 @@ for precision in ("bfloat16", "int4"):  # One of each kind of block.
 """
 
 
+@pytest.mark.long
 def test_a_processor_with_avx2_alone_is_served(tmp_path):
     """No AVX-512, no vpdpbusd: code compiled for such a processor, which runs here as well."""
     if platform.machine() not in ("x86_64", "AMD64"):

@@ -152,6 +152,7 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
     assert sum(p["seconds"] for p in pieces if p["currentTime"] < first["when"]) > sent / 2
 
 
+@pytest.mark.long
 def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     watch = open_window()
     watch.context.add_init_script(NOTE_PIECES)
