@@ -40,9 +40,7 @@ def visit(chromium, home):
         page.context.close()
 
 
-@pytest.mark.parametrize(
-    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
-)
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_who_speaks_is_above_the_fold(visit, size):
     page = visit(size)
     assert "Nano: a small synthetic voice for trying." in line(page)
@@ -52,12 +50,11 @@ def test_who_speaks_is_above_the_fold(visit, size):
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
-@pytest.mark.parametrize(
-    "size", [DESKTOP, pytest.param(PHONE, marks=pytest.mark.long)], ids=["desktop", "phone"]
-)
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_times_are_there_before_the_first_press(visit, size):
     page = visit(size)
-    assert page.locator("#wait .wait").inner_text() == "under 1 s"
+    # Takes of other tests are part of the estimate, and a loaded machine makes them slowly.
+    assert re.fullmatch("under 1 s|about [1-9] s", page.locator("#wait .wait").inner_text())
     assert dia_seconds(page) > 5
 
 
