@@ -19,8 +19,7 @@ from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import check_free, why_not_calibrated
 from dia_demo.engine.placement import Placement, place_on_cpu
-from dia_demo.model.cpu_model import torch_threads
-from dia_demo.model.loading import Calibrator, LoadedModel, Stages, load_model
+from dia_demo.model.loading import Calibrator, LoadedModel, Stages, load_model, with_stage
 from dia_demo.task import Task
 
 log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ def load_on_cpu(runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None
     check_free(config, placement.precision)
     calibrator = Calibrator(make_takes, why_not_calibrated(config))
     loading = load_model(folder, placement.precision, placement.threads, calibrator)
-    loaded = yield from _stages_as_loading(runtime.model, loading)
+    loaded = yield from _stages_as_loading(loading, runtime.model)
     log.info("%s", loaded.choice.reason)
     if loaded.note:
         log.warning("%s", loaded.note)
@@ -70,25 +69,17 @@ def as_loading(
     what: str, work: Generator[float, None, Result], threads: int | None = None
 ) -> Generator[Loading, None, Result]:
     """Fractions as Loading events, at most one every REPORT_SECONDS; returns the work's result."""
-    yield Loading(what, 0.0)
-    reported, task = perf_counter(), Task(work)
-    fractions = iter(task)
-    while True:
-        # Not around the yield: another thread may continue this generator.
-        with torch_threads(threads):
-            fraction = next(fractions, None)
-        if fraction is None:
-            return task.result
-        if perf_counter() - reported >= events.REPORT_SECONDS:
-            reported = perf_counter()
-            yield Loading(what, fraction)
+    return (yield from _stages_as_loading(with_stage(what, work, threads)))
 
 
-def _stages_as_loading(name: str, work: Stages) -> Generator[Loading, None, LoadedModel]:
-    """Stages of loading as Loading events: the start of each, then one every REPORT_SECONDS."""
+def _stages_as_loading(work: Stages[Result], name: str = "") -> Generator[Loading, None, Result]:
+    """Stages as Loading events: the start of each, then one every REPORT_SECONDS.
+
+    name: what is loaded, where the stages do not say so.
+    """
     reported, last, task = 0.0, None, Task(work)
     for what, fraction in task:
         if what != last or perf_counter() - reported >= events.REPORT_SECONDS:
             reported, last = perf_counter(), what
-            yield Loading(what.replace("Loading", f"Loading {name}"), fraction)
+            yield Loading(what.replace("Loading", f"Loading {name}") if name else what, fraction)
     return task.result

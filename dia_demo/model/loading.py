@@ -164,6 +164,7 @@ def with_stage(
 ) -> Stages[T]:
     """The fractions of `work` as those of a stage. threads: of torch's operations in it, as many
     as before if left out."""
+    yield stage, 0.0
     task = Task(work)
     fractions = iter(task)
     while True:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import gradio as gr
 
@@ -57,6 +58,8 @@ class CompareHandlers:
         self.run = PersonRuns([parts.make, parts.resume], parts.stop, synthesis.in_background)
         # Comparisons whose last run was stopped because nobody watched it.
         self._abandoned: set[str] = set()
+        # What a page's room shows during a run in place of the run's pairs, by the page's session.
+        self._rooms: WeakKeyDictionary[WatchedRun, dict[str | None, dict]] = WeakKeyDictionary()
         self._tick = 0
 
     # -- stored comparisons --------------------------------------------------------------------
@@ -69,31 +72,43 @@ class CompareHandlers:
     def _choices(self, key: str) -> list[tuple[str, str]]:
         return [(_title(stored), name) for name, stored in self.comparisons.list(key)]
 
-    def show(self, key: str, identity: str) -> Updates:
+    def show(self, request: gr.Request, key: str, identity: str) -> Updates:
         """Open a stored comparison in the listening room."""
-        return self._or_failure(lambda: self._opened(key, identity))
+        return self._in_room(request, key, lambda: self._opened(key, identity))
 
-    def load(self, key: str, path: str) -> Updates:
+    def load(self, request: gr.Request, key: str, path: str) -> Updates:
         """Store and open a comparison from a zip; the uploaded file is removed."""
         try:
-            return self._or_failure(
-                lambda: self._opened(key, self.comparisons.load(key, Path(path)))
+            return self._in_room(
+                request, key, lambda: self._opened(key, self.comparisons.load(key, Path(path)))
             )
         finally:
             Path(path).unlink(missing_ok=True)
 
-    def again(self, key: str, identity: str) -> Updates:
+    def again(self, request: gr.Request, key: str, identity: str) -> Updates:
         """A new comparison with the same plan and no takes."""
-        return self._or_failure(lambda: self._opened(key, self.comparisons.again(key, identity)))
+        return self._in_room(
+            request, key, lambda: self._opened(key, self.comparisons.again(key, identity))
+        )
 
-    def delete(self, key: str, identity: str) -> Updates:
+    def delete(self, request: gr.Request, key: str, identity: str) -> Updates:
         """Delete a comparison permanently."""
 
         def delete() -> Updates:
             self.comparisons.delete(key, identity)
             return self._closed(key) | {self.parts.status: html.status_card(DELETED)}
 
-        return self._or_failure(delete)
+        return self._in_room(request, key, delete)
+
+    def _in_room(self, request: gr.Request, key: str, work: Callable[[], Updates]) -> Updates:
+        """What the person put into the room. The pairs that are being made for another comparison
+        do not replace it: see `_watch`."""
+        updates = self._or_failure(work)
+        run = self.run.of(request, key)
+        if run is not None and not run.ended and self.parts.lab in updates:
+            rooms = self._rooms.setdefault(run, {})
+            rooms[request.session_hash] = updates[self.parts.lab]
+        return updates
 
     def _closed(self, key: str) -> Updates:
         """The page without a comparison: the form is open, the room is empty."""
@@ -163,7 +178,7 @@ class CompareHandlers:
         """Generate a new comparison from the fields. One that could not begin is not kept."""
         run = self.run.of(request, key)
         if run is not None and not run.ended:
-            yield from self._join(run)
+            yield from self._join(request, run)
             return
         try:
             compare_form = CompareForm.of(values)
@@ -206,12 +221,25 @@ class CompareHandlers:
             yield {self.parts.status: html.status_card(_failed(error))}
             return
         run, is_new = self.run.begin(request, key, first, work, error_update)
-        yield from self.run.watch(run) if is_new else self._join(run)
+        yield from self._watch(request, run) if is_new else self._join(request, run)
 
-    def _join(self, run: WatchedRun) -> Iterator[Updates]:
+    def _join(self, request: gr.Request, run: WatchedRun) -> Iterator[Updates]:
         """Watch the person's run in place of a second one."""
         gr.Info(ALREADY_RUNNING, duration=20, title="One comparison at a time")
-        yield from self.run.watch(run)
+        self._rooms.get(run, {}).pop(request.session_hash, None)
+        yield from self._watch(request, run)
+
+    def _watch(self, request: gr.Request, run: WatchedRun) -> Iterator[Updates]:
+        """The run's updates; only its progress where its page shows another comparison."""
+        parts = self.parts
+        progress = {parts.status, parts.make, parts.stop, parts.resume}
+        for update in self.run.watch(run):
+            room = self._rooms.get(run, {}).get(request.session_hash)
+            if room is None or room.get("id") == run.shown[parts.lab].get("id"):
+                yield update
+            else:
+                shown = {part: value for part, value in update.items() if part in progress}
+                yield shown | {parts.lab: room}
 
     def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
         """Watch the run that went on while no page of this person was open."""
@@ -220,7 +248,7 @@ class CompareHandlers:
             # gradio would empty the outputs of a generator without an update.
             yield {self.parts.status: gr.skip()}
         else:
-            yield from self.run.watch(run)
+            yield from self._watch(request, run)
 
     def _failed_run(self, key: str, identity: str, error: Exception) -> Updates:
         return self._after_run(key, identity) | self._failed_updates(error)

@@ -44,8 +44,8 @@ def connect(
     outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.downloads, parts.status]
     outputs += [tabs]
 
-    def reopen(key: str, memory: object) -> Updates:
-        return reopened(handlers, tabs, key, memory)
+    def reopen(request: gr.Request, key: str, memory: object) -> Updates:
+        return reopened(handlers, tabs, request, key, memory)
 
     room_opened = entered.then(reopen, [person, room], outputs, js=READ_ROOM, **IMMEDIATE)
 
@@ -67,7 +67,9 @@ def connect(
     return loaded, room_opened
 
 
-def reopened(handlers: CompareHandlers, tabs: gr.Tabs, key: str, memory: object) -> Updates:
+def reopened(
+    handlers: CompareHandlers, tabs: gr.Tabs, request: gr.Request, key: str, memory: object
+) -> Updates:
     """The comparison that was in the room of this browser, if it still exists.
 
     Its tab comes to the front if it was there before the reload. A finished test is opened only
@@ -83,7 +85,7 @@ def reopened(handlers: CompareHandlers, tabs: gr.Tabs, key: str, memory: object)
         return unchanged
     if is_over and not was_in_front:
         return unchanged
-    updates = handlers.show(key, identity)
+    updates = handlers.show(request, key, identity)
     return updates | ({tabs: gr.update(selected="compare")} if was_in_front else {})
 
 

@@ -24,6 +24,7 @@ from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_na
 
 # What a page sends of a pair that was listened to.
 LISTENED = {"heard": HEARD, "covered": HEARD}
+PAGE = SimpleNamespace(session_hash="page")
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +130,7 @@ def test_the_zip_comes_with_the_end(unvoted, copied_id, synthesis, tmp_path):
     assert zipped.name == f"comparison-{copied_id}.zip"
     upload = tmp_path / "upload.zip"
     upload.write_bytes(zipped.read_bytes())
-    assert handlers.load(unvoted.key, str(upload))["kept"]["value"] != copied_id
+    assert handlers.load(PAGE, unvoted.key, str(upload))["kept"]["value"] != copied_id
     assert not upload.exists(), "what is kept is not kept twice"
 
 
@@ -137,16 +138,15 @@ def test_the_buttons_are_disabled_only_while_the_run_lasts(unvoted, synthesis):
     parts = parts_by_name(CompareParts)
     handlers = CompareHandlers(synthesis, unvoted.store, parts)
     identity = unvoted.store.again(unvoted.key, unvoted.id)
-    page = SimpleNamespace(session_hash="page")
-    assert handlers.idle(page, unvoted.key, identity)["resume"]["interactive"]
-    updates = list(handlers.resume(page, unvoted.key, identity))
+    assert handlers.idle(PAGE, unvoted.key, identity)["resume"]["interactive"]
+    updates = list(handlers.resume(PAGE, unvoted.key, identity))
     assert any('data-state="done"' in update.get("status", "") for update in updates)
     assert not updates[0]["make"]["interactive"] and not updates[0]["resume"]["interactive"]
     assert not any({"make", "resume"} & update.keys() for update in updates[1:])
-    ready = handlers.idle(page, unvoted.key, identity)
+    ready = handlers.idle(PAGE, unvoted.key, identity)
     assert ready["make"]["interactive"] and not ready["stop"]["interactive"]
     assert not ready["resume"]["interactive"], "nothing is missing"
-    assert not handlers.idle(page, unvoted.key, None)["resume"]["interactive"]
+    assert not handlers.idle(PAGE, unvoted.key, None)["resume"]["interactive"]
 
 
 @pytest.fixture
@@ -156,8 +156,8 @@ def handlers(unvoted, synthesis):
 
 def test_pairs_are_generated_after_their_page_has_left(unvoted, handlers):
     identity = unvoted.store.again(unvoted.key, unvoted.id)
-    page, reloaded = (SimpleNamespace(session_hash=name) for name in ("page", "reloaded"))
-    watching = handlers.resume(page, unvoted.key, identity)
+    reloaded = SimpleNamespace(session_hash="reloaded")
+    watching = handlers.resume(PAGE, unvoted.key, identity)
     next(watching)
     watching.close()
     assert list(handlers.rejoin(reloaded, unvoted.key))[0]["lab"]["id"] == identity
@@ -165,13 +165,39 @@ def test_pairs_are_generated_after_their_page_has_left(unvoted, handlers):
     assert all(trial.made for trial in unvoted.store.get(unvoted.key, identity).plan.trials)
 
 
+def test_another_comparison_stays_open_while_pairs_are_made(unvoted, handlers, monkeypatch):
+    """Its page is told how far they are; a second page of the same person shows them."""
+    opened, run = threading.Event(), unvoted.store.run
+
+    def run_once_opened(*given):
+        opened.wait(60)
+        yield from run(*given)
+
+    monkeypatch.setattr(unvoted.store, "run", run_once_opened)
+    identity = unvoted.store.again(unvoted.key, unvoted.id)
+    second = SimpleNamespace(session_hash="second")
+    making = handlers.resume(PAGE, unvoted.key, identity)
+    assert next(making)["lab"]["id"] == identity
+    watching = handlers.rejoin(second, unvoted.key)
+    there = [next(watching)]
+    shown = handlers.show(PAGE, unvoted.key, unvoted.id)
+    opened.set()
+    here = list(making)
+    there += watching
+    assert {update["lab"]["id"] for update in here} == {unvoted.id}
+    assert {update["lab"]["tick"] for update in here} == {shown["lab"]["tick"]}
+    assert not any({"kept", "setup", "downloads"} & update.keys() for update in here)
+    assert any('data-state="done"' in update.get("status", "") for update in here)
+    assert {update["lab"]["id"] for update in there if "lab" in update} == {identity}
+
+
 def test_a_second_comparison_waits_for_the_first(unvoted, handlers, side_values, monkeypatch):
     """The page shows the one that is being generated, and no second one is stored."""
     monkeypatch.setattr("gradio.Info", lambda *_, **__: None)
     identity = unvoted.store.again(unvoted.key, unvoted.id)
     before = len(unvoted.store.list(unvoted.key))
-    page, other = (SimpleNamespace(session_hash=name) for name in ("page", "other"))
-    first = handlers.resume(page, unvoted.key, identity)
+    other = SimpleNamespace(session_hash="other")
+    first = handlers.resume(PAGE, unvoted.key, identity)
     next(first)
     shown = next(handlers.make(other, unvoted.key, *compare_values(side_values)))
     assert shown["lab"]["id"] == identity and len(unvoted.store.list(unvoted.key)) == before
@@ -181,12 +207,11 @@ def test_a_second_comparison_waits_for_the_first(unvoted, handlers, side_values,
 def test_an_abandoned_comparison_says_why_it_was_stopped(unvoted, handlers, monkeypatch):
     monkeypatch.setattr("dia_demo.ui.generate.person_runs.UNATTENDED_SECONDS", 0.0)
     identity = unvoted.store.again(unvoted.key, unvoted.id)
-    page = SimpleNamespace(session_hash="page")
-    watching = handlers.resume(page, unvoted.key, identity)
+    watching = handlers.resume(PAGE, unvoted.key, identity)
     next(watching)
     watching.close()
-    list(handlers.run.of(page, unvoted.key).watch())
-    shown = handlers.show(unvoted.key, identity)
+    list(handlers.run.of(PAGE, unvoted.key).watch())
+    shown = handlers.show(PAGE, unvoted.key, identity)
     assert "this page was closed for 15 min" in shown["status"]
     assert "Press Resume" in shown["status"] and shown["resume"]["interactive"]
 
@@ -277,15 +302,14 @@ def test_a_comparison_that_could_not_begin_is_not_kept(
     handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
     before = unvoted.store.list(unvoted.key)
     monkeypatch.setattr(synthesis, "stream_together", offline)
-    page = SimpleNamespace(session_hash="page")
-    *_, last = handlers.make(page, unvoted.key, *compare_values(side_values))
+    *_, last = handlers.make(PAGE, unvoted.key, *compare_values(side_values))
     assert "The model cannot be fetched." in last["status"] and last["setup"]["open"]
     assert unvoted.store.list(unvoted.key) == before
 
 
 def test_a_deleted_comparison_leaves_no_figures(unvoted, synthesis, copied_id):
     handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
-    updates = handlers.delete(unvoted.key, copied_id)
+    updates = handlers.delete(PAGE, unvoted.key, copied_id)
     assert "The comparison was deleted." in updates["status"] and "pairs" not in updates["status"]
     assert updates["lab"] == {} and not updates["downloads"]["visible"]
 
@@ -293,4 +317,4 @@ def test_a_deleted_comparison_leaves_no_figures(unvoted, synthesis, copied_id):
 def test_nothing_chosen_says_what_to_do(unvoted, synthesis):
     handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
     for press in (handlers.show, handlers.again, handlers.delete):
-        assert "Choose a comparison in the list first." in press(unvoted.key, None)["status"]
+        assert "Choose a comparison in the list first." in press(PAGE, unvoted.key, None)["status"]

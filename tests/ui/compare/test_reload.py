@@ -16,6 +16,8 @@ from dia_demo.ui.compare.reload import reopened, restored
 from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.page_stubs import compare_values, parts_by_name
 
+PAGE = SimpleNamespace(session_hash="page")
+
 
 @pytest.fixture(scope="module")
 def kept(synthesis, side_values, tmp_path_factory):
@@ -29,7 +31,7 @@ def kept(synthesis, side_values, tmp_path_factory):
 
 
 def reopen(kept, **memory) -> dict:
-    return reopened(kept.handlers, "tabs", kept.key, {"id": kept.id} | memory)
+    return reopened(kept.handlers, "tabs", PAGE, kept.key, {"id": kept.id} | memory)
 
 
 def test_a_test_in_progress_comes_back_in_front(kept):
@@ -52,7 +54,7 @@ def test_a_comparison_that_is_gone_is_forgotten(kept, memory):
 
 def test_a_page_without_memory_stays_as_it_is(kept):
     for memory in (None, [], "room", 7):
-        assert "lab" not in reopened(kept.handlers, "tabs", kept.key, memory)
+        assert "lab" not in reopened(kept.handlers, "tabs", PAGE, kept.key, memory)
 
 
 def test_a_finished_test_comes_back_only_where_it_was_in_front(kept):
