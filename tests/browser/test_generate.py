@@ -268,6 +268,7 @@ def test_a_model_brings_its_own_defaults(open_window):
     sync_api.expect(page.get_by_label("Seed", exact=True)).to_have_value("")
 
 
+@pytest.mark.long
 def test_stop_lets_the_next_tab_in_the_queue_run(open_window, patient):
     first, second = open_window(at=patient).open(), open_window(at=patient).open()
     for page in (first, second):

@@ -125,6 +125,7 @@ def type_over(page, selector: str, text: str) -> None:
     page.keyboard.type(text)
 
 
+@pytest.mark.long
 def test_a_whole_comparison_without_a_mouse(open_window):
     """From the open page to the result and its sound, with nothing but keys."""
     page = open_window(DESKTOP).open()

@@ -58,6 +58,7 @@ def proved(page) -> None:
     page.wait_for_function("!document.querySelector('#xpu input').disabled")
 
 
+@pytest.mark.long
 def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     open_page, fault = bench
     page = open_page()

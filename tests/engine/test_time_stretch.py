@@ -24,7 +24,7 @@ def stretched(samples, rate, speed):
     return np.concatenate([stretch.push(samples), stretch.finish()])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("speed", [0.5, 0.85, 1.25, 2.0])
 def test_the_result_is_that_of_librosa(rate, speed):

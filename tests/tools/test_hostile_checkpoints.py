@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from dia_demo.files import ROOT
 
 
+@pytest.mark.long
 def test_every_hostile_checkpoint_is_refused_in_one_sentence():
     """In a process of its own, which forks: torch has threads in this one."""
     command = [sys.executable, "-m", "tools.hostile_checkpoints", "--forked"]

@@ -1,6 +1,6 @@
 """Every tab as it looks in every width, light and dark: axe-core, overflow, places, headings.
 
-The states are visited once for each colour scheme; the tests read what was seen there.
+The states are visited once for each group of widths; the tests read what was seen there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ BENCH_REPORT = BenchReport(
     ),
 )
 # Places do not depend on the colours: dark, the narrowest and the widest are enough.
-WIDTHS = {"light": (320, 390, 820, 1440, 1600), "dark": (320, 1600)}
+VISITS = [
+    pytest.param(("light", (320, 1440)), id="light"),
+    pytest.param(("light", (390, 820, 1600)), id="other widths", marks=pytest.mark.long),
+    pytest.param(("dark", (320, 1600)), id="dark", marks=pytest.mark.long),
+]
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 WITH_FINDINGS = "[S1] Hello [S2] Hi. (lauhgs) [S2] What? [S3]"
 # target-size (24 px, WCAG 2.5.8) is off by default.
@@ -92,20 +96,20 @@ class Visit:
     headings: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-@pytest.fixture(scope="module", params=["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=VISITS)
 def visit(request, chromium, home, finished_pairs, tmp_path_factory) -> Iterator[Visit]:
-    """All states of the page in one colour scheme."""
-    context = chromium.new_context(viewport=DESKTOP, color_scheme=request.param)
+    """All states of the page in one colour scheme and some widths."""
+    scheme, widths = request.param
+    context = chromium.new_context(viewport=DESKTOP, color_scheme=scheme)
     watch = Watch(context, home)
     page = watch.open()
     page.set_default_timeout(WAIT)
-    page.set_default_timeout(10_000)
     page.evaluate(AXE_SCRIPT)
     seen = Visit(above_the_track(page))
     packed = zipped(finished_pairs, tmp_path_factory.mktemp("zip"))
     for state in states(page, packed):
         seen.headings[state] = page.evaluate(HEADINGS)
-        for width in WIDTHS[request.param]:
+        for width in widths:
             page.set_viewport_size({"width": width, "height": 900})
             overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             places, small = page.evaluate(PLACES), page.evaluate(SMALL)
