@@ -19,8 +19,8 @@ from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.services.quota import IN_USE_SECONDS
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import VoicePrompt
-from dia_demo.ui.compare.handlers import _status_of, _title
 from dia_demo.ui.compare.html import result
+from dia_demo.ui.compare.progress import status_of_stored, title
 from tests.helpers.comparisons import random_bytes, with_plan
 from tests.helpers.page_stubs import silent_take
 
@@ -78,8 +78,10 @@ def test_resume_restores_removed_audio_exactly(small_store, packed, synthesis):
     for one in (mine, Comparison.open(mine.folder)):
         assert one.sound_bytes() == 0 and one.plan.sound_removed and len(one.votes) == 1
         assert one.result().voted == 1 and one.result().failed == 0 and one.is_unblinded
-        assert "Resume generates the same audio" in _status_of(one, was_abandoned=False).detail
-        assert "audio removed" in _title(one)
+        assert (
+            "Resume generates the same audio" in status_of_stored(one, was_abandoned=False).detail
+        )
+        assert "audio removed" in title(one)
         assert "1 pair without audio" in result(one) and "Votes" in result(one)
     small_store.limit = 10**9
     list(small_store.run(ann, mine.folder.name, threading.Event()))

@@ -9,7 +9,7 @@ import pytest
 
 from dia_demo.engine.events import Cancelled, Failed, Finished, Loading, Progress
 from dia_demo.services.listening.render import RenderEnded
-from dia_demo.ui.compare.handlers import status_of as plan_status
+from dia_demo.ui.compare.progress import status_of as plan_status
 from dia_demo.ui.html import status_card
 from dia_demo.ui.status import PREPARING, Status, status_of
 from tests.helpers.page_stubs import result

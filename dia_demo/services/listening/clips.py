@@ -67,7 +67,7 @@ def facts_of(take: Take) -> dict:
     if seconds < SHORTEST_SECONDS or take.health.loudness_lufs is None:
         raise RunError(
             f"The take is {seconds:.1f} s long and has no measurable loudness, so it cannot be "
-            "compared: retry it, or use another seed."
+            "compared: use another seed."
         )
     words = sum(len(turn.text.split()) for turn in parse_turns(take.request.script))
     peak = true_peak(take.samples, take.sample_rate)

@@ -12,16 +12,14 @@ from weakref import WeakKeyDictionary
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.names import LABELS, at_start, in_sentence, value_texts
-from dia_demo.services.listening.plan import TakeState, differences
-from dia_demo.services.listening.render import RenderEnded, RenderEvent, RenderProgress
+from dia_demo.services.listening.plan import TakeState
+from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import about, plural
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.compare.progress import DELETED, failed, status_of, status_of_stored, title
 from dia_demo.ui.compare.setup import SetupHandlers
 from dia_demo.ui.generate.person_runs import (
     ABANDONED,
@@ -29,20 +27,11 @@ from dia_demo.ui.generate.person_runs import (
     WatchedRun,
 )
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Updates
-from dia_demo.ui.status import Status, explain, factor
 
-SOME_FAILED = "Some takes failed. Press Resume to retry them."
-AUDIO_REMOVED = (
-    "Its audio was removed to free space on this machine; votes and result are kept. Resume "
-    "generates the same audio again."
-)
 ALREADY_RUNNING = (
     "Your other comparison is still being generated, and this page now shows it. Wait for it, or "
     "press Stop making, then try again."
 )
-
-_MOST_NAMED = 100
-DELETED = Status("idle", "Ready", "The comparison was deleted.", 0.0, "The comparison was deleted")
 
 
 class CompareHandlers:
@@ -70,7 +59,7 @@ class CompareHandlers:
         return key, gr.update(choices=self._choices(key), value=None)
 
     def _choices(self, key: str) -> list[tuple[str, str]]:
-        return [(_title(stored), name) for name, stored in self.comparisons.list(key)]
+        return [(title(stored), name) for name, stored in self.comparisons.list(key)]
 
     def show(self, request: gr.Request, key: str, identity: str) -> Updates:
         """Open a stored comparison in the listening room."""
@@ -146,7 +135,7 @@ class CompareHandlers:
         try:
             return work()
         except Exception as error:
-            return {self.parts.status: html.status_card(_failed(error))}
+            return {self.parts.status: html.status_card(failed(error))}
 
     def _opened(self, key: str, identity: str) -> Updates:
         comparison = self.comparisons.get(key, identity)
@@ -158,7 +147,7 @@ class CompareHandlers:
             parts.resume: gr.update(interactive=self._can_resume(key, identity)),
             parts.downloads: self._downloads(key, identity),
             parts.status: html.status_card(
-                _status_of(comparison, was_abandoned=identity in self._abandoned)
+                status_of_stored(comparison, was_abandoned=identity in self._abandoned)
             ),
         }
 
@@ -185,7 +174,7 @@ class CompareHandlers:
             plan = compare_form.plan(self.synthesis)
             identity = self.comparisons.create(key, plan, compare_form.voice)
         except Exception as error:
-            yield {self.parts.status: html.status_card(_failed(error))}
+            yield {self.parts.status: html.status_card(failed(error))}
             return
 
         def error_update(error: Exception) -> Updates:
@@ -218,7 +207,7 @@ class CompareHandlers:
         try:
             first = self._opened(key, identity)
         except Exception as error:
-            yield {self.parts.status: html.status_card(_failed(error))}
+            yield {self.parts.status: html.status_card(failed(error))}
             return
         run, is_new = self.run.begin(request, key, first, work, error_update)
         yield from self._watch(request, run) if is_new else self._join(request, run)
@@ -256,7 +245,7 @@ class CompareHandlers:
     def _failed_updates(self, error: Exception) -> Updates:
         parts = self.parts
         return {
-            parts.status: html.status_card(_failed(error)),
+            parts.status: html.status_card(failed(error)),
             parts.stop: gr.update(interactive=False),
         }
 
@@ -304,71 +293,3 @@ class CompareHandlers:
                     status = replace(status, notes=(ABANDONED,))
                 # In every update: otherwise gradio's page would empty the room.
                 yield {self.parts.status: html.status_card(status), self.parts.lab: room}
-
-
-def status_of(event: RenderEvent) -> Status:
-    """The progress of the whole plan in one line."""
-    if isinstance(event, RenderEnded):
-        return _ended(event)
-    made = f"{event.pairs_made} of {plural(event.pairs, 'pair')} ready"
-    parts = [made]
-    if event.realtime_factor is not None:
-        parts.append(f"{factor(event.realtime_factor)} realtime")
-    if event.seconds_left is not None:
-        parts.append(f"{about(event.seconds_left)} left")
-    if event.takes_failed:
-        parts.append(f"{plural(event.takes_failed, 'take')} failed")
-    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Generating")
-
-
-def _ended(event: RenderEnded) -> Status:
-    made = f"{event.pairs_made} of {plural(event.pairs, 'pair')}"
-    reached = event.pairs_made / event.pairs
-    if event.failures:
-        detail = f"{made} ready. {SOME_FAILED} The first error: {event.failures[0]}"
-        return Status("failed", "Incomplete", detail, reached, SOME_FAILED)
-    if event.stopped:
-        detail = f"{made} ready. Press Resume to generate the rest."
-        return Status("stopped", "Stopped", detail, reached, f"Stopped, {detail}")
-    return Status("done", "Done", f"{made} ready.", 1.0, "All pairs are ready")
-
-
-def _failed(error: Exception) -> Status:
-    message = explain(error)
-    return Status("failed", "Not possible", message, 0.0, f"Failed: {message}")
-
-
-def _status_of(comparison: Comparison, was_abandoned: bool) -> Status:
-    plan = comparison.plan
-    made = sum(trial.made for trial in plan.trials)
-    if made == len(plan.trials):
-        return Status("done", "Ready", f"{made} of {plural(made, 'pair')} ready.", 1.0)
-    if plan.sound_removed and not comparison.running:
-        return Status("stopped", "Audio removed", AUDIO_REMOVED, 0.0)
-    ready = f"{made} of {plural(len(plan.trials), 'pair')} ready."
-    reached = made / len(plan.trials)
-    if comparison.running:
-        return Status("running", "Generating", ready, reached)
-    if failed := comparison.failed():
-        detail = f"{ready} {SOME_FAILED} The first error: {failed[0].message}"
-        return Status("failed", "Incomplete", detail, reached)
-    rest = f"{ready} Press Resume to generate the rest."
-    notes = (ABANDONED,) if was_abandoned else ()
-    return Status("stopped", "Incomplete", rest, reached, notes=notes)
-
-
-def _title(comparison: Comparison) -> str:
-    """What is compared, how, how far it is, and when it began."""
-    plan = comparison.plan
-    kinds = {"preference": "blind", "abx": "ABX", "sighted": "side by side"}
-    kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
-    named = ", ".join(
-        f"{in_sentence(LABELS[name])} {' or '.join(value_texts(name, values))}"
-        for name, values in differences(plan.settings).items()
-    )
-    when = plan.created[:16].replace("T", " ")
-    state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
-    state += ", audio removed" if plan.sound_removed else ""
-    named = at_start(named) or "Identical settings"
-    # On a phone only the beginning is shown.
-    return f"{named[:_MOST_NAMED]} · {state} · {kind} · {when} UTC"

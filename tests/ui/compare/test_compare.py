@@ -15,9 +15,10 @@ from dia_demo.errors import InputError
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.ui.compare.form import CompareForm
-from dia_demo.ui.compare.handlers import CompareHandlers, status_of
+from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.html import result
 from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.compare.progress import status_of
 from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.comparisons import HEARD
 from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name

@@ -1,0 +1,91 @@
+"""What the Compare tab says of a comparison: its title, and how far it is."""
+
+from __future__ import annotations
+
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.names import LABELS, at_start, in_sentence, value_texts
+from dia_demo.services.listening.plan import differences
+from dia_demo.services.listening.render import RenderEnded, RenderEvent
+from dia_demo.services.wording import about, plural
+from dia_demo.ui.generate.person_runs import ABANDONED
+from dia_demo.ui.status import Status, explain, factor
+
+SOME_FAILED = "Some takes failed. Press Resume to retry them."
+AUDIO_REMOVED = (
+    "Its audio was removed to free space on this machine; votes and result are kept. Resume "
+    "generates the same audio again."
+)
+DELETED = Status("idle", "Ready", "The comparison was deleted.", 0.0, "The comparison was deleted")
+
+_MOST_NAMED = 100
+
+
+def status_of(event: RenderEvent) -> Status:
+    """The progress of the whole plan in one line."""
+    if isinstance(event, RenderEnded):
+        return _ended(event)
+    made = f"{event.pairs_made} of {plural(event.pairs, 'pair')} ready"
+    parts = [made]
+    if event.realtime_factor is not None:
+        parts.append(f"{factor(event.realtime_factor)} realtime")
+    if event.seconds_left is not None:
+        parts.append(f"{about(event.seconds_left)} left")
+    if event.takes_failed:
+        parts.append(f"{plural(event.takes_failed, 'take')} failed")
+    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Generating")
+
+
+def _ended(event: RenderEnded) -> Status:
+    made = f"{event.pairs_made} of {plural(event.pairs, 'pair')}"
+    reached = event.pairs_made / event.pairs
+    if event.failures:
+        detail = f"{made} ready. {SOME_FAILED} The first error: {event.failures[0]}"
+        return Status("failed", "Incomplete", detail, reached, SOME_FAILED)
+    if event.stopped:
+        detail = f"{made} ready. Press Resume to generate the rest."
+        return Status("stopped", "Stopped", detail, reached, f"Stopped, {detail}")
+    return Status("done", "Done", f"{made} ready.", 1.0, "All pairs are ready")
+
+
+def failed(error: Exception) -> Status:
+    """Why something that was asked for is not possible."""
+    message = explain(error)
+    return Status("failed", "Not possible", message, 0.0, f"Failed: {message}")
+
+
+def status_of_stored(comparison: Comparison, was_abandoned: bool) -> Status:
+    """How far a comparison is that was opened. was_abandoned: its last run was stopped because
+    nobody watched it."""
+    plan = comparison.plan
+    made = sum(trial.made for trial in plan.trials)
+    if made == len(plan.trials):
+        return Status("done", "Ready", f"{made} of {plural(made, 'pair')} ready.", 1.0)
+    if plan.sound_removed and not comparison.running:
+        return Status("stopped", "Audio removed", AUDIO_REMOVED, 0.0)
+    ready = f"{made} of {plural(len(plan.trials), 'pair')} ready."
+    reached = made / len(plan.trials)
+    if comparison.running:
+        return Status("running", "Generating", ready, reached)
+    if failures := comparison.failed():
+        detail = f"{ready} {SOME_FAILED} The first error: {failures[0].message}"
+        return Status("failed", "Incomplete", detail, reached)
+    rest = f"{ready} Press Resume to generate the rest."
+    notes = (ABANDONED,) if was_abandoned else ()
+    return Status("stopped", "Incomplete", rest, reached, notes=notes)
+
+
+def title(comparison: Comparison) -> str:
+    """What is compared, how, how far it is, and when it began."""
+    plan = comparison.plan
+    kinds = {"preference": "blind", "abx": "ABX", "sighted": "side by side"}
+    kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
+    named = ", ".join(
+        f"{in_sentence(LABELS[name])} {' or '.join(value_texts(name, values))}"
+        for name, values in differences(plan.settings).items()
+    )
+    when = plan.created[:16].replace("T", " ")
+    state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
+    state += ", audio removed" if plan.sound_removed else ""
+    named = at_start(named) or "Identical settings"
+    # On a phone only the beginning is shown.
+    return f"{named[:_MOST_NAMED]} · {state} · {kind} · {when} UTC"
