@@ -3,8 +3,8 @@
     python -m tools.attack             # all of them, and the hostile checkpoints: some minutes
     python -m tools.attack --short     # those that one running app answers: under a minute
 
-Starts `python app.py` on 127.0.0.1 with folders of its own, and speaks to nothing else. The names
-are those of the defects that each attack was written for; docs/security.md says what is promised.
+Starts `python app.py` on 127.0.0.1 with folders of its own, and speaks to nothing else.
+docs/security.md says what is promised.
 Ends with exit code 1 where an attack succeeds.
 """
 
@@ -13,36 +13,33 @@ from __future__ import annotations
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import attack_files, attack_held, attack_load, hostile_checkpoints
-from tools.attack_client import App
+from tools import attack_access, attack_files, attack_load, hostile_checkpoints
+from tools.attack_client import App, Attack
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. found: what happened; held: whether that is harmless."""
+    """A line of the table. found: what happened; withstood: whether that is harmless."""
 
-    name: str
     what: str
     expected: str
     found: str
-    held: bool
+    withstood: bool
 
 
-def tried(attack: Callable, *given: object) -> Row:
-    """One attack: a function that returns (held, found) and says in its docstring what it does:
-    name, what, expected, one a line."""
-    name, what, expected = (line.strip() for line in attack.__doc__.strip().splitlines())
+def row_of(attack: Attack, target: App | Path) -> Row:
+    """Carry out one attack."""
     try:
-        held, found = attack(*given)
+        withstood, found = attack.carry_out(target)
     except Exception as error:  # The app answered in a way that no attack foresees.
         traceback.print_exc()
-        held, found = False, f"{type(error).__name__}: {error}"[:100]
-    return Row(name, what, expected, found, held)
+        withstood, found = False, f"{type(error).__name__}: {error}"[:100]
+    return Row(attack.what, attack.expected, found, withstood)
 
 
 @contextmanager
@@ -65,16 +62,16 @@ def rows(short: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
         home = Path(folder)
         with running(home / "app") as app:
-            for attack in (*attack_load.QUICK, *attack_files.QUICK, *attack_held.QUICK):
-                yield tried(attack, app)
+            for attack in (*attack_load.QUICK, *attack_files.QUICK, *attack_access.QUICK):
+                yield row_of(attack, app)
             if not short:
                 for attack in attack_load.SLOW:
-                    yield tried(attack, app)
-            yield tried(attack_files.r6, app)
+                    yield row_of(attack, app)
+            yield row_of(attack_files.temporary_files, app)
         if short:
             return
-        for attack in (*attack_files.ALONE, *attack_held.ALONE, *attack_load.ALONE):
-            yield tried(attack, home / attack.__name__)
+        for attack in (*attack_files.ALONE, *attack_access.ALONE, *attack_load.ALONE):
+            yield row_of(attack, home / attack.carry_out.__name__)
     yield from checkpoints()
 
 
@@ -82,17 +79,17 @@ def checkpoints() -> Iterator[Row]:
     """The hostile checkpoints, each in a process of its own."""
     for name, answer in hostile_checkpoints.ask_all():
         problems = "; ".join(answer.problems())
-        yield Row("checkpoint", name, "one sentence", problems or "one sentence", not problems)
+        yield Row(name, "one sentence", problems or "one sentence", not problems)
 
 
 def main() -> int:
     """Print the table; 1 where an attack succeeds."""
     succeeded = 0
-    print(f"{'':2} {'attack':10} {'what':56} {'expected':40} found")
+    print(f"{'':2} {'attack':56} {'expected':40} found")
     for row in rows(short="--short" in sys.argv[1:]):
-        succeeded += not row.held
-        mark = "  " if row.held else "!!"
-        print(f"{mark} {row.name:10} {row.what:56} {row.expected:40} {row.found}", flush=True)
+        succeeded += not row.withstood
+        mark = "  " if row.withstood else "!!"
+        print(f"{mark} {row.what:56} {row.expected:40} {row.found}", flush=True)
     print(f"{succeeded} attacks succeed." if succeeded else "No attack succeeds.")
     return 1 if succeeded else 0
 

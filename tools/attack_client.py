@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,22 @@ import psutil
 from tools.app_process import HOST, START_SECONDS, app_environment, free_port
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """what: what is done to the app. expected: what an app does that withstands it. carry_out: a
+    function of an App, or of an empty folder, that returns whether the app withstood and what
+    happened."""
+
+    what: str
+    expected: str
+    carry_out: Callable[..., tuple[bool, str]]
+
+
+def attack(what: str, expected: str) -> Callable[[Callable[..., tuple[bool, str]]], Attack]:
+    """Decorates the function that carries out an attack."""
+    return lambda carry_out: Attack(what, expected, carry_out)
 
 
 class App:

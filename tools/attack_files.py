@@ -29,7 +29,7 @@ from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.listening.store import folder_of, new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from tools.attack_client import ROOT, App, bytes_below
+from tools.attack_client import ROOT, App, attack, bytes_below
 
 SECRET = "the owner's own"
 
@@ -56,10 +56,11 @@ def make_comparison(folder: Path) -> Path:
     return folder
 
 
-def r3(app: App) -> tuple[bool, str]:
-    """R3
-    3 zips with 60 MB of zeros that no plan names
-    nothing is kept that cannot be freed"""
+@attack(
+    "3 zips with 60 MB of zeros that no plan names",
+    expected="nothing is kept that cannot be freed",
+)
+def unneeded_zip_files(app: App) -> tuple[bool, str]:
     before, key = bytes_below(app.folder / "kept"), new_key()
     archive.export_zip(app.folder / "shared", app.folder / "good.zip")
     data = io.BytesIO((app.folder / "good.zip").read_bytes())
@@ -75,10 +76,8 @@ def r3(app: App) -> tuple[bool, str]:
     return kept < 30, f"{kept:.1f} MB kept of {len(data.getvalue()) * 3 / 1e6:.1f} MB sent"
 
 
-def r8(app: App) -> tuple[bool, str]:
-    """R8
-    an earlier take is asked for
-    its address, not all of it as text"""
+@attack("an earlier take is asked for", expected="its address, not all of it as text")
+def earlier_take_as_text(app: App) -> tuple[bool, str]:
     key = new_key()
     app.press_generate("[S1] " + "Hello there, my friend. " * 12, "keeper", key)
     _, body = app.serve("earlier", {"do": "list", "key": key})
@@ -89,10 +88,8 @@ def r8(app: App) -> tuple[bool, str]:
     return len(body) < 2000, f"{len(body):,} bytes"
 
 
-def r12(app: App) -> tuple[bool, str]:
-    """R12
-    one visitor of the shared comparison reveals it
-    the other's test goes on"""
+@attack("one visitor of the shared comparison reveals it", expected="the other's test goes on")
+def reveal_of_shared_comparison(app: App) -> tuple[bool, str]:
     plan = json.loads((app.folder / "shared" / "plan.json").read_text())
     ann, ben = ({"key": new_key(), "id": plan["id"]} for _ in "ab")
     app.serve("ask", {"do": "look"} | ann)
@@ -103,18 +100,14 @@ def r12(app: App) -> tuple[bool, str]:
     return held, "it goes on" if held else f"open: {state.get('open')}"
 
 
-def r13(app: App) -> tuple[bool, str]:
-    """R13
-    a private file in the folder that DIA_TAKES names
-    it is not served"""
+@attack("a private file in the folder that DIA_TAKES names", expected="it is not served")
+def private_file_among_takes(app: App) -> tuple[bool, str]:
     status, body = app.get(f"/gradio_api/file={app.folder / 'takes' / 'private.txt'}")
     return SECRET.encode() not in body, f"status {status}"
 
 
-def r15(app: App) -> tuple[bool, str]:
-    """R15
-    a second app on the same kept folder
-    it says so and ends with exit code 2"""
+@attack("a second app on the same kept folder", expected="it says so and ends with exit code 2")
+def second_app_on_folder(app: App) -> tuple[bool, str]:
     env = app.env | {"GRADIO_SERVER_PORT": "0", "DIA_TAKES": str(app.folder / "other")}
     command = [sys.executable, "app.py"]
     try:
@@ -125,36 +118,28 @@ def r15(app: App) -> tuple[bool, str]:
     return (out.returncode, len(lines)) == (2, 1), f"exit code {out.returncode}"
 
 
-def r16(app: App) -> tuple[bool, str]:
-    """R16
-    what a killed app left of a zip half opened
-    it is gone after the start"""
+@attack("what a killed app left of a zip half opened", expected="it is gone after the start")
+def interrupted_import(app: App) -> tuple[bool, str]:
     left = list((app.folder / "kept").glob("*/comparisons/.import-*"))
     return not left, f"{len(left)} left"
 
 
-def r19_hear(app: App) -> tuple[bool, str]:
-    """R19
-    what is no question, to each of the page's functions
-    no status 500"""
+@attack("what is no question, to each of the page's functions", expected="no status 500")
+def malformed_questions(app: App) -> tuple[bool, str]:
     found = {app.serve(name, one)[0] for name in ("hear", "ask", "earlier") for one in (3, [], "x")}
     return found == {200}, f"statuses {sorted(found)}"
 
 
-def r19_repair(app: App) -> tuple[bool, str]:
-    """R19
-    a press of Repair without its event's data
-    no traceback"""
+@attack("a press of Repair without its event's data", expected="no traceback")
+def repair_without_data(app: App) -> tuple[bool, str]:
     before = app.log.read_text().count("Traceback")
     status, _ = app.run("repair", "[S1] Hello.", "nano", 300, None, "", False)
     traces = app.log.read_text().count("Traceback") - before
     return traces == 0, f"status {status}, {traces} tracebacks"
 
 
-def r20(app: App) -> tuple[bool, str]:
-    """R20
-    an upload and a call from another website
-    403"""
+@attack("an upload and a call from another website", expected="403")
+def cross_site_requests(app: App) -> tuple[bool, str]:
     found = {
         app.upload("a.wav", b"RIFF", Origin=one)[0] for one in ("https://evil.example", "null")
     }
@@ -165,10 +150,8 @@ def r20(app: App) -> tuple[bool, str]:
     return found == {403} and own == 200, f"statuses {sorted(found)}, its own {own}"
 
 
-def r6(app: App) -> tuple[bool, str]:
-    """R6
-    uploads, broken-off uploads and takes, then SIGTERM
-    no temporary file is left"""
+@attack("uploads, broken-off uploads and takes, then SIGTERM", expected="no temporary file is left")
+def temporary_files(app: App) -> tuple[bool, str]:
     app.upload("large.wav", bytes(5_000_000))
     head = b"--e\r\nContent-Disposition: form-data; name=files; filename=a.wav\r\n\r\n" + bytes(
         10**6
@@ -189,10 +172,8 @@ def r6(app: App) -> tuple[bool, str]:
 # -- without the page --------------------------------------------------------------------------
 
 
-def r14(home: Path) -> tuple[bool, str]:
-    """R14
-    the clock is set 3 hours back with 30 takes kept
-    the new take is the latest"""
+@attack("the clock is set 3 hours back with 30 takes kept", expected="the new take is the latest")
+def clock_set_back(home: Path) -> tuple[bool, str]:
     history, key = History(home / "kept"), new_key()
     folder = folder_of(home / "kept", key) / "takes"
     folder.mkdir(parents=True)
@@ -228,10 +209,8 @@ def judged(codes: set[int], *answers: tuple[int, list[bytes]]) -> tuple[bool, st
     return held, "; ".join(f"exit code {code}, {len(lines)} lines" for code, lines in answers)
 
 
-def r17(home: Path) -> tuple[bool, str]:
-    """R17
-    voice codes whose header claims gigabytes
-    exit code 2, one line"""
+@attack("voice codes whose header claims gigabytes", expected="exit code 2, one line")
+def lying_voice_codes(home: Path) -> tuple[bool, str]:
     home.mkdir()
     file = io.BytesIO()
     np.save(file, np.zeros((10, 4), np.int16))
@@ -241,10 +220,8 @@ def r17(home: Path) -> tuple[bool, str]:
     return judged({2}, said_by(*say, "--voice-codes", str(home / "voice.npy")))
 
 
-def r18(home: Path) -> tuple[bool, str]:
-    """R18
-    a WAV whose comment is nested 50,000 deep
-    it has no settings"""
+@attack("a WAV whose comment is nested 50,000 deep", expected="it has no settings")
+def nested_wav_comment(home: Path) -> tuple[bool, str]:
     home.mkdir()
     note = b'{"a":' * 50_000
     info = b"INFOICMT" + struct.pack("<I", len(note)) + note
@@ -258,10 +235,8 @@ def r18(home: Path) -> tuple[bool, str]:
         return False, "RecursionError"
 
 
-def r19(home: Path) -> tuple[bool, str]:
-    """R19
-    a name of 300 letters; a reader that is gone; DIA_QUEUE=x
-    one line each"""
+@attack("a name of 300 letters; a reader that is gone; DIA_QUEUE=x", expected="one line each")
+def awkward_arguments(home: Path) -> tuple[bool, str]:
     home.mkdir()
     long = said_by("-m", "dia_demo", "say", "[S1] Hi.", "-o", str(home / ("a" * 296 + ".wav")))
     reading, writing = os.pipe()
@@ -272,5 +247,15 @@ def r19(home: Path) -> tuple[bool, str]:
     return judged({1, 2}, long, gone, wrong)
 
 
-QUICK = (r16, r3, r8, r12, r13, r15, r19_hear, r19_repair, r20)
-ALONE = (r14, r17, r18, r19)
+QUICK = (
+    interrupted_import,
+    unneeded_zip_files,
+    earlier_take_as_text,
+    reveal_of_shared_comparison,
+    private_file_among_takes,
+    second_app_on_folder,
+    malformed_questions,
+    repair_without_data,
+    cross_site_requests,
+)
+ALONE = (clock_set_back, lying_voice_codes, nested_wav_comment, awkward_arguments)

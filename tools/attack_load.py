@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dia_demo.services.listening.store import new_key
 from dia_demo.ui.generate.person_runs import MAX_UNATTENDED
-from tools.attack_client import HOST, App, in_threads
+from tools.attack_client import HOST, App, attack, in_threads
 
 # Of the server's own, so that other programs on the machine do not count.
 MOST_PROCESSOR_SECONDS = 1.0
@@ -27,32 +27,23 @@ def spent_on(app: App, script: str) -> tuple[bool, str]:
     return spent <= MOST_PROCESSOR_SECONDS, f"{spent:.2f} s of processor, status {status}"
 
 
-def r1(app: App) -> tuple[bool, str]:
-    """R1
-    a tag that never closes, 15,000 spaces
-    a check within 1 s of processor"""
+@attack("a tag that never closes, 15,000 spaces", expected="a check within 1 s of processor")
+def unclosed_tag(app: App) -> tuple[bool, str]:
     return spent_on(app, "[s1" + " " * 15_000 + "x")
 
 
-def r2(app: App) -> tuple[bool, str]:
-    """R2
-    20,000 tagged turns, 100 kB
-    a check within 1 s of processor"""
+@attack("20,000 tagged turns, 100 kB", expected="a check within 1 s of processor")
+def tagged_turns(app: App) -> tuple[bool, str]:
     return spent_on(app, "[S1]a" * 20_000)
 
 
-def r2_turns(app: App) -> tuple[bool, str]:
-    """R2
-    alternating turns, 96 kB
-    a check within 1 s of processor"""
+@attack("alternating turns, 96 kB", expected="a check within 1 s of processor")
+def alternating_turns(app: App) -> tuple[bool, str]:
     return spent_on(app, "[S1] Hello there. [S2] And you? " * 3000)
 
 
-def r4(app: App) -> tuple[bool, str]:
-    """R4
-    300 refused calls, each a session
-    memory grows by less than 20 MB"""
-
+@attack("300 refused calls, each a session", expected="memory grows by less than 20 MB")
+def refused_calls(app: App) -> tuple[bool, str]:
     def refused(_: int) -> None:
         for _ in range(75):
             with suppress(OSError):
@@ -65,10 +56,8 @@ def r4(app: App) -> tuple[bool, str]:
     return grown < 20, f"{grown:+.0f} MB"
 
 
-def r9(app: App) -> tuple[bool, str]:
-    """R9
-    13 refused presses beside a take that is heard live
-    its sound is still there"""
+@attack("13 refused presses beside a take that is heard live", expected="its sound is still there")
+def refused_presses(app: App) -> tuple[bool, str]:
     script = "[S1] " + "Hello there, my good old friend. " * 6
     token, _ = app.press_generate(script, "listener", new_key())
     for number in range(13):
@@ -80,10 +69,8 @@ def r9(app: App) -> tuple[bool, str]:
     return left > 0, f"{left:,} characters of sound"
 
 
-def left(app: App) -> tuple[bool, str]:
-    """left
-    6 pages of one address begin a long take and leave
-    at most 4 takes go on"""
+@attack("6 pages of one address begin a long take and leave", expected="at most 4 takes go on")
+def abandoned_pages(app: App) -> tuple[bool, str]:
     script = "[S1] " + "Hello there, my good old friend. " * 25
     keys = [new_key() for _ in range(6)]
     for number, key in enumerate(keys):
@@ -103,10 +90,11 @@ def left(app: App) -> tuple[bool, str]:
     return 0 < found <= MAX_UNATTENDED, f"{found} go on"
 
 
-def r11(app: App) -> tuple[bool, str]:
-    """R11
-    a polite visitor beside 12 requests that retry
-    waits for at most 2 takes of the other"""
+@attack(
+    "a polite visitor beside 12 requests that retry",
+    expected="waits for at most 2 takes of the other",
+)
+def greedy_visitor(app: App) -> tuple[bool, str]:
     ended: list[float] = []
     over = threading.Event()
 
@@ -134,10 +122,8 @@ def r11(app: App) -> tuple[bool, str]:
     return worst <= 3 and not refused, f"{worst} takes at most, {refused} of 4 refused"
 
 
-def r11_hang_up(app: App) -> tuple[bool, str]:
-    """R11
-    3 programs ask for long takes and hang up
-    the takes stop"""
+@attack("3 programs ask for long takes and hang up", expected="the takes stop")
+def abandoned_calls(app: App) -> tuple[bool, str]:
     script = "[S1] " + "Hello there, my good old friend. " * 25
     before = app.processor_seconds()
     app.wait(app.call(script))
@@ -168,10 +154,11 @@ def takes_a_minute(app: App, clients: int, seconds: float) -> tuple[float, int, 
     return 60 * sum(ended) / (seconds + time.monotonic() - end), min(ended), max(ended)
 
 
-def load(app: App) -> tuple[bool, str]:
-    """load
-    takes a minute of 16 and 64 programs, against one
-    0.9 and 0.75 of one's; all are served in turn"""
+@attack(
+    "takes a minute of 16 and 64 programs, against one",
+    expected="0.9 and 0.75 of one's; all are served in turn",
+)
+def many_clients(app: App) -> tuple[bool, str]:
     takes_a_minute(app, 1, 3)
     found = {1: [], 16: [], 64: []}
     fair = True
@@ -185,10 +172,11 @@ def load(app: App) -> tuple[bool, str]:
     return few >= 0.9 * alone and many >= 0.75 * alone and fair, said
 
 
-def r7(home: Path) -> tuple[bool, str]:
-    """R7
-    1,100 half-open connections, 1,024 descriptors
-    pages answer, the log stays small"""
+@attack(
+    "1,100 half-open connections, 1,024 descriptors",
+    expected="pages answer, the log stays small",
+)
+def half_open_connections(home: Path) -> tuple[bool, str]:
     app = App(home, descriptors=1024)
     opened: list[socket.socket] = []
     try:
@@ -211,10 +199,8 @@ def r7(home: Path) -> tuple[bool, str]:
         app.end()
 
 
-def r22(home: Path) -> tuple[bool, str]:
-    """R22
-    Ctrl-C while three takes are made
-    an orderly end"""
+@attack("Ctrl-C while three takes are made", expected="an orderly end")
+def interrupt_during_takes(home: Path) -> tuple[bool, str]:
     app = App(home)
     app.wait_until_up()
     for _ in range(3):
@@ -226,6 +212,13 @@ def r22(home: Path) -> tuple[bool, str]:
     return held, f"exit code {code}"
 
 
-QUICK = (r1, r2, r2_turns, r4, r9, left)
-SLOW = (r11, r11_hang_up, load)
-ALONE = (r7, r22)
+QUICK = (
+    unclosed_tag,
+    tagged_turns,
+    alternating_turns,
+    refused_calls,
+    refused_presses,
+    abandoned_pages,
+)
+SLOW = (greedy_visitor, abandoned_calls, many_clients)
+ALONE = (half_open_connections, interrupt_during_takes)

@@ -1,4 +1,5 @@
-"""Attacks that never succeeded, and must not begin to."""
+"""Attacks on what a visitor must not reach: files of the server, takes of others. None of them has
+ever succeeded."""
 
 from __future__ import annotations
 
@@ -9,16 +10,14 @@ import threading
 from pathlib import Path
 
 from dia_demo.services.listening.store import new_key
-from tools.attack_client import HOST, App
+from tools.attack_client import HOST, App, attack
 from tools.attack_files import make_comparison
 
 PASSWD = b"root:"
 
 
-def paths(app: App) -> tuple[bool, str]:
-    """held
-    files of the server by 12 spellings of their path
-    none is served"""
+@attack("files of the server by 12 spellings of their path", expected="none is served")
+def server_paths(app: App) -> tuple[bool, str]:
     names = [
         "/etc/passwd",
         "//etc/passwd",
@@ -38,10 +37,8 @@ def paths(app: App) -> tuple[bool, str]:
     return not leaks, f"{len(leaks)} served"
 
 
+@attack("raw requests that climb out of the folders", expected="none is served")
 def traversal(app: App) -> tuple[bool, str]:
-    """held
-    raw requests that climb out of the folders
-    none is served"""
     lines = ["/../../../etc/passwd", "/static/../../../../etc/passwd"]
     lines += ["/assets/..%2f..%2f..%2f..%2fetc/passwd", "/gradio_api/file/../../etc/passwd"]
     lines += ["/custom_component/../../etc/passwd", "/static/%2e%2e/%2e%2e/etc/passwd"]
@@ -56,20 +53,16 @@ def traversal(app: App) -> tuple[bool, str]:
     return leaks == 0, f"{leaks} served"
 
 
+@attack("a server's file as voice prompt and dropped file", expected="refused")
 def foreign_files(app: App) -> tuple[bool, str]:
-    """held
-    a server's file as voice prompt and dropped file
-    refused"""
     file = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
     _, answer = app.run("drop", file)
     ended, _ = app.wait(app.call("[S1] Hi.", *[None] * 7, file))
     return PASSWD.decode() not in str(answer) and ended == "error", f"the call: {ended}"
 
 
-def requests_inside(app: App) -> tuple[bool, str]:
-    """held
-    6 spellings of this machine as a file's address
-    the server asks for none"""
+@attack("6 spellings of this machine as a file's address", expected="the server asks for none")
+def requests_to_itself(app: App) -> tuple[bool, str]:
     asked: list[bytes] = []
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
@@ -88,10 +81,8 @@ def requests_inside(app: App) -> tuple[bool, str]:
     return not asked, f"{len(asked)} requests"
 
 
-def strangers(app: App) -> tuple[bool, str]:
-    """held
-    another's take by its name, with another key
-    refused"""
+@attack("another's take by its name, with another key", expected="refused")
+def takes_of_others(app: App) -> tuple[bool, str]:
     ann = new_key()
     app.press_generate("[S1] Hello there, my friend. [S2]", "ann", ann)
     _, body = app.serve("earlier", {"do": "list", "key": ann})
@@ -105,10 +96,8 @@ def strangers(app: App) -> tuple[bool, str]:
     return held, "refused" if held else "answered"
 
 
-def pages(app: App) -> tuple[bool, str]:
-    """held
-    an uploaded .html and .svg, opened in a browser
-    come as attachments"""
+@attack("an uploaded .html and .svg, opened in a browser", expected="come as attachments")
+def uploaded_pages(app: App) -> tuple[bool, str]:
     found = []
     for name in ("a.html", "a.svg"):
         _, path = app.upload(name, b"<svg onload=alert(1)></svg>")
@@ -117,10 +106,8 @@ def pages(app: App) -> tuple[bool, str]:
     return all(found), f"{sum(found)} of 2"
 
 
-def malformed(app: App) -> tuple[bool, str]:
-    """held
-    120 malformed calls
-    the app goes on"""
+@attack("120 malformed calls", expected="the app goes on")
+def malformed_calls(app: App) -> tuple[bool, str]:
     bodies = [b"", b"{", b"[]", b"null", b'{"data":', b'{"data": 1}', b'{"data": []}', b"\xff" * 99]
     bodies += [json.dumps({"data": [one] * 13}).encode() for one in (None, [], {}, -1, 1e300, "x")]
     bodies.append(b'{"data": ' + b"[" * 20_000 + b"]" * 20_000 + b"}")
@@ -134,10 +121,11 @@ def malformed(app: App) -> tuple[bool, str]:
     return ended == "complete", f"the next take: {ended}"
 
 
-def killed(home: Path) -> tuple[bool, str]:
-    """held
-    kill -9 after a take was kept and a vote acknowledged
-    both are there after the start"""
+@attack(
+    "kill -9 after a take was kept and a vote acknowledged",
+    expected="both are there after the start",
+)
+def kill_after_vote(home: Path) -> tuple[bool, str]:
     shared = make_comparison(home / "shared")
     key, answers = new_key(), []
     question = {"key": key, "id": json.loads((shared / "plan.json").read_text())["id"]}
@@ -148,11 +136,10 @@ def killed(home: Path) -> tuple[bool, str]:
             if first:
                 app.press_generate("[S1] Hello there, my friend. [S2]", "one", key)
                 _, body = app.serve("ask", {"do": "look"} | question)
-                heard = {"A": 9.0, "B": 9.0}
+                seconds = {"A": 9.0, "B": 9.0}
                 trial = json.loads(body)["trial"]["id"]
-                app.serve(
-                    "ask", {"do": "vote", "trial": trial, "vote": "A", "heard": heard} | question
-                )
+                listened = {"heard": seconds, "covered": seconds}
+                app.serve("ask", {"do": "vote", "trial": trial, "vote": "A"} | listened | question)
             _, body = app.serve("earlier", {"do": "list", "key": key})
             takes = len(json.loads(body)["takes"])
             _, body = app.serve("ask", {"do": "look"} | question)
@@ -163,5 +150,13 @@ def killed(home: Path) -> tuple[bool, str]:
     return answers == [(1, 1), (1, 1)], f"takes and votes, before and after: {answers}"
 
 
-ALONE = (killed,)
-QUICK = (paths, traversal, foreign_files, requests_inside, strangers, pages, malformed)
+ALONE = (kill_after_vote,)
+QUICK = (
+    server_paths,
+    traversal,
+    foreign_files,
+    requests_to_itself,
+    takes_of_others,
+    uploaded_pages,
+    malformed_calls,
+)
