@@ -1,14 +1,16 @@
 """What a person waits for on the page, measured in a real browser with the embedded voice.
 
-    python -m tools.measure_page
+    python -m tools.measure_page [--starts N] [--takes N]
 
-Prints seconds from `python app.py` to a usable page (the process is started twice: the first
-start also fills the system's file cache), from the click to the first sound that can be heard
-and to the finished take, and the take's own figures. Needs requirements-dev.txt and a chromium.
+Prints seconds from `python app.py` to a usable page (the process is started twice unless told
+otherwise: the first start also fills the system's file cache), from the click to the first sound at
+the speakers and to the finished take, and the take's own figures. Needs requirements-dev.txt and a
+chromium.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -17,8 +19,6 @@ from playwright.sync_api import Page, sync_playwright
 
 from tests.helpers import browser
 
-STARTS = 2
-TAKES = 3
 # Notes when Generate is pressed, and the time for which the first sound is sent to the speakers.
 NOTE_TIMES = """document.addEventListener("click", ({ target }) => {
   if (target.closest("#generate")) Object.assign(window, { pressed: performance.now(), first: 0 });
@@ -41,7 +41,7 @@ def measure_take(page: Page) -> tuple[float, float]:
     return page.evaluate("(window.first - window.pressed) / 1000"), whole
 
 
-def measure_start(play, folder: Path) -> None:
+def measure_start(play, folder: Path, takes: int) -> None:
     """One start of the app, and a few takes of the script it opens with."""
     executable = browser.find_chromium(play.chromium.executable_path)
     chromium = play.chromium.launch(executable_path=executable, args=browser.CHROMIUM_ARGS)
@@ -53,7 +53,7 @@ def measure_start(play, folder: Path) -> None:
         page.goto(url)
         page.wait_for_function("window.diaRestored === true")
         print(f"page usable {time.perf_counter() - began:.1f} s after the start")
-        for number in range(TAKES):
+        for number in range(takes):
             first, whole = measure_take(page)
             names = ("Audio", "Realtime factor", "Codec only")
             figures = ", ".join(f"{name} {browser.figure(page, name)}" for name in names)
@@ -62,10 +62,14 @@ def measure_start(play, folder: Path) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--starts", type=int, default=2, metavar="N")
+    parser.add_argument("--takes", type=int, default=3, metavar="N", help="takes of each start")
+    options = parser.parse_args()
     with sync_playwright() as play:
-        for _ in range(STARTS):
+        for _ in range(options.starts):
             with tempfile.TemporaryDirectory() as folder:
-                measure_start(play, Path(folder))
+                measure_start(play, Path(folder), options.takes)
 
 
 if __name__ == "__main__":
