@@ -18,9 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from dia_demo.files import ROOT
 from tools.app_process import HOST, START_SECONDS, app_environment, free_port
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import soundfile
 
 from dia_demo import audio
 from dia_demo.config import RuntimeConfig
+from dia_demo.files import ROOT
 from dia_demo.services.history import History
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
@@ -29,7 +30,7 @@ from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.listening.store import folder_of, new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from tools.attack_client import ROOT, App, attack, bytes_below
+from tools.attack.client import App, attack, bytes_below
 
 SECRET = "the owner's own"
 

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 from dia_demo.services.listening.store import new_key
-from tools.attack_client import HOST, App, attack
-from tools.attack_files import make_comparison
+from tools.attack.client import HOST, App, attack
+from tools.attack.files import make_comparison
 
 PASSWD = b"root:"
 

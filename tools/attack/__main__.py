@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import attack_access, attack_files, attack_load, hostile_checkpoints
-from tools.attack_client import App, Attack
+from tools import hostile_checkpoints
+from tools.attack import access, files, load
+from tools.attack.client import App, Attack
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def row_of(attack: Attack, target: App | Path) -> Row:
 def running(home: Path, **given: str) -> Iterator[App]:
     """The app with what earlier runs may have left, a shared comparison, and a file of its owner's
     in the folder of takes."""
-    attack_files.leave_behind(home)
-    shared = attack_files.make_comparison(home / "shared")
+    files.leave_behind(home)
+    shared = files.make_comparison(home / "shared")
     app = App(home, DIA_COMPARE=str(shared), **given)
     try:
         app.wait_until_up()
@@ -62,15 +63,15 @@ def rows(short: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:
         home = Path(folder)
         with running(home / "app") as app:
-            for attack in (*attack_load.QUICK, *attack_files.QUICK, *attack_access.QUICK):
+            for attack in (*load.QUICK, *files.QUICK, *access.QUICK):
                 yield row_of(attack, app)
             if not short:
-                for attack in attack_load.SLOW:
+                for attack in load.SLOW:
                     yield row_of(attack, app)
-            yield row_of(attack_files.temporary_files, app)
+            yield row_of(files.temporary_files, app)
         if short:
             return
-        for attack in (*attack_files.ALONE, *attack_access.ALONE, *attack_load.ALONE):
+        for attack in (*files.ALONE, *access.ALONE, *load.ALONE):
             yield row_of(attack, home / attack.carry_out.__name__)
     yield from checkpoints()
 
