@@ -96,6 +96,17 @@ def voting(finished, tmp_path):
     return Comparison.open(tmp_path / "voting")
 
 
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A folder of its own for prepared weights; models are loaded for one kernel."""
+    from dia_demo.model import packed_cache
+    from tests.helpers.kernels import choose_compiled
+
+    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
+    choose_compiled(monkeypatch)
+    return tmp_path / "cache"
+
+
 @pytest.fixture(scope="session")
 def home(tmp_path_factory):
     """The address of the real app, running as a process of its own."""

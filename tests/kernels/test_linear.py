@@ -14,6 +14,7 @@ from dia_demo.model import autotune, linear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
 from dia_demo.model.packed_linear import PackedLinear
 from tests.helpers.checkpoints import SMALL
+from tests.helpers.kernels import COMPILED
 from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor
@@ -63,11 +64,10 @@ def test_every_block_is_done_once_whoever_comes_for_it(precision, threads):
     if not linear.can_compile():
         pytest.skip("needs numba")
     torch.manual_seed(0)
-    made, x = PackedLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
-    compiled = next(kernel for kernel in KERNELS if kernel.name == "compiled")
-    alone = compiled.run(made, x, threads=1)
+    packed, x = PackedLinear.of(torch.randn(14 * 64 - 5, 96), precision), torch.randn(2, 96)
+    alone = COMPILED.run(packed, x, threads=1)
     for _ in range(20):
-        assert torch.equal(compiled.run(made, x, threads, times=5), alone)
+        assert torch.equal(COMPILED.run(packed, x, threads, times=5), alone)
 
 
 @pytest.mark.parametrize("precision", FLOATS + INTEGERS)
@@ -77,9 +77,8 @@ def test_far_more_threads_than_cores_and_blocks_compute_the_same(precision):
         pytest.skip("needs numba")
     torch.manual_seed(0)
     packed, x = PackedLinear.of(torch.randn(5 * 64 - 3, 96), precision), torch.randn(2, 96)
-    compiled = next(kernel for kernel in KERNELS if kernel.name == "compiled")
-    alone = compiled.run(packed, x, threads=1)
-    assert torch.equal(compiled.run(packed, x, threads=64, times=3), alone)
+    alone = COMPILED.run(packed, x, threads=1)
+    assert torch.equal(COMPILED.run(packed, x, threads=64, times=3), alone)
 
 
 @pytest.mark.parametrize("precision", INTEGERS)

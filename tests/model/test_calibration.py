@@ -12,17 +12,15 @@ from dia_demo.config import ModelConfig
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.memory import calibration_bytes, why_not_calibrated
 from dia_demo.errors import RunError
-from dia_demo.model import checkpoint, linear, loading, packed_cache
+from dia_demo.model import checkpoint, loading, packed_cache
 from dia_demo.model.calibration.gptq import quantize
-from dia_demo.model.linear import KERNELS
 from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.task import Task, result_of
 from tests.helpers.checkpoints import say, write_small
+from tests.helpers.kernels import COMPILED
 
 pytestmark = pytest.mark.processor
-
-COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
 
 
 def correlated(samples: int, inputs: int, seed: int) -> torch.Tensor:
@@ -58,11 +56,8 @@ def test_without_samples_gptq_is_as_near_to_the_weights_as_rounding():
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    """A cache folder of its own, and one kernel."""
-    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(loading, "choose_kernel", lambda *_: linear.KernelChoice(COMPILED, 1))
-    return tmp_path / "cache"
+def cache_of_each_test(own_cache):
+    """No test reads what another one prepared."""
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ import torch
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.events import Started
-from dia_demo.model import checkpoint, linear, loading, packed_cache
-from dia_demo.model.linear import KERNELS
+from dia_demo.model import checkpoint, loading, packed_cache
 from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.settings import Settings
@@ -27,16 +26,10 @@ from tests.helpers.synthesis_requests import say as take
 
 pytestmark = pytest.mark.processor
 
-COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
-
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    """A cache folder of its own, in which small models are kept too, and one kernel."""
-    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
+def small_models_are_stored(own_cache, monkeypatch):
     monkeypatch.setattr(packed_cache, "LEAST_BYTES", 0)
-    monkeypatch.setattr(loading, "choose_kernel", lambda *_: linear.KernelChoice(COMPILED, 1))
-    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dia_demo.model import loading, packed_cache
-from dia_demo.model.linear import KERNELS, KernelChoice
 from tests.helpers.checkpoints import write_small
 from tests.helpers.exports import export_of
-
-COMPILED = next(kernel for kernel in KERNELS if kernel.name == "compiled")
+from tests.helpers.kernels import choose_compiled
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
-    monkeypatch.setattr(loading, "choose_kernel", lambda *_: KernelChoice(COMPILED, 1))
-    return tmp_path / "cache"
+def cache_of_each_test(own_cache):
+    """No test reads what another one prepared."""
 
 
 @pytest.fixture(scope="module")
@@ -29,5 +24,5 @@ def original(tmp_path_factory):
 def exported(original, tmp_path_factory):
     """Its export in int8, to be read alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "choose_kernel", lambda *_: KernelChoice(COMPILED, 1))
+        choose_compiled(patch)
         return export_of(original, tmp_path_factory.mktemp("exported") / "small-int8").folder
