@@ -41,7 +41,8 @@ from dia_demo.codec.files import find_codec
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import ROOT, write_atomic
-from dia_demo.hub import cached_source, fetch_checkpoint
+from dia_demo.hub.cache import cached_source
+from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model.checkpoint import local_folder
 from dia_demo.services.bench import words
 from dia_demo.services.models import DIA_NAME
@@ -286,7 +287,7 @@ def report(check: Check, outcome: Outcome) -> Iterator[str]:
 
 
 def _cached(model: str) -> Path:
-    from dia_demo.hub import cached_config
+    from dia_demo.hub.cache import cached_config
 
     return cached_config(model) or Path(model)
 

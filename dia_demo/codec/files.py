@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
-from dia_demo.hub import ask_hub, fetch_file
+from dia_demo.hub.fetch import fetch_file, locate_missing
+from dia_demo.hub.transfer import RemoteFile
 from dia_demo.task import result_of
 
 T = TypeVar("T")
@@ -148,6 +149,23 @@ def codec_source(folder: Path | None = None, *, allow_download: bool = True) -> 
     return result_of(find_codec(folder, allow_download=allow_download))
 
 
+def is_codec_here(folder: Path) -> bool:
+    """Whether the codec of a checkpoint folder is on this machine. No network."""
+    try:
+        codec_source(folder, allow_download=False)
+    except InputError:
+        return False
+    return True
+
+
+def missing_codec_files(folder: Path) -> Generator[float, None, list[RemoteFile]]:
+    """What `find_codec` would fetch from the hub, with sizes; the files of `<folder>/codec` are the
+    checkpoint's. Raises InputError where the hub does not say."""
+    if (folder / "codec").is_dir() or is_codec_here(folder):
+        return []
+    return (yield from locate_missing(HUB_NAME, HUB_FILES))
+
+
 def _finders(allow_download: bool) -> list:
     from huggingface_hub import is_offline_mode
 
@@ -184,7 +202,6 @@ def _hub_cache() -> CodecSource:
 
 
 def _hub() -> Generator[float, None, CodecSource]:
-    ask_hub()
     config = yield from fetch_file(HUB_NAME, HUB_FILES[0], 0.0, 0.0)
     weights = yield from fetch_file(HUB_NAME, HUB_FILES[1], 0.0, 1.0)
     return CodecSource(HUB_NAME, weights, config)

@@ -20,7 +20,7 @@ from dia_demo.engine.model_loader import ModelLoader, PlacedModel, as_loading, l
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream, StreamSettings
 from dia_demo.errors import DiaDemoError
-from dia_demo.hub import fetch_checkpoint
+from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.task import result_of

@@ -17,7 +17,7 @@ from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.files import ASSETS
-from dia_demo.hub import is_hub_name
+from dia_demo.hub.cache import is_hub_name
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel, step_linears
 from dia_demo.model.packed_linear import PackedLinear
@@ -68,10 +68,7 @@ def load(
     config = read_model_config(folder)
     check_original(folder, config)
     files = weight_files(folder)
-    shapes = tensor_shapes(files)
-    slices = expected_tensors(config, set(shapes))
-    expected = {name: target.shape for name, target in slices.items()}
-    _check_names(shapes, expected, folder)
+    slices = _slices_of(files, config, folder)
     builder = ModelBuilder(config, precision, device, kernel)
     for done, (name, tensor) in enumerate(read_tensors(files)):
         _check_weight(tensor, name, folder)
@@ -79,6 +76,14 @@ def load(
         del tensor
         yield (done + 1) / len(slices)
     return builder.model()
+
+
+def check_tensors(folder: Path) -> None:
+    """Raise InputError unless the files of the checkpoint in `folder` contain the tensors that its
+    config asks for. Their values are not read, and prepared weights have checksums instead."""
+    config = read_model_config(folder)
+    if config.prepared is None:
+        _slices_of(weight_files(folder), config, folder)
 
 
 def check_original(folder: Path, config: ModelConfig) -> None:
@@ -174,12 +179,17 @@ class ModelBuilder:
         return self._model.requires_grad_(False).eval()
 
 
-def _check_names(shapes: dict, expected: dict, folder: Path) -> None:
+def _slices_of(files: list[Path], config: ModelConfig, folder: Path) -> dict[str, TensorSlice]:
+    """Where each tensor of the files belongs. Raises InputError unless all are there."""
+    shapes = tensor_shapes(files)
+    slices = expected_tensors(config, set(shapes))
+    expected = {name: target.shape for name, target in slices.items()}
     if differences := shape_differences(expected, shapes):
         raise InputError(
             f"The weights in {folder} do not match its config.json. {differences}. Fetch the "
             "checkpoint again."
         )
+    return slices
 
 
 def _check_weight(tensor: torch.Tensor, name: str, folder: Path) -> None:

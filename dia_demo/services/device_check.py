@@ -17,7 +17,7 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.model_loader import as_loading
 from dia_demo.errors import DiaDemoError
-from dia_demo.hub import fetch_checkpoint
+from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.services.models import ModelRef
 from dia_demo.services.synthesis import Synthesis
 

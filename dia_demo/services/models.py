@@ -14,7 +14,8 @@ from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
-from dia_demo.hub import cached_config, fetch_config
+from dia_demo.hub.cache import cached_config
+from dia_demo.hub.fetch import fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.checks import NATURAL_SECONDS
 from dia_demo.text.normaliser import Reading, normalise, unchanged
@@ -56,8 +57,8 @@ _TITLES = {
     ),
     DIA_NAME: (
         "Dia-1.6B (0626)",
-        f"The original model by Nari Labs. The first run downloads {DIA_DOWNLOAD}, and a "
-        "take needs some minutes on a CPU.",
+        f"The original model by Nari Labs. It is downloaded once, {DIA_DOWNLOAD}, and a take "
+        "needs some minutes on a CPU.",
     ),
 }
 # Markup and spaces may be removed: a script of this many characters may still fit.
@@ -134,10 +135,23 @@ class ModelRef:
     def describe(self) -> ModelInfo:
         """A description without network access. Its files are read again when they change."""
         if self.folder is None:
-            config = replace(ModelConfig(), defaults=DIA_DEFAULTS)
-            return _info(self.name, config, CodecFormat())
+            return self._as_dia()
         stamps = tuple(map(file_stamp, (self.folder / name for name in _DESCRIBING)))
         return _of_folder(self.name, self.folder, stamps)
+
+    def describe_choice(self) -> ModelInfo:
+        """`describe` for a menu, which a hub model with an unusable config must not empty: what is
+        wrong with it is the download's and the take's to say."""
+        try:
+            return self.describe()
+        except InputError:
+            if self.local is not None:
+                raise
+            return self._as_dia()
+
+    def _as_dia(self) -> ModelInfo:
+        config = replace(ModelConfig(), defaults=DIA_DEFAULTS)
+        return _info(self.name, config, CodecFormat())
 
 
 def first_choice(start: str) -> str:
@@ -151,7 +165,7 @@ def choices(listed: Sequence[str], start: str) -> list[ModelInfo]:
     """The listed models, and the model the app was started with."""
     first = [] if first_choice(start) == start else [EMBEDDED]
     names = dict.fromkeys([*first, *listed, start])
-    return [ModelRef.resolve(name).describe() for name in names]
+    return [ModelRef.resolve(name).describe_choice() for name in names]
 
 
 def fetch_description(name: str) -> Generator[float, None, ModelInfo]:

@@ -32,13 +32,13 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
+from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
-from dia_demo.services.start.background_fetch import BackgroundFetch
 from dia_demo.services.take import Request, Take, VoicePrompt
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.script import encode_script, expected_seconds
@@ -71,13 +71,13 @@ class Synthesis:
         self._runtime: RuntimeConfig | None = None
         self._warming: threading.Thread | None = None
         self._shutdown = Shutdown()
-        self.fetching = BackgroundFetch(settings.runtime.model)
+        self.downloads = Downloads()
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
-        self.fetching.close()
+        self.downloads.close()
         self._shutdown.begin(self._warming)
         self._measurement.close()
 
@@ -89,7 +89,8 @@ class Synthesis:
         """Load the model the app starts with in the background, so that the first take begins
         immediately, if it and its codec are in a folder; download a hub model's missing files.
         Then measure this machine, unless that was done before."""
-        self.fetching.start()
+        if ModelRef.resolve(self.settings.runtime.model).local is None:
+            self.downloads.start(self.settings.runtime.model, PROGRAM)
         self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
         self._warming.start()
         self._measurement.start(after=self._warming)
@@ -115,7 +116,7 @@ class Synthesis:
 
     def info(self, name: str) -> ModelInfo:
         """A model, described without loading it. Raises InputError if there is none."""
-        return ModelRef.resolve(name).describe()
+        return ModelRef.resolve(name).describe_choice()
 
     def check(
         self,

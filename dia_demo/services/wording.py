@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dia_demo.engine.events import Figures, FinishReason
+from dia_demo.engine.memory import gb
 
 # By the finish_reason of a take's figures.
 ENDINGS = {
@@ -60,3 +61,10 @@ def about(seconds: float) -> str:
 def plural(count: int, noun: str) -> str:
     """A count with its noun: "1 turn", "4 turns"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def byte_size(count: float) -> str:
+    """An amount of data: "6.7 GB", "24 MB", "12 kB"."""
+    if count >= 1e9:
+        return gb(count)
+    return f"{count / 1e6:.0f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

@@ -40,8 +40,8 @@ it was measured on need {_seconds("int8")} seconds (int8) or {_seconds("bfloat16
 (bfloat16) for a second of speech; the Machine tab measures your computer. There are three ways to
 load it:
 
-- Select it under *Model*. The first run downloads {DIA_DOWNLOAD} from the Hugging Face Hub and
-  stores them for later runs.
+- Select it under *Model* and press *Download*, which says what it needs: {DIA_DOWNLOAD} from the
+  Hugging Face Hub, once.
 - Start the program with it: `DIA_MODEL=nari-labs/Dia-1.6B-0626 python app.py`
 - On a machine without a connection, copy the folder of a checkpoint there and start with
   `DIA_MODEL=/path/to/the/folder python app.py`

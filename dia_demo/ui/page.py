@@ -40,7 +40,7 @@ from dia_demo.ui.xpu import XpuHandlers
 HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js"]
 STYLES = [
     PAGE_FILES / f"{name}.css"
-    for name in ("style", "script", "status", "expectation", "earlier", "machine")
+    for name in ("style", "script", "status", "download", "expectation", "earlier", "machine")
 ]
 # Only has to be the same after a restart; the page contains it, so it protects nothing.
 STORAGE_SECRET = "dia-on-your-cpu"

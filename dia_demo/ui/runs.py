@@ -50,6 +50,14 @@ def on_change(
     changed.then(handler, inputs, outputs, trigger_mode="always_last", **IMMEDIATE, **options)
 
 
+def event_value(event: gr.EventData, name: str) -> Any:
+    """What the page sent with an event; None if a program sent something else."""
+    try:
+        return getattr(event, name, None)
+    except TypeError:
+        return None
+
+
 class RunButtons:
     """The buttons of one kind of run. `start`: those that begin it."""
 

@@ -90,7 +90,7 @@ def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
     real = Synthesis(Settings(takes_folder=home / "takes"))
     synthesis = SimpleNamespace(settings=real.settings, stream=stream, take=real.take)
     synthesis.info, synthesis.models = real.info, real.models
-    synthesis.in_background = real.in_background
+    synthesis.in_background, synthesis.downloads = real.in_background, real.downloads
     parts = parts_by_name(layout.GenerateParts)
     return GenerateHandlers(synthesis, parts, LiveAudio(), History(home / "kept")), seen
 

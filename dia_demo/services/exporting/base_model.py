@@ -11,7 +11,8 @@ from pathlib import Path
 from dia_demo.checkpoint_files import FileRecord, weight_files
 from dia_demo.codec.files import HUB_NAME as CODEC_NAME
 from dia_demo.files import ROOT
-from dia_demo.hub import cached_config, cached_source, fetch_checkpoint, fetch_if_there
+from dia_demo.hub.cache import cached_config, cached_source
+from dia_demo.hub.fetch import fetch_checkpoint, fetch_if_there
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.services.models import DIA_NAME, ModelRef
 

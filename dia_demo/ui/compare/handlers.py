@@ -172,6 +172,8 @@ class CompareHandlers:
         try:
             compare_form = CompareForm.of(values)
             plan = compare_form.plan(self.synthesis)
+            for setting in plan.settings:
+                self.synthesis.downloads.check_here(self.synthesis.info(setting.runtime.model))
             identity = self.comparisons.create(key, plan, compare_form.voice)
         except Exception as error:
             yield {self.parts.status: html.status_card(failed(error))}

@@ -30,8 +30,8 @@ from dia_demo.ui.compare.html import plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts, word
 from dia_demo.ui.compare.question import WORDS, default_values, menu_choices, round_values
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.form_handlers import Replacements, event_value
-from dia_demo.ui.runs import Updates
+from dia_demo.ui.generate.form_handlers import Replacements
+from dia_demo.ui.runs import Updates, event_value
 
 SIDES = ("a", "b")
 # What `start_from` sets, in its order.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gradio as gr
 
 from dia_demo.services.take import random_seed
-from dia_demo.ui.generate import expectation, form
+from dia_demo.ui.generate import download, expectation, form
+from dia_demo.ui.generate.download import DownloadHandlers, sampling_fields
 from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -32,7 +33,11 @@ def connect(
     _connect_form(parts, form_handlers)
     _connect_saved_form(page, parts, form_handlers, saved)
     expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
-    expectation.connect(page, parts.fields, parts.take, expected, form_handlers.change_model)
+    change_model, card = form_handlers.change_model, parts.download.card
+    expectation.connect(page, parts.fields, parts.take, card, expected, change_model)
+    sampling = sampling_fields(parts.fields)
+    downloads = DownloadHandlers(handlers.synthesis, parts.download, sampling, change_model)
+    download.connect(page, parts.fields, person, downloads)
 
 
 def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
@@ -93,7 +98,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         [fields["model"].input, parts.defaults.click],
         handlers.change_model,
         fields["model"],
-        [*(fields[name] for name in form.SAMPLING), fields["normalise"]],
+        sampling_fields(fields),
         **IMMEDIATE,
     )
     # Settings that no model has an opinion on.

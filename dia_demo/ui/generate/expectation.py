@@ -83,12 +83,10 @@ class ExpectationHandlers:
         if info.name == EMBEDDED and can_switch:
             most = models[DIA_NAME].config.defaults.max_tokens
             dia = self._expect(models[DIA_NAME], fields | {"max_tokens": most})
-        fetching = self.synthesis.fetching
         return {
             self.panel.wait: wait_html(wait_text(expected, measuring)),
-            self.panel.speaker: speaker_html(info, expected, dia, can_switch)
-            + fetch_html(models[fetching.model].title, fetching.progress, fetching.problem),
-            self.panel.timer: gr.Timer(active=measuring or fetching.is_running),
+            self.panel.speaker: speaker_html(info, expected, dia, can_switch),
+            self.panel.timer: gr.Timer(active=measuring),
         }
 
     def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
@@ -156,16 +154,6 @@ def speaker_html(
     return f'<p class="speaker"><span>{shown}</span>{button}</p>'
 
 
-def fetch_html(title: str, progress: float | None, problem: str) -> str:
-    """Whether the model that the app was started with is here yet; empty where it is."""
-    text = ""
-    if progress is not None:
-        text = f"{title} is being downloaded: {progress:.0%}. You need not wait for it."
-    elif problem:
-        text = f"{title} is not here. {problem}"
-    return f'<p class="fetching">{escape(text)}</p>' if text else ""
-
-
 def _needs(expected: Expectation, is_dia: bool) -> str:
     """What a model needs here, without a full stop; empty if nothing is known."""
     if expected.shortage:
@@ -182,17 +170,25 @@ def connect(
     page: gr.Blocks,
     fields: dict[str, Any],
     take: gr.Audio,
+    download: gr.HTML,
     handlers: ExpectationHandlers,
     change_model: Callable[[str], Sequence],
 ) -> None:
-    """Connect the panel. change_model: a model's updates of the sampling fields and normalise."""
+    """Connect the panel. download: changes while a model is downloaded. change_model: a model's
+    updates of the sampling fields and normalise."""
     panel, inputs = handlers.panel, [fields[name] for name in FIELDS]
     for component, value in handlers.refresh(*(field.value for field in inputs)).items():
         if component is not panel.timer:
             component.value = value
     on_change(
         # A finished take tells more about this machine.
-        [*(field.change for field in inputs), take.change, panel.timer.tick, page.load],
+        [
+            *(field.change for field in inputs),
+            take.change,
+            download.change,
+            panel.timer.tick,
+            page.load,
+        ],
         handlers.refresh,
         inputs,
         [panel.wait, panel.speaker, panel.timer],

@@ -15,6 +15,7 @@ from dia_demo.text.script_check import ScriptReport, fix_all
 from dia_demo.ui import html
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, slider_info
+from dia_demo.ui.runs import event_value
 
 LOST_PROMPT = (
     '<p class="lost-prompt">The voice prompt is no longer on the server: add the recording and its '
@@ -161,11 +162,3 @@ def sliders_of(info: ModelInfo) -> dict[str, dict[str, Any]]:
         name: {"minimum": low, "maximum": high, "info": slider_info(info, name)}
         for name, (low, high) in form.slider_ends(info).items()
     }
-
-
-def event_value(event: gr.EventData, name: str) -> Any:
-    """What the page sent with an event; None if a program sent something else."""
-    try:
-        return getattr(event, name, None)
-    except TypeError:
-        return None

@@ -89,6 +89,7 @@ class GenerateHandlers:
     def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         self.files.check_space()
         request = values.to_request(self.synthesis.settings.runtime)
+        self.synthesis.downloads.check_here(self.synthesis.info(request.runtime.model))
         status, shown_at = PREPARING, 0.0
         with closing(self.synthesis.stream(request, run.cancel)) as events:
             for event in events:

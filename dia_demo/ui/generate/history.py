@@ -18,10 +18,10 @@ from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START
 from dia_demo.ui.generate import form
-from dia_demo.ui.generate.form_handlers import FormHandlers, event_value
+from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, on_change
+from dia_demo.ui.runs import IMMEDIATE, event_value, on_change
 from dia_demo.ui.status import Status, explain
 
 _LIST = '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'

@@ -14,7 +14,8 @@ from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.models import ModelInfo
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import html
-from dia_demo.ui.generate import expectation, form
+from dia_demo.ui.generate import download, expectation, form
+from dia_demo.ui.generate.download import DownloadPanel
 from dia_demo.ui.generate.expectation import ExpectationPanel
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.scripts import start_class
@@ -37,6 +38,7 @@ class GenerateParts:
     """The components that have events. `fields` follows `form.FIELDS`."""
 
     fields: dict[str, Field]
+    download: DownloadPanel
     examples: gr.HTML
     chips: gr.HTML
     lost_prompt: gr.HTML
@@ -79,6 +81,7 @@ def build_layout(
     with gr.Row(elem_id="generate-grid"):
         with gr.Column(elem_id="model-area", elem_classes="card"):
             model, precision = _model_part(models, info, runtime)
+            panel = download.build_layout()
         with gr.Column(elem_id="script-area", elem_classes="card"):
             gr.HTML(html.heading("Script"), js_on_load=None)
             script = _script_part(info)
@@ -94,6 +97,7 @@ def build_layout(
     fields |= {name: script.pop(name) for name in ("script", "normalise")}
     return GenerateParts(
         fields=fields,
+        download=panel,
         dice=dice,
         defaults=defaults,
         xpu=xpu,

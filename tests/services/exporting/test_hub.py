@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from dia_demo.checkpoint_files import MANIFEST
 from dia_demo.errors import InputError
-from dia_demo.hub import cached_source, fetch_checkpoint
+from dia_demo.hub.cache import cached_source
+from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.services.models import ModelRef, fetch_description
 from dia_demo.task import result_of
 from tests.helpers.exports import codes_of, export_of
@@ -38,8 +40,8 @@ def uploaded(server, exported):
 
 
 def fetched(server) -> list[str]:
-    start = f"/{NAME}/resolve/main/"
-    return [path.removeprefix(start) for method, path in server.requests() if method == "GET"]
+    gets = [path for method, path in server.requests() if method == "GET"]
+    return [re.sub(f"^/{NAME}/resolve/[^/]+/", "", path) for path in gets]
 
 
 def test_what_the_manifest_lists_is_fetched(uploaded, exported):

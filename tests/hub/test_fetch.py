@@ -11,22 +11,18 @@ from safetensors.torch import load_file
 
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
-from dia_demo.hub import cached_config, fetch_checkpoint
+from dia_demo.hub.cache import cached_config
+from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model import checkpoint
 from dia_demo.services.models import (
     DIA_NAME,
     ModelRef,
-    choices,
     fetch_description,
-    first_choice,
 )
-from dia_demo.services.start import background_fetch
-from dia_demo.services.start.background_fetch import BackgroundFetch
 from dia_demo.task import result_of
-from dia_demo.ui.generate.expectation import fetch_html
 from tests.helpers.checkpoints import nari_state, say, write_shards
 from tests.helpers.references import make_reference
-from tests.helpers.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
+from tests.helpers.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 
 
 @pytest.fixture(autouse=True)
@@ -79,9 +75,10 @@ def test_each_needed_file_is_fetched_exactly_once(server, repository):
     shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
     wanted = ["config.json", "generation_config.json", INDEX, *shards]
     assert server.fetched() == wanted
+    others = {f"/{NAME}/resolve/{COMMIT}/{file}" for file in wanted[1:]}
     assert {path for _, path in server.requests()} == {
-        f"/{NAME}/resolve/main/{file}" for file in wanted
-    }
+        f"/{NAME}/resolve/main/config.json", f"/{NAME}/resolve/{COMMIT}/config.json", *others,
+    }  # fmt: skip
     for file in wanted:
         assert (folder / file).read_bytes() == (repository / file).read_bytes()
 
@@ -144,9 +141,8 @@ def test_fractions_rise_to_one(repository):
     assert fractions[0] == 0 and fractions[-1] == 1
 
 
-def test_a_file_half_way_is_half_way(server, source, monkeypatch):
+def test_a_file_half_way_is_half_way(server, source):
     """Gigabytes take minutes: the fraction must move within a file, not from file to file."""
-    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
     server.files["config.json"] = (source / "config.json").read_bytes()
     server.files[SAFETENSORS] = (source / SAFETENSORS).read_bytes()
     fetching = fetch_checkpoint(NAME)
@@ -227,18 +223,7 @@ def test_an_index_that_points_elsewhere_is_refused(server, repository):
     assert server.fetched()[-1] == INDEX
 
 
-@pytest.fixture
-def no_patience(monkeypatch):
-    """The hub's client waits between its tries: not here."""
-    from huggingface_hub.utils import _http
-
-    class Clock:
-        sleep = staticmethod(lambda _: None)
-
-    monkeypatch.setattr(_http, "time", Clock)
-
-
-def test_a_hub_in_trouble_is_no_reason_to_fetch_a_pickle(server, repository, no_patience):
+def test_a_hub_in_trouble_is_no_reason_to_fetch_a_pickle(server, repository):
     """An error for the index once counted as 'no index', and 6 GB of .pth came instead."""
     server.status = {INDEX: (503, "")}
     assert INDEX in refusal()
@@ -256,44 +241,3 @@ def test_two_loads_after_a_failure_work(server, repository):
     refusal()
     server.status = {}
     result_of(fetch_checkpoint(NAME))
-
-
-# The model that the app was started with
-
-
-@pytest.fixture
-def start_fetch(monkeypatch):
-    """The background fetch of NAME, whose codec is here."""
-    monkeypatch.setattr(background_fetch, "find_codec", lambda folder: iter(()))
-    return BackgroundFetch(NAME)
-
-
-def test_a_page_begins_with_nano_until_the_start_model_is_there(repository, start_fetch):
-    assert first_choice(NAME) == "nano"
-    start_fetch.start()
-    start_fetch.join()
-    assert start_fetch.problem == "" and first_choice(NAME) == NAME
-    assert [info.name for info in choices((), NAME)] == [NAME]
-
-
-def test_the_fraction_of_the_start_model_is_known_while_it_comes(server, repository, start_fetch):
-    server.hold = threading.Event()
-    start_fetch.start()
-    assert start_fetch.is_running and start_fetch.progress is not None
-    server.hold.set()
-    start_fetch.join()
-    assert start_fetch.progress is None
-
-
-def test_without_a_network_it_is_said_why_the_start_model_is_missing(start_fetch):
-    start_fetch.start()
-    start_fetch.join()
-    assert "the hub cannot be reached" in start_fetch.problem
-    line = fetch_html("Dia-1.6B (0626)", start_fetch.progress, start_fetch.problem)
-    assert "Dia-1.6B (0626) is not here. owner/Dia-small could not be downloaded" in line
-
-
-def test_nothing_is_fetched_for_the_embedded_voice(server):
-    fetch = BackgroundFetch("nano")
-    fetch.start()
-    assert not fetch.is_running and server.asked == []

@@ -1,0 +1,294 @@
+"""Downloads of hub models in the background: one for each model, shared by all who asked for it.
+
+A download goes on without its page, and ends with the program or when everybody who asked for it
+has cancelled. What arrived is kept, and the next download continues it. A take that fetches its
+model by itself (endpoints, command line) waits for the same files: see hub/transfer.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.hub.transfer import check_disk, free_disk
+from dia_demo.services.downloads.plan import DownloadPlan, fetch_all, is_here, plan_download
+from dia_demo.services.models import ModelInfo
+from dia_demo.services.wording import about
+from dia_demo.task import Task
+
+# Who asked for the model that the app was started with.
+PROGRAM = "program"
+# The speed is that of this many latest seconds.
+SPEED_SECONDS = 10.0
+# Without a new byte for this long, the download waits for the hub.
+STALLED_SECONDS = 5.0
+MOST_ASKERS = 1000
+SECONDS_TO_END = 5.0
+
+log = logging.getLogger(__name__)
+
+Steps = Generator[object, None, None]
+
+
+class DownloadState(StrEnum):
+    """What a page shows of a model's download."""
+
+    HERE = "here"
+    LOOKING = "looking"
+    NEEDED = "needed"
+    RUNNING = "running"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class DownloadStatus:
+    """A model's download as one person sees it.
+
+    here, total: bytes of what was missing when the hub was asked. speed: bytes a second, None until
+    it is known. waiting: seconds without a new byte, if they are many. mine: whether this person
+    asked for it; others: how many others did. problem: why it failed. can_retry: whether trying
+    again can help.
+    """
+
+    model: str
+    state: DownloadState
+    here: int = 0
+    total: int = 0
+    speed: float | None = None
+    waiting: float | None = None
+    mine: bool = False
+    others: int = 0
+    problem: str = ""
+    can_retry: bool = True
+    free_disk: int | None = None
+
+    @property
+    def missing(self) -> int:
+        return self.total - self.here
+
+    @property
+    def seconds_left(self) -> float | None:
+        return self.missing / self.speed if self.speed else None
+
+
+class _ModelDownload:
+    """One model: what the hub said of it, and the thread that asks or fetches, if there is one."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.plan: DownloadPlan | None = None
+        self.problem = ""
+        self.askers: set[str] = set()
+        self.finished_for: set[str] = set()
+        self.cancel = threading.Event()
+        self.thread: threading.Thread | None = None
+        self.samples: deque[tuple[float, int]] = deque()
+        self.grew_at = 0.0
+
+    @property
+    def state(self) -> DownloadState:
+        is_working = self.thread is not None and self.thread.is_alive()
+        if is_working and not self.cancel.is_set():
+            return DownloadState.RUNNING if self.askers else DownloadState.LOOKING
+        if self.problem:
+            return DownloadState.FAILED
+        if is_here(self.model):
+            return DownloadState.HERE
+        return DownloadState.LOOKING if self.plan is None else DownloadState.NEEDED
+
+    def missing_bytes(self) -> int:
+        """What a running download has not fetched yet."""
+        if self.plan is None or self.state is not DownloadState.RUNNING:
+            return 0
+        return self.plan.total_bytes - self.plan.bytes_here()
+
+    def sample(self) -> None:
+        """Note how much has arrived, for the speed."""
+        if self.plan is None:
+            return
+        now, here = time.monotonic(), self.plan.bytes_here()
+        if not self.samples or here != self.samples[-1][1]:
+            self.grew_at = now
+        self.samples.append((now, here))
+        while now - self.samples[0][0] > SPEED_SECONDS:
+            self.samples.popleft()
+
+    def speed(self) -> float | None:
+        """Bytes a second, None where it is not known yet."""
+        samples = list(self.samples)
+        if len(samples) < 2 or samples[-1][0] - samples[0][0] < 1:
+            return None
+        (first, before), (last, here) = samples[0], samples[-1]
+        return max(0, here - before) / (last - first)
+
+
+class Downloads:
+    """The downloads of this program."""
+
+    def __init__(self) -> None:
+        self._downloads: dict[str, _ModelDownload] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def running(self) -> list[str]:
+        """The models that are being downloaded."""
+        downloads = list(self._downloads.values())
+        return [each.model for each in downloads if each.state is DownloadState.RUNNING]
+
+    def status(self, model: str, person: str = "") -> DownloadStatus:
+        """A model's download as `person` sees it. If the hub was not asked for the sizes of its
+        files yet, it is now, in the background."""
+        with self._lock:
+            download = self._of(model)
+            if download.state is DownloadState.LOOKING and not _is_alive(download.thread):
+                self._begin(download, _look)
+            return _status_of(download, person)
+
+    def start(self, model: str, person: str) -> None:
+        """Download a model for `person`; if that is in progress, join it."""
+        with self._lock:
+            download = self._of(model)
+            is_working = _is_alive(download.thread) and not download.cancel.is_set()
+            is_fetching = is_working and bool(download.askers)
+            if len(download.askers) < MOST_ASKERS:
+                download.askers.add(person)
+            if not is_fetching:
+                self._begin(download, self._fetch)
+
+    def look_again(self, model: str) -> None:
+        """Forget what the hub said of a model, so that it is asked again."""
+        with self._lock:
+            if self._of(model).state is DownloadState.FAILED:
+                del self._downloads[model]
+
+    def cancel(self, model: str, person: str) -> None:
+        """`person` no longer wants the model; if nobody else does, its download stops."""
+        with self._lock:
+            download = self._of(model)
+            download.askers.discard(person)
+            if not download.askers:
+                download.cancel.set()
+
+    def check_here(self, info: ModelInfo) -> None:
+        """Raise InputError, which says what to do, if a take would have to download the model."""
+        if is_here(info.name):
+            return
+        status = self.status(info.name)
+        if status.state is DownloadState.RUNNING:
+            so_far = f"{status.here / max(1, status.total):.0%}"
+            if status.seconds_left is not None:
+                so_far += f", {about(status.seconds_left)} left"
+            raise InputError(
+                f"{info.title} is being downloaded ({so_far}). "
+                "Generate when it is here; the nano voice can be used meanwhile."
+            )
+        raise InputError(
+            f"{info.title} is not on this machine. Press Download below the model menu of the "
+            "Generate tab, which says what it needs, or choose the nano voice."
+        )
+
+    def close(self) -> None:
+        """Stop all downloads, and wait for their threads. What arrived is kept."""
+        with self._lock:
+            self._closed = True
+            downloads = list(self._downloads.values())
+        for download in downloads:
+            download.cancel.set()
+        latest = time.monotonic() + SECONDS_TO_END
+        for download in downloads:
+            if download.thread is not None:
+                download.thread.join(max(0.0, latest - time.monotonic()))
+
+    def _of(self, model: str) -> _ModelDownload:
+        return self._downloads.setdefault(model, _ModelDownload(model))
+
+    def _begin(
+        self,
+        download: _ModelDownload,
+        work: Callable[[_ModelDownload], Steps],
+    ) -> None:
+        """Run `work` in a thread, after the one that may still be ending."""
+        if self._closed:
+            return
+        before, cancel = download.thread, threading.Event()
+        download.cancel, download.problem = cancel, ""
+        download.samples.clear()
+
+        def run() -> None:
+            if before is not None:
+                before.join()
+            problem = _problem_of(work(download), download, cancel)
+            if not cancel.is_set():
+                download.problem = problem
+
+        download.thread = threading.Thread(target=run, name="download", daemon=True)
+        download.thread.start()
+
+    def _fetch(self, download: _ModelDownload) -> Steps:
+        if download.plan is None or not download.plan.files:
+            yield from _look(download)
+        assert download.plan is not None, "it was just made"
+        if download.plan.files:
+            reserved = sum(
+                other.missing_bytes()
+                for other in list(self._downloads.values())
+                if other is not download
+            )
+            check_disk(list(download.plan.files), reserved)
+        yield from fetch_all(download.model)
+        download.finished_for, download.askers = download.askers, set()
+
+
+def _look(download: _ModelDownload) -> Steps:
+    plan = Task(plan_download(download.model))
+    yield from plan
+    download.plan = plan.result
+
+
+def _problem_of(work: Steps, download: _ModelDownload, cancel: threading.Event) -> str:
+    """Why `work` failed; "" if it did not, or was cancelled."""
+    try:
+        with closing(work):
+            for _ in work:
+                download.sample()
+                if cancel.is_set():
+                    break
+    except DiaDemoError as error:
+        download.askers = set()
+        return str(error)
+    except Exception as error:
+        log.exception("a download failed")
+        download.askers = set()
+        return f"The download failed: {type(error).__name__}: {error}. Try again."
+    return ""
+
+
+def _is_alive(thread: threading.Thread | None) -> bool:
+    return thread is not None and thread.is_alive()
+
+
+def _status_of(download: _ModelDownload, person: str) -> DownloadStatus:
+    plan, state = download.plan, download.state
+    here, total = (plan.bytes_here(), plan.total_bytes) if plan else (0, 0)
+    quiet = time.monotonic() - download.grew_at if download.samples else 0.0
+    return DownloadStatus(
+        download.model,
+        state,
+        here,
+        total,
+        speed=download.speed() if state is DownloadState.RUNNING else None,
+        waiting=quiet if quiet > STALLED_SECONDS else None,
+        mine=person in (download.askers or download.finished_for),
+        others=len(download.askers - {person}),
+        problem=download.problem,
+        can_retry=not is_here(download.model),
+        free_disk=free_disk(),
+    )
