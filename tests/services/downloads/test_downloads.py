@@ -15,12 +15,15 @@ from safetensors.torch import load_file, save_file
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.codec import files as codec_files
 from dia_demo.config import RuntimeConfig
+from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
+from dia_demo.model import checkpoint
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads, DownloadState, DownloadStatus
 from dia_demo.services.downloads.plan import is_here
 from dia_demo.services.models import ModelRef, choices, first_choice
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import result_of
 from tests.helpers.checkpoints import write_codec, write_shards, write_small
 from tests.helpers.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
 from tests.helpers.synthesis_requests import make_request
@@ -51,8 +54,7 @@ def server(source, tmp_path, monkeypatch):
     codec.write_bytes(bytes(CODEC_SIZE))
     folder = tmp_path / "repository"
     folder.mkdir()
-    for name in ("config.json", "generation_config.json"):
-        shutil.copy(source / name, folder)
+    shutil.copy(source / "config.json", folder)
     write_shards(folder, load_file(source / SAFETENSORS))
     stand_in = Hub()
     stand_in.upload(folder)
@@ -174,8 +176,7 @@ def test_two_people_share_one_download(server, downloads):
     assert status.state is DownloadState.RUNNING and not status.mine and status.others == 1
     server.hold.set()
     assert settled(downloads, "berta").mine
-    weights = [file for file in server.fetched() if file.endswith(".safetensors")]
-    assert len(weights) == len(set(weights)) == 3
+    assert_each_was_fetched_once(server)
 
 
 def test_a_download_that_everybody_cancelled_stops(server, downloads):
@@ -185,6 +186,7 @@ def test_a_download_that_everybody_cancelled_stops(server, downloads):
     wait_for(downloads, "anna", lambda status: status.here > 0)
     downloads.cancel(NAME, "anna")
     assert downloads.status(NAME).state is DownloadState.NEEDED and downloads.running == []
+    downloads._of(NAME).thread.join(30)
     server.hold.set()
     server.hold = None
     server.ranges.clear()
@@ -227,6 +229,35 @@ def runtime_of_hub() -> RuntimeConfig:
     return RuntimeConfig(model=NAME, threads=1)
 
 
+def test_the_engine_joins_the_download(server, downloads):
+    """It waits for the same files, and no file is fetched twice."""
+    settled(downloads)
+    server.hold = threading.Event()
+    downloads.start(NAME, "anna")
+    wait_for(downloads, "", lambda status: status.here > 0)
+    folders = []
+
+    def load(runtime, folder):
+        folders.append(folder)
+        raise InputError("far enough")
+        yield
+
+    loading = Engine.load(runtime_of_hub(), load)
+    event = next(loading)
+    assert event.what == f"Fetching {NAME}"
+    server.hold.set()
+    with pytest.raises(InputError, match="far enough"):
+        list(loading)
+    assert folders == [ModelRef.resolve(NAME).cached]
+    assert_each_was_fetched_once(server)
+
+
+def assert_each_was_fetched_once(server) -> None:
+    weights = [file for file in server.fetched() if file.endswith(".safetensors")]
+    assert len(weights) == len(set(weights)) == 3
+
+
+@pytest.mark.long
 def test_a_take_joins_the_download(server, downloads, tmp_path):
     """As the endpoints do: the take waits for the same files, and no file is fetched twice."""
     settled(downloads)
@@ -242,8 +273,7 @@ def test_a_take_joins_the_download(server, downloads, tmp_path):
     last = list(events)[-1]
     assert last.result.codes is not None
     assert settled(downloads).state is DownloadState.HERE
-    weights = [file for file in server.fetched() if file.endswith(".safetensors")]
-    assert len(weights) == len(set(weights)) == 3
+    assert_each_was_fetched_once(server)
     synthesis.close()
 
 
@@ -371,18 +401,15 @@ def test_a_misshapen_tensor(server, downloads, source, tmp_path):
     assert f"misshapen: {name}" in problem(downloads)
 
 
-def test_nan_is_found_when_the_model_is_loaded(server, downloads, source, tmp_path):
+def test_nan_is_refused_when_the_model_is_loaded(server, downloads, source, tmp_path):
     def spoil(state, name) -> None:
         state[name][0, 0] = float("nan")
 
     name = replace_weights(server, source, tmp_path, spoil)
     downloads.start(NAME, "anna")
     assert settled(downloads).state is DownloadState.HERE
-    synthesis = Synthesis(Settings(runtime_of_hub(), takes_folder=tmp_path / "takes"))
-    take = make_request(synthesis, max_tokens=40, with_audio=False)
     with pytest.raises(InputError) as caught:
-        list(synthesis.stream(take, threading.Event()))
-    synthesis.close()
+        result_of(checkpoint.load(ModelRef.resolve(NAME).cached, "float32"))
     assert name in str(caught.value) and "NaN" in str(caught.value)
 
 

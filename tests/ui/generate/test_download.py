@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
 from dia_demo.services.listening.store import new_key
@@ -37,7 +38,7 @@ def test_the_figures_are_what_is_needed_against_what_is_there():
         ("Download", "6.8 GB"),
         ("Disk", "6.8 GB, and 1.6 GB for weights prepared in int8; 41.0 GB free"),
         ("Memory", "2.8 GB in int8; 11.0 GB free"),
-        ("Speed here", "0.34x realtime: about 29 s for 10 s of speech"),
+        ("Speed here", "0.34x realtime: about 30 s for 10 s of speech"),
     ]
 
 
@@ -69,7 +70,7 @@ def test_the_needs_of_dia_are_those_of_this_machine(monkeypatch):
 @pytest.mark.parametrize(
     ("status", "words", "button"),
     [
-        (DownloadStatus(DIA_NAME, DownloadState.LOOKING), "Asking the hub for its size.", ""),
+        (DownloadStatus(DIA_NAME, DownloadState.LOOKING), "Dia is not on this machine. Asking", ""),
         (NEEDED, "Dia is not on this machine. Download", "download"),
         (RUNNING, "Downloading Dia : 1.2 GB of 6.8 GB, 24 MB/s, about 4 min left.", "cancel"),
         (
@@ -145,7 +146,7 @@ def test_the_sliders_follow_a_config_that_arrives_later(handlers, monkeypatch):
     """Until then they are those of Dia-1.6B."""
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", "nano")
     assert updates["described"] == f"unknown {DIA_NAME}" and "slider" not in updates
-    monkeypatch.setattr(ModelRef, "folder", "somewhere")
+    monkeypatch.setattr(ModelRef, "folder", EMBEDDED_FOLDER)
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", updates["described"])
     assert updates["described"] == DIA_NAME and updates["slider"] == 7
     assert "slider" not in handlers.refresh(PAGE, None, DIA_NAME, "auto", DIA_NAME)
