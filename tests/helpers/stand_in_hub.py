@@ -144,12 +144,13 @@ def answer_as(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
                 self.wfile.write(body[: hub.cuts[file].pop(0)])
                 self.close_connection = True
                 return
-            if hub.rate is not None:
-                piece = max(1, hub.rate // 20)
-                for start in range(0, len(body), piece):
-                    self.wfile.write(body[start : start + piece])
-                    time.sleep(piece / hub.rate)
-                return
+            start = 0
+            while (rate := hub.rate) is not None and start < len(body):
+                piece = max(1, rate // 20)
+                self.wfile.write(body[start : start + piece])
+                start += piece
+                time.sleep(piece / rate)
+            body = body[start:]
             half = len(body) // 2
             self.wfile.write(body[:half])
             if hub.hold is not None:

@@ -191,8 +191,8 @@ class Downloads:
                 "Generate when it is here; the nano voice can be used meanwhile."
             )
         raise InputError(
-            f"{info.title} is not on this machine. Press Download below the model menu of the "
-            "Generate tab, which says what it needs, or choose the nano voice."
+            f"{info.title} is not on this machine. Choose it in the Generate tab and press "
+            "Download, which says what it needs, or choose the nano voice."
         )
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The download of a model below the model menu: what it needs, its progress, how it ended.
+"""The download of a model on the page: what it needs, its progress, how it ended.
 
 It is shown while the chosen model is not on this machine, and while any other is downloaded. It
 follows the form; while something happens, a timer polls for it.

@@ -81,6 +81,7 @@ def build_layout(
     with gr.Row(elem_id="generate-grid"):
         with gr.Column(elem_id="model-area", elem_classes="card"):
             model, precision = _model_part(models, info, runtime)
+        with gr.Column(elem_id="download-area", elem_classes="card"):
             panel = download.build_layout()
         with gr.Column(elem_id="script-area", elem_classes="card"):
             gr.HTML(html.heading("Script"), js_on_load=None)
