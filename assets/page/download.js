@@ -3,3 +3,15 @@ element.addEventListener("click", ({ target }) => {
   const button = target.closest("button[data-action]");
   if (button) trigger("click", { action: button.dataset.action });
 });
+
+// On a phone the model menu is further down: a card that asks for something comes into view.
+const ASKING = ["looking", "needed", "failed"];
+let asked = false;
+watch("value", () => requestAnimationFrame(() => {
+  const card = element.querySelector(".download");
+  const asks = card !== null && ASKING.includes(card.dataset.state);
+  if (asks && !asked && navigator.userActivation?.hasBeenActive) {
+    card.scrollIntoView({ block: "nearest" });
+  }
+  asked = asks;
+}));

@@ -86,6 +86,21 @@ def repair(page, name: str, tab: str) -> None:
     )
 
 
+def press_in_card(page) -> None:
+    """A press on a button of the download's card, which is empty here."""
+    go_to(page, "Generate")
+    page.evaluate(
+        """() => {
+          const button = document.createElement("button");
+          button.dataset.action = "cancel";
+          const [inner] = [...document.querySelectorAll("#download div")].slice(-1);
+          inner.append(button);
+          button.click();
+          button.remove();
+        }"""
+    )
+
+
 def free_seed(page) -> None:
     go_to(page, "Generate")
     page.get_by_label("Seed", exact=True).fill("7")
@@ -179,6 +194,7 @@ SPECIAL = {
     ("report", "click"): lambda page: repair(page, "report", "Generate"),
     ("lab-report", "click"): lambda page: repair(page, "lab-report", "Compare"),
     ("chips", "click"): free_seed,
+    ("download", "click"): press_in_card,
     ("on-cpu", "click"): on_cpu,
     ("model", "change"): lambda page: choose_other(page, "model", "Generate"),
     ("speaker", "click"): lambda page: page.locator("#speaker .switch-model").click(),
