@@ -7,6 +7,7 @@ and stop.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from pathlib import Path
 
@@ -32,6 +33,9 @@ from dia_demo.model.tensor_names import TensorSlice, expected_tensors, transform
 EMBEDDED = "nano"
 EMBEDDED_FOLDER = ASSETS / "nano"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# Random numbers that are drawn for a tensor; a larger one repeats them, since drawing 1.6 billion
+# takes longer than measuring with them. Odd, so that the rows of a tensor are not the same.
+DRAWN = 2**22 - 1
 
 
 def local_folder(name: str) -> Path | None:
@@ -110,11 +114,20 @@ def load_random(
         if name.endswith("norm.weight"):
             tensor = torch.ones(target.shape)
         else:
-            tensor = torch.randn(target.shape, generator=generator).mul_(target.shape[-1] ** -0.5)
+            tensor = _draw(target.shape, generator).mul_(target.shape[-1] ** -0.5)
         builder.add(target, tensor)
         del tensor
         yield (done + 1) / len(slices)
     return builder.model()
+
+
+def _draw(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Normally distributed numbers, of which at most DRAWN are drawn."""
+    count = math.prod(shape)
+    if count <= DRAWN:
+        return torch.randn(shape, generator=generator)
+    drawn = torch.randn(DRAWN, generator=generator)
+    return drawn.repeat(-(-count // DRAWN))[:count].view(shape)
 
 
 class ModelBuilder:

@@ -23,7 +23,7 @@ from dia_demo.kernels.decoder_step import (
     step_function,
 )
 from dia_demo.kernels.llvm_simd import dot_lanes
-from dia_demo.kernels.packing import padded
+from dia_demo.kernels.packing import INT4, INT8, padded
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.dia import Decoder, Dia
 from dia_demo.model.kv_cache import RowCache
@@ -32,6 +32,8 @@ from dia_demo.model.packed_linear import PackedLinear
 
 # Scratch bytes per number of a linear's input: float32, and bfloat16 or int8 with group scales.
 BYTES_OF_INPUT = 6
+# Rows of a prefill that are multiplied at once: their bytes stay in the nearest caches.
+ROWS = 128
 
 
 class CompiledStep:
@@ -98,6 +100,19 @@ class CompiledStep:
         for cache in caches:
             cache.advance(1)
         return self._logits
+
+    def multiply_prefills(self, model: Dia) -> bool:
+        """Let the linears of a model compute prefills as a step does, if all have integer weights.
+
+        Returns whether they do.
+        """
+        many_rows = ManyRows(self._run_ops, self._pool.size)
+        linears = [module for module in model.modules() if isinstance(module, PackedLinear)]
+        are_integers = all(linear.format in (INT8, INT4) for linear in linears)
+        if are_integers:
+            for linear in linears:
+                linear.many_rows = many_rows
+        return are_integers
 
     def compile(self, model: Dia) -> None:
         """Run one step on an empty text, so that all kernels are compiled before the first take."""
@@ -226,13 +241,33 @@ def _linear(
     ]
 
 
+class ManyRows:
+    """Products of many rows at once, as in a prefill, by the function of a decoder's step.
+
+    Every row is computed as in a step, so it does not depend on the rows beside it.
+    """
+
+    def __init__(self, run_ops: Callable, threads: int) -> None:
+        self._run_ops, self._threads = run_ops, threads
+
+    def __call__(self, linear: PackedLinear, x: Tensor) -> Tensor:
+        """A linear of x [rows, inputs]; float32 [rows, outputs]."""
+        parts = [_multiply(self._run_ops, linear, part, self._threads) for part in x.split(ROWS)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
 def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
     """A PackedLinear of x [rows, inputs] as a step computes it; float32 [rows, outputs].
 
     times: how often it is computed, for measuring. NotImplementedError as in CompiledStep.
     """
     assert isinstance(linear, PackedLinear)
-    run_ops = _route(linear, use_dot)
+    return _multiply(_route(linear, use_dot), linear, x, threads, times)
+
+
+def _multiply(
+    run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int, times: int = 1
+) -> Tensor:
     rows, inputs = x.shape
     pool, step_args = thread_pool(threads), np.zeros(1, STEP_ARGS)
     source = torch.zeros(rows, padded(inputs))

@@ -139,6 +139,8 @@ class Kernel:
         from dia_demo.model.compiled_step import CompiledStep
 
         step = CompiledStep(dia.decoder, dia.rotaries[1], threads, self.use_dot)
+        if self.use_dot and step.multiply_prefills(dia):
+            threads = 1  # What is left to torch is small, and its waiting threads would spin.
         with torch_threads(threads):
             step.compile(dia)
         return CpuModel(dia, threads, step)

@@ -7,6 +7,8 @@ candidates with the smallest error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -32,7 +34,8 @@ class PackedLinear(nn.Module):
     """A linear without bias whose weights are stored in blocks.
 
     blocks: uint8 [blocks of outputs, bytes of a block]. `forward` is for many positions at once, as
-    in a prefill, and multiplies in the precision of its input. Single steps read `blocks` directly.
+    in a prefill. It multiplies with `many_rows` if that is set (CompiledStep.multiply_prefills),
+    else by torch in the precision of its input. Single steps read `blocks` directly.
     """
 
     def __init__(self, blocks: Tensor, precision: str, outputs: int, inputs: int) -> None:
@@ -40,6 +43,7 @@ class PackedLinear(nn.Module):
         self.blocks: Tensor
         self.register_buffer("blocks", blocks, persistent=False)
         self.precision, self.outputs, self.inputs = precision, outputs, inputs
+        self.many_rows: Callable[[PackedLinear, Tensor], Tensor] | None = None
 
     @classmethod
     def of(cls, weight_NK: Tensor, precision: str) -> PackedLinear:
@@ -75,13 +79,17 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, self.inputs)
-        out = flat.new_empty(len(self.blocks), len(flat), BLOCK)
+        out = self._unpacked(flat) if self.many_rows is None else self.many_rows(self, flat)
+        return out.to(x.dtype).reshape(*x.shape[:-1], self.outputs)
+
+    def _unpacked(self, x: Tensor) -> Tensor:
+        """The product with x [rows, inputs] by torch, which unpacks the weights of some blocks."""
+        out = x.new_empty(len(self.blocks), len(x), BLOCK)
         step = UNPACKED_AT_ONCE // BLOCK
         for first in range(0, len(self.blocks), step):
             weights = self.weights(x.dtype, first, first + step)
-            torch.matmul(flat, weights, out=out[first : first + step])
-        joined = out.transpose(0, 1).reshape(len(flat), -1)[:, : self.outputs]
-        return joined.reshape(*x.shape[:-1], self.outputs)
+            torch.matmul(x, weights, out=out[first : first + step])
+        return out.transpose(0, 1).reshape(len(x), -1)[:, : self.outputs]
 
 
 def _pack_dense(dtype: torch.dtype, together: int):
