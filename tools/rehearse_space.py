@@ -118,7 +118,10 @@ def live(table: Table, space: Space, visits: Visits) -> None:
     table.step("killed and restarted", sound, visits.take_after_kill)
     table.step("warm caches", sound, visits.take)
     table.step("hub out of reach", "the page says why; " + sound, visits.take_without_hub)
-    table.step("ZeroGPU", "a function for the GPU; " + sound, visits.take_on_zero_gpu)
+    if space.has_cuda_build():
+        table.step("ZeroGPU", "a function for the GPU; " + sound, visits.take_on_zero_gpu)
+    else:
+        table.step("ZeroGPU", "", lambda: "not tried: spaces needs torch's CUDA build there")
     table.step("spaces not installed", "uninstalled", space.remove_spaces)
     table.step("start without spaces", sound, visits.take)
     table.step("memory", "less than 16 GB at its peak", lambda: peak(space))

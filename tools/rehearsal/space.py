@@ -177,6 +177,11 @@ class Space:
             raise Mismatch("not installed: pip install -r requirements-dev.txt")
         return ran.stdout.strip()
 
+    def has_cuda_build(self) -> bool:
+        """Whether torch is the build that ZeroGPU has."""
+        find = "import torch; print('CUDA', torch.version.cuda)"
+        return "CUDA None" not in self._run([self.python, "-c", find])
+
     def remove_spaces(self) -> str:
         """In the rehearsal's files alone, also where the environment is that of this machine."""
         command = [self.python, "-m", "pip", "uninstall", "--yes", "spaces"]
