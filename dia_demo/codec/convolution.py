@@ -1,4 +1,4 @@
-"""The codec's convolutions: four backends in two precisions, and the choice among them.
+"""The codec's convolutions: five backends in two precisions, and the choice among them.
 
 Rows of channels [T, C] are in memory what oneDNN takes for an image of one line, channels last. So
 a convolution over time is a 2D convolution of oneDNN, and its result is again rows of channels.
@@ -24,13 +24,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dia_demo.codec.winograd import WinogradConvolution
+from dia_demo.codec.winograd import GroupedWinogradConvolution, WinogradConvolution
 from dia_demo.model.autotune import SLOWER_BY, Budget, Case, first_near_fastest, run_trial
 from dia_demo.processor import multiplies_bfloat16
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Relative L2 error against float64 that one convolution may have.
 LARGEST_ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+# A backend that is so many times slower is not chosen for its place in BACKENDS alone. The sounds
+# of a precision's backends differ by less than can be heard, so this may be little.
+BACKEND_SLOWER_BY = 1.15
 # A codec that is this many times faster than realtime in float32 is not computed in bfloat16.
 FAST_ENOUGH = 20.0
 # Multiplications of one call of the trial, and its most rows: those of a stream's longest block. (A
@@ -106,11 +109,13 @@ class PlainConvolution:
         out_TO += self(x_TI)
 
 
-REFERENCE, WINOGRAD = "plain", "Winograd"
+REFERENCE = "plain"
+# For some convolutions alone (`WinogradConvolution.supports`).
+WINOGRAD = {"Winograd": WinogradConvolution, "Winograd grouped": GroupedWinogradConvolution}
 BACKENDS: dict[str, Callable[[Tensor, Tensor, int, int], Convolution]] = {
     "oneDNN packed": OneDnnConvolution,
     "unfolded": UnfoldedConvolution,
-    WINOGRAD: WinogradConvolution,
+    **WINOGRAD,
     REFERENCE: PlainConvolution,
 }
 
@@ -149,7 +154,7 @@ class BackendChoice:
         """A convolution. rows: the usual number of its outputs."""
         weight_OIK = weight_OIK.to(self.dtype).contiguous()
         backend = self.backend
-        if backend == WINOGRAD and not WinogradConvolution.supports(weight_OIK):
+        if backend in WINOGRAD and not WinogradConvolution.supports(weight_OIK):
             backend = self.general
         make = BACKENDS.get(backend, PlainConvolution)
         return make(weight_OIK, bias_O.to(self.dtype), dilation, rows)
@@ -179,7 +184,7 @@ def choose_backend(
     general = {name: _general(gflops, name) for name in precisions}
     for (name, backend), speed in gflops.items():
         rest = gflops.get((name, general[name]))
-        if backend == WINOGRAD and rest:
+        if backend in WINOGRAD and rest:
             gflops[name, backend] = 1 / (share / speed + (1 - share) / rest)
     best = _best(gflops, FAST_ENOUGH * gflop_per_second)
     realtime = float(gflops[best] / gflop_per_second)
@@ -196,9 +201,8 @@ def _best(gflops: dict[tuple[str, str], float], enough: float) -> tuple[str, str
     # On a busy machine every speed is too low: bfloat16 has to be clearly faster as well.
     needs_speed = float32 < enough and float32 < SLOWER_BY * bfloat16
     precision = "bfloat16" if needs_speed or not float32 else "float32"
-    return first_near_fastest(
-        {key: [1 / speed] for key, speed in gflops.items() if key[0] == precision}
-    )
+    times = {key: [1 / speed] for key, speed in gflops.items() if key[0] == precision}
+    return first_near_fastest(times, BACKEND_SLOWER_BY)
 
 
 def _general(gflops: dict[tuple[str, str], float], precision: str) -> str:
@@ -206,7 +210,7 @@ def _general(gflops: dict[tuple[str, str], float], precision: str) -> str:
     times = {
         backend: [1 / speed]
         for (name, backend), speed in gflops.items()
-        if name == precision and backend != WINOGRAD
+        if name == precision and backend not in WINOGRAD
     }
     return first_near_fastest(times) if times else REFERENCE
 
@@ -216,7 +220,7 @@ def _cases(weight_OIK: Tensor, dtype: torch.dtype, backend: str) -> list[Case]:
 
     Raises NotImplementedError where the backend does not support the convolution.
     """
-    if backend == WINOGRAD and not WinogradConvolution.supports(weight_OIK.to(dtype)):
+    if backend in WINOGRAD and not WinogradConvolution.supports(weight_OIK.to(dtype)):
         raise NotImplementedError(f"{backend} is for wide float32 convolutions of kernel 7")
     kernel = weight_OIK.shape[-1]
     rows = _trial_rows(weight_OIK)

@@ -14,11 +14,13 @@ from functools import cache
 import torch
 from torch import Tensor
 
-# F(6, 7): the relative error in float32 is about 7e-6, and 3e-6 with tiles of 4.
-_TAPS, _TILE = 7, 6
-_POINTS = tuple(
-    Fraction(point) for point in "0 1 -1 2 -2 1/2 -1/2 3/2 -3/2 2/3 -2/3".split()
-)  # and infinity.
+_TAPS = 7
+# The interpolation points of tiles of 6 and 4 outputs, besides infinity. In float32 the relative
+# error is about 9e-6 with tiles of 6, and 5e-6 with tiles of 4.
+_POINTS = {
+    6: "0 1 -1 2 -2 1/2 -1/2 3/2 -3/2 2/3 -2/3",
+    4: "0 1 -1 2 -2 1/2 -1/2 3/4 -3/4",
+}
 # Floats of the transformed inputs and of their products that are computed at once, so that they
 # stay in the cache; but at least so many tiles, since each block reads all weights.
 _BLOCK_FLOATS = 1_000_000
@@ -28,17 +30,21 @@ _FEWEST_CHANNELS = 32
 
 
 class WinogradConvolution:
-    """A `Convolution` of stride 1 without padding, for weights that it `supports`."""
+    """A `Convolution` of stride 1 without padding, for weights that it `supports`.
+
+    Its products are a batch of torch's matrix products.
+    """
+
+    tile = 6
 
     def __init__(self, weight_OIK: Tensor, bias_O: Tensor, dilation: int, rows: int) -> None:
         self.outputs, self.inputs, taps = weight_OIK.shape
         self.bias_O, self.dilation, self.reach = bias_O, dilation, dilation * (taps - 1)
-        a_MN, g_NK, b_NN = _transforms()
+        a_MN, g_NK, b_NN = _transforms(self.tile)
         self.a_MN, self.b_NN, self.points = a_MN.float(), b_NN.float(), len(b_NN)
-        weight_NIO = torch.einsum("nk,oik->nio", g_NK, weight_OIK.double())
-        self.weight_NIO = weight_NIO.float().contiguous()
-        floats = self.points * (self.inputs + self.outputs)
-        self.block = -(-max(_FEWEST_TILES, _BLOCK_FLOATS // floats) // dilation)
+        self.block = self._choose_block(rows)
+        weight_NOI = torch.einsum("nk,oik->noi", g_NK, weight_OIK.double())
+        self.weight = self._pack(weight_NOI.float())
 
     @staticmethod
     def supports(weight_OIK: Tensor) -> bool:
@@ -49,8 +55,8 @@ class WinogradConvolution:
     def __call__(self, x_TI: Tensor) -> Tensor:
         rows = len(x_TI) - self.reach
         # A tile takes every `dilation`-th row, so `dilation` tiles lie inside one another.
-        span = _TILE * self.dilation
-        groups = -(-rows // span)
+        span = self.tile * self.dilation
+        groups = self._whole(-(-rows // span))
         x_TI = x_TI.contiguous()
         missing = groups * span + self.reach - len(x_TI)
         if missing:
@@ -66,7 +72,7 @@ class WinogradConvolution:
 
     def _compute(self, x_TI: Tensor, out_TO: Tensor, first: int, count: int) -> None:
         """The outputs of `count` groups of tiles from the group `first`."""
-        d, m, n, inputs = self.dilation, _TILE, self.points, self.inputs
+        d, m, n, inputs = self.dilation, self.tile, self.points, self.inputs
         start = first * m * d
         v_DGNI = x_TI.new_empty(d, count, n, inputs)
         b_GNN = self.b_NN.expand(count, n, n)
@@ -74,30 +80,89 @@ class WinogradConvolution:
             steps = (m * d * inputs, d * inputs, 1)
             windows_GNI = x_TI.as_strided((count, n, inputs), steps, (start + offset) * inputs)
             torch.bmm(b_GNN, windows_GNI, out=v_DGNI[offset])
-        p_NTO = torch.bmm(v_DGNI.view(-1, n, inputs).transpose(0, 1), self.weight_NIO)
-        y_MDGO = torch.mm(self.a_MN, p_NTO.view(n, -1)).view(m, d, count, self.outputs)
+        y_TMO = self._multiply(v_DGNI.view(-1, n, inputs))
         block_GMDO = out_TO[start : start + count * m * d].view(count, m, d, self.outputs)
-        torch.add(y_MDGO.permute(2, 0, 1, 3), self.bias_O, out=block_GMDO)
+        y_DGMO = y_TMO.view(d, count, m, self.outputs)
+        torch.add(y_DGMO.permute(1, 2, 0, 3), self.bias_O, out=block_GMDO)
+
+    def _most_tiles(self) -> int:
+        """How many tiles to compute at once."""
+        floats = self.points * (self.inputs + self.outputs)
+        return max(_FEWEST_TILES, _BLOCK_FLOATS // floats)
+
+    def _choose_block(self, rows: int) -> int:
+        """How many groups of tiles are computed at once, for the usual number of outputs."""
+        return -(-self._most_tiles() // self.dilation)
+
+    def _whole(self, groups: int) -> int:
+        """So many groups of tiles, or more if they must be a multiple of a number."""
+        return groups
+
+    def _pack(self, weight_NOI: Tensor) -> Tensor:
+        return weight_NOI.transpose(1, 2).contiguous()
+
+    def _multiply(self, v_TNI: Tensor) -> Tensor:
+        """The tiles' outputs [T, m, O] of their transformed inputs."""
+        p_NTO = torch.bmm(v_TNI.transpose(0, 1), self.weight)
+        y_MTO = torch.mm(self.a_MN, p_NTO.view(self.points, -1))
+        return y_MTO.view(self.tile, -1, self.outputs).transpose(0, 1)
+
+
+class GroupedWinogradConvolution(WinogradConvolution):
+    """Its products are one convolution of oneDNN with a group for each point.
+
+    oneDNN has kernels for processors where torch's matrix products use half of the lanes (MKL on
+    AMD). It rounds more, so tiles are smaller.
+    """
+
+    tile = 4
+
+    def _choose_block(self, rows: int) -> int:
+        # oneDNN is much slower with another number of tiles than the weights were packed for. A
+        # stream's blocks have the usual number of rows or half of it.
+        groups = -(-rows // (2 * self.tile * self.dilation))
+        return -(-groups // max(1, round(groups * self.dilation / self._most_tiles())))
+
+    def _whole(self, groups: int) -> int:
+        return -(-groups // self.block) * self.block
+
+    def _pack(self, weight_NOI: Tensor) -> Tensor:
+        line = [1, self.points * self.inputs, 1, self.block * self.dilation]
+        return torch.ops.mkldnn._reorder_convolution_weight(
+            weight_NOI.reshape(-1, self.inputs, 1, 1), [0, 0], [1, 1], [1, 1], self.points, line
+        )
+
+    def _multiply(self, v_TNI: Tensor) -> Tensor:
+        line_1C1T = v_TNI.flatten(1).t()[None, :, None, :]
+        p_1C1T = torch.ops.mkldnn._convolution_pointwise(
+            line_1C1T, self.weight, None, [0, 0], [1, 1], [1, 1], self.points, "none", [], ""
+        )
+        p_TNO = p_1C1T[0, :, 0].t().reshape(-1, self.points, self.outputs)
+        return torch.bmm(self.a_MN.expand(len(p_TNO), -1, -1), p_TNO)
 
 
 @cache
-def _transforms() -> tuple[Tensor, Tensor, Tensor]:
-    """A [m, n], G [n, taps] and B [n, n] in float64, computed exactly before they are rounded."""
-    a = [[point**power for point in _POINTS] for power in range(_TILE)]
+def _transforms(tile: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For tiles of m outputs, A [m, n], G [n, taps] and B [n, n] in float64.
+
+    They are computed exactly before they are rounded.
+    """
+    points = [Fraction(point) for point in _POINTS[tile].split()]
+    a = [[point**power for point in points] for power in range(tile)]
     g, b = [], []
-    for point in _POINTS:
+    for point in points:
         basis, norm = [Fraction(1)], Fraction(1)
-        for other in _POINTS:
+        for other in points:
             if other != point:
                 basis, norm = _times(basis, -other), norm * (point - other)
         b.append([*basis, Fraction(0)])
         g.append([point**power / norm for power in range(_TAPS)])
     # Infinity: the highest coefficient of each polynomial.
     for power, row in enumerate(a):
-        row.append(Fraction(power == _TILE - 1))
+        row.append(Fraction(power == tile - 1))
     g.append([Fraction(power == _TAPS - 1) for power in range(_TAPS)])
     highest = [Fraction(1)]
-    for point in _POINTS:
+    for point in points:
         highest = _times(highest, -point)
     b.append(highest)
     a_MN, g_NK, b_NN = (

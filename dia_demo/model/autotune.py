@@ -143,14 +143,16 @@ class Timer:
         return self._repeats >= self._budget.repeats or self._seconds >= self._budget.seconds
 
 
-def first_near_fastest(milliseconds: Mapping[Name, Sequence[float]]) -> Name:
+def first_near_fastest(
+    milliseconds: Mapping[Name, Sequence[float]], slower_by: float = SLOWER_BY
+) -> Name:
     """The first that is in no case clearly slower than the fastest; else the one least so."""
     fastest = [min(column) for column in zip(*milliseconds.values(), strict=True)]
     ratios = {
         name: max(ms / least for ms, least in zip(each, fastest, strict=True))
         for name, each in milliseconds.items()
     }
-    near = (name for name, ratio in ratios.items() if ratio <= SLOWER_BY)
+    near = (name for name, ratio in ratios.items() if ratio <= slower_by)
     return next(near, min(ratios, key=lambda name: ratios[name]))
 
 
