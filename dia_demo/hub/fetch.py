@@ -223,6 +223,7 @@ def _fetch(request: _Request) -> Path:
             transfer(request.remote, request.cancel)
     # The content is in the cache: this adds its name, or fetches it where it has no checksum.
     path = Path(hf_hub_download(request.name, request.file, revision=request.revision))
-    if request.remote is not None and not path.is_symlink():
-        request.remote.blob.unlink(missing_ok=True)  # Where links are not possible, it is a copy.
+    remote = request.remote
+    if remote is not None and remote.has_checksum and not path.is_symlink():
+        remote.blob.unlink(missing_ok=True)  # Where links are not possible, it is a copy.
     return path

@@ -278,3 +278,12 @@ def test_result_of_a_task_is_the_path(server):
     task = Task(fetch_file(NAME, SAFETENSORS, 0.0, 1.0))
     fractions = list(task)
     assert fractions[-1] == 1 and task.result.read_bytes() == CONTENT
+
+
+def test_without_links_a_file_is_stored_once(server, monkeypatch):
+    """Windows may allow no links: gigabytes are not kept twice."""
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", True)
+    path = fetch()
+    assert path.read_bytes() == CONTENT and not path.is_symlink()
+    copies = [file for file in Path(constants.HF_HUB_CACHE).rglob("*") if file.is_file()]
+    assert [file.stat().st_size for file in copies].count(len(CONTENT)) == 1

@@ -11,14 +11,23 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
-from dia_demo.services.listening.store import new_key
+from dia_demo.services.listening.store import ComparisonStore, new_key
 from dia_demo.services.models import DIA_NAME, ModelRef
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui.compare.form import default_side
+from dia_demo.ui.compare.handlers import CompareHandlers
+from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import download
 from dia_demo.ui.generate.download import DownloadHandlers, card_html, figures, person_of
 from tests.helpers.bench_stubs import QUICK
-from tests.helpers.page_stubs import parts_by_name
+from tests.helpers.page_stubs import (
+    STARTED,
+    compare_values,
+    field_values,
+    parts_by_name,
+    stub_handlers,
+)
 from tests.helpers.stand_in_hub import isolate
 
 NEEDED = DownloadStatus(DIA_NAME, DownloadState.NEEDED, 0, 6_750_000_000, free_disk=41 * 10**9)
@@ -155,6 +164,24 @@ def test_the_sliders_follow_a_config_that_arrives_later(handlers, monkeypatch):
 def test_a_model_that_nobody_offers_is_not_looked_up(handlers):
     handlers.refresh(PAGE, None, "owner/other", "auto", "")
     assert handlers.synthesis.downloads._downloads == {}
+
+
+def test_generate_fetches_no_model(handlers, tmp_path):
+    """It says what to do, and nobody else waits for a download."""
+    page, _ = stub_handlers([STARTED], tmp_path)
+    *_, last = page.generate(PAGE, None, *field_values(model=DIA_NAME))
+    assert "press Download, which says what it needs" in last["status"]
+    assert page.run.idle()["generate"]["interactive"]
+
+
+def test_compare_fetches_no_model(handlers, tmp_path):
+    service = handlers.synthesis
+    store = ComparisonStore(tmp_path / "kept", service, 10**9)
+    compare, key = CompareHandlers(service, store, parts_by_name(CompareParts)), new_key()
+    side = default_side(service, DIA_NAME)
+    *_, last = compare.make(PAGE, key, *compare_values(side))
+    assert "press Download, which says what it needs" in last["status"]
+    assert store.list(key) == []
 
 
 @pytest.mark.parametrize("action", ["download", "cancel", "retry", "format", None])
