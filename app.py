@@ -1,8 +1,14 @@
 """Starts the page: settings, services, page. Everything else lives in dia_demo."""
 
+import gc
 import signal
 import sys
 
+# Loading leaves no garbage, and collections would take a quarter of its time. The server enables
+# them (dia_demo/ui/serving.py).
+gc.disable()
+
+# isort: split
 from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
 
 # isort: split

@@ -6,6 +6,7 @@ The only module that relies on the internals of gradio's server; requirements.tx
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections import ChainMap, OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -79,6 +80,7 @@ def _lifespan(scratch: Scratch) -> Callable:
     async def lifespan(app) -> AsyncIterator[None]:
         app.state_holder = SessionStore(app.get_blocks())
         exclude_from_collection()
+        gc.enable()  # See app.py.
         tasks = [
             asyncio.create_task(_tidy_repeatedly(scratch)),
             asyncio.create_task(watch_connections(app.get_blocks())),

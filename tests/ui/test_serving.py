@@ -147,6 +147,22 @@ def test_the_garbage_collector_skips_what_was_loaded_before_the_start(page, tmp_
         gc.unfreeze()
 
 
+def test_the_garbage_collector_runs_once_the_server_does(page, tmp_path):
+    """app.py disables it while everything is loaded."""
+    options = server_options(Settings(takes_folder=tmp_path))
+
+    async def start() -> bool:
+        async with options["app_kwargs"]["lifespan"](SimpleNamespace(get_blocks=lambda: page)):
+            return gc.isenabled()
+
+    gc.disable()
+    try:
+        assert run_async(start())
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
 def test_a_page_that_answers_late_does_not_end_the_app(tmp_path, monkeypatch):
     """On a busy machine it may take longer than the 3 s that gradio's own look at it waits."""
     monkeypatch.setattr(networking, "url_ok", lambda url: False)
