@@ -26,7 +26,7 @@ from dia_demo.services.models import DIA_NAME
 from tools.app_process import HOST, free_port
 from tools.rehearsal import visitor
 from tools.rehearsal.container import rehearse_container
-from tools.rehearsal.isolation import FOLDER, Root, cut_network, in_namespaces
+from tools.rehearsal.isolation import FOLDER, Root, cut_network, in_namespaces, why_impossible
 from tools.rehearsal.proxy import running_proxy
 from tools.rehearsal.space import CACHE, CARD, PREFIX, RunningApp, Space, find_python, peak_bytes
 from tools.rehearsal.table import Mismatch, Table
@@ -153,9 +153,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--python", help="the interpreter; default: that of the card, or this one")
     parser.add_argument("--base", type=Path, help="folder with Debian's files for --container")
     options = parser.parse_args(arguments)
-    if sys.platform != "linux" or os.geteuid() != 0:
-        parser.error("control groups, mounts and users need Linux and root")
     if FOLDER not in os.environ:
+        if reason := why_impossible():
+            parser.error(f"nothing can be rehearsed here: {reason}")
         return in_namespaces("tools.rehearse_space", arguments)
     table, folder = Table(), Path(os.environ[FOLDER])
     python = options.python or find_python(CARD["python_version"])

@@ -5,11 +5,11 @@ element.addEventListener("click", ({ target }) => {
 });
 
 // On a phone the model menu is further down: a card that asks for something comes into view.
-const ASKING = ["looking", "needed", "failed"];
+const ASKING = new Set(["looking", "needed", "failed"]);
 let asked = false;
 watch("value", () => requestAnimationFrame(() => {
   const card = element.querySelector(".download");
-  const asks = card !== null && ASKING.includes(card.dataset.state);
+  const asks = card !== null && ASKING.has(card.dataset.state);
   if (asks && !asked && navigator.userActivation?.hasBeenActive) {
     card.scrollIntoView({ block: "nearest" });
   }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import os
 import select
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 from dia_demo.files import ROOT
 from tools.app_process import HOST, free_port
 from tools.rehearsal.container import Container, ignore_patterns, is_ignored, read_dockerfile
+from tools.rehearsal.isolation import why_impossible
 from tools.rehearsal.proxy import running_proxy
 from tools.rehearsal.space import downloaded_bytes
 from tools.rehearsal.table import Mismatch, Table
@@ -25,10 +25,9 @@ WAIT = 30
 
 
 @pytest.mark.long
-@pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0, reason="needs Linux and root: mounts, users"
-)
 def test_no_step_of_the_rehearsal_fails():
+    if reason := why_impossible():
+        pytest.skip(reason)
     command = [sys.executable, "-m", "tools.rehearse_space", "--short"]
     out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert out.returncode == 0, out.stdout + out.stderr

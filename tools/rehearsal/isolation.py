@@ -30,16 +30,38 @@ DISK_BYTES = 50 * 10**9
 FOLDER = "DIA_REHEARSAL"
 CLONE_NEWNET = 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+UNSHARE = "unshare --mount --pid --fork --kill-child --mount-proc --propagation private".split()
+# What `Root` mounts, in the current folder.
+TRY_MOUNTS = """truncate -s 64M image; mkfs.ext4 -q image; mkdir disk; mount -o loop image disk
+cd disk; mkdir changes work root
+mount -t overlay overlay -o lowerdir=/,upperdir=changes,workdir=work root"""
+
+
+def why_impossible() -> str:
+    """Why nothing can be isolated on this machine, as in most containers; empty if it can."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "control groups, mounts and users need Linux and root"
+    with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
+        ran = subprocess.run(
+            [*UNSHARE, "sh", "-ec", TRY_MOUNTS], cwd=folder, capture_output=True, text=True
+        )
+    if ran.returncode:
+        return ran.stderr.strip() or "mounts are not possible"
+    limits = Limits(f"rehearsal-probe-{os.getpid()}")
+    try:
+        limits.create()
+    except OSError as error:
+        return f"control groups cannot be written: {error}"
+    finally:
+        limits.remove()
+    return ""
 
 
 def in_namespaces(module: str, arguments: Sequence[str]) -> int:
     """Run a module with mounts and processes of its own; its exit code."""
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as folder:
-        command = (
-            "unshare --mount --pid --fork --kill-child --mount-proc --propagation private".split()
-        )
         ran = subprocess.run(
-            [*command, sys.executable, "-m", module, *arguments],
+            [*UNSHARE, sys.executable, "-m", module, *arguments],
             cwd=ROOT,
             env=os.environ | {FOLDER: folder},
         )
