@@ -62,8 +62,8 @@ def test_no_weights_are_unpacked_for_texts_nor_prompts(precision, monkeypatch):
     assert prefill(model).isfinite().all()
 
 
-@pytest.mark.parametrize(("precision", "allowed"), [("int8", 0.03), ("int4", 0.03)])
-def test_a_prefill_differs_from_exact_products_by_the_rounding_of_its_inputs(precision, allowed):
+@pytest.mark.parametrize("precision", INTEGERS)
+def test_a_prefill_differs_from_exact_products_by_the_rounding_of_its_inputs(precision):
     model = installed(precision)
     by_bytes = prefill(model)
     formats = {m.format for m in model.dia.modules() if isinstance(m, PackedLinear)}
@@ -73,4 +73,4 @@ def test_a_prefill_differs_from_exact_products_by_the_rounding_of_its_inputs(pre
             module.many_rows = None
     model = CpuModel(model.dia, threads=2)  # Nothing kept of the prompt.
     exact = prefill(model)
-    assert 0 < (by_bytes - exact).norm() / exact.norm() < allowed
+    assert 0 < (by_bytes - exact).norm() / exact.norm() < 0.05

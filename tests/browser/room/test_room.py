@@ -285,7 +285,8 @@ def test_a_reload_brings_the_pair_back(long_room):
     page.get_by_role("button", name="1 · Set up").click()
     assert page.locator("#lab-second input").input_value() == "0.77"
     open_more(page)
-    assert page.get_by_label("What both sides say").input_value().startswith("[S1] My own words")
+    scripts = page.get_by_label("What both sides say")
+    sync_api.expect(scripts).to_have_value("[S1] My own words. [S2] Yes.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
