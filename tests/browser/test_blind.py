@@ -155,6 +155,7 @@ def room(page) -> str:
     return page.locator(".lab-room").evaluate("(node) => node.outerHTML")
 
 
+@pytest.mark.long
 def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path):
     """Page source, answers, headers, storage, names, sizes: all as in the mirror image."""
     mirror = swapped(finished_pairs, tmp_path / "mirror")

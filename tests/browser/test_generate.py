@@ -308,7 +308,7 @@ def tab_to(page, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached with the Tab key")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_text_has_enough_contrast(open_window, scheme):
     page = open_window(scheme=scheme).open()
     write_script(page, SHORT, max_tokens=60)

@@ -164,6 +164,7 @@ def test_a_whole_comparison_without_a_mouse(open_window):
     tab_to(page, "#lab-zip, #lab-zip *")
 
 
+@pytest.mark.long
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = compare_tab(open_window(DESKTOP))
     fill_in(page, SHORT, max_tokens=60, seeds=1)
@@ -180,6 +181,7 @@ def spoken(script: str, path: Path) -> Path:
     return synthesis.take(request, finished.result).save(path)
 
 
+@pytest.mark.long
 def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_factory):
     page = compare_tab(open_window(DESKTOP))
     fill_in(page, "[S1] I am fine. [S2] Good.", max_tokens=400, seeds=1, second=0.3)

@@ -52,6 +52,7 @@ def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     state(page, "stopped")
 
 
+@pytest.mark.long
 def test_a_take_waits_for_a_measurement(open_window):
     first, second = machine_tab(open_window()), open_window().open()
     press(first, "Measure")

@@ -157,6 +157,7 @@ def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
         assert_one_earlier_take(page)
 
 
+@pytest.mark.long
 def test_a_comparison_outlives_a_reload(open_browser, patient):
     page = compare_tab(open_browser(patient))
     fill_in(page, LONG, max_tokens=LONGEST, seeds=1)

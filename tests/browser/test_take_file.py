@@ -35,6 +35,7 @@ def drop(page, path) -> str:
     return page.locator("#status").inner_text()
 
 
+@pytest.mark.long
 def test_a_file_gives_its_take_again_precision_included(open_window, tmp_path):
     page = open_window().open()
     write_script(page, SHORT, max_tokens=120)

@@ -52,6 +52,7 @@ def test_the_form_is_one_sentence(open_window):
     assert not page.locator("#lab-first").is_visible()
 
 
+@pytest.mark.long
 def test_a_model_brings_its_own_defaults(open_window):
     page = compare_tab(open_window(DESKTOP))
     open_more(page)

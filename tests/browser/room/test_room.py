@@ -289,7 +289,7 @@ def test_a_reload_brings_the_pair_back(long_room):
     sync_api.expect(scripts).to_have_value("[S1] My own words. [S2] Yes.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     """320 px: nothing overflows, targets of 24 px or more, enough contrast."""
     phone.emulate_media(color_scheme=scheme)

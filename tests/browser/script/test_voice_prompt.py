@@ -98,7 +98,7 @@ def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
 
 
-@pytest.mark.parametrize("name", ["memo.m4a", "memo.webm"])
+@pytest.mark.parametrize("name", ["memo.m4a", pytest.param("memo.webm", marks=pytest.mark.long)])
 def test_a_recording_of_a_phone_is_decoded_in_the_browser(open_window, tmp_path, name):
     """What the server cannot read becomes a WAV before it is uploaded."""
     page = open_window().open()
