@@ -155,7 +155,8 @@ sys.exit(main([*say, "-o", sys.argv[2]]) or main([*say, "-o", sys.argv[3]]))
 """
 
 
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.long
+@pytest.mark.parametrize("threads", [1, 2])
 def test_takes_are_made_on_a_full_disk_with_one_warning(full_disk, tmp_path, threads):
     takes = [str(tmp_path / f"{n}.wav") for n in range(2)]
     done = run_python(SPEAK_TWICE, str(threads), *takes, cache=full_disk)

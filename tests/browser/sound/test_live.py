@@ -130,6 +130,7 @@ def test_a_click_on_the_picture_goes_on_from_there(open_window):
     assert player.locator("#time").inner_text() >= "0:08"
 
 
+@pytest.mark.long
 def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow):
     watch = open_window(at=slow)
     watch.context.add_init_script(NOTE_PIECES)
