@@ -77,10 +77,10 @@ class Visits:
     def take_on_zero_gpu(self) -> str:
         """Start as on ZeroGPU, whose service is told that the app has a function for the GPU."""
         with running_device_api() as api:
-            found = self.take(SPACES_ZERO_GPU="true", SPACES_ZERO_DEVICE_API_URL=api.address)
-        if "/startup-report" not in api.asked:
-            raise Mismatch(f"the app did not report a function for the GPU: {api.asked}")
-        return f"reported a function; {found}"
+            take = self.take(SPACES_ZERO_GPU="true", SPACES_ZERO_DEVICE_API_URL=api.address)
+        if "/startup-report" not in api.posts:
+            raise Mismatch(f"the app did not report a function for the GPU: {api.posts}")
+        return f"reported a function; {take}"
 
 
 def heard(page: Page) -> str:

@@ -6,12 +6,12 @@ element.addEventListener("click", ({ target }) => {
 
 // On a phone the model menu is further down: a card that asks for something comes into view.
 const ASKING = new Set(["looking", "needed", "failed"]);
-let asked = false;
+let previousAsks = false;
 watch("value", () => requestAnimationFrame(() => {
   const card = element.querySelector(".download");
   const asks = card !== null && ASKING.has(card.dataset.state);
-  if (asks && !asked && navigator.userActivation?.hasBeenActive) {
+  if (asks && !previousAsks && navigator.userActivation?.hasBeenActive) {
     card.scrollIntoView({ block: "nearest" });
   }
-  asked = asks;
+  previousAsks = asks;
 }));

@@ -73,13 +73,13 @@ def test_each_needed_file_is_fetched_exactly_once(server, repository):
     """Never a listing, never the whole repository, never the pickles beside the safetensors."""
     folder = result_of(fetch_checkpoint(NAME))
     shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
-    wanted = ["config.json", "generation_config.json", INDEX, *shards]
-    assert server.fetched() == wanted
-    others = {f"/{NAME}/resolve/{COMMIT}/{file}" for file in wanted[1:]}
+    expected = ["config.json", "generation_config.json", INDEX, *shards]
+    assert server.fetched() == expected
+    others = {f"/{NAME}/resolve/{COMMIT}/{file}" for file in expected[1:]}
     assert {path for _, path in server.requests()} == {
         f"/{NAME}/resolve/main/config.json", f"/{NAME}/resolve/{COMMIT}/config.json", *others,
     }  # fmt: skip
-    for file in wanted:
+    for file in expected:
         assert (folder / file).read_bytes() == (repository / file).read_bytes()
 
 
@@ -170,8 +170,8 @@ def test_offline_the_cache_is_enough(repository, monkeypatch):
 
 def test_offline_without_a_cache_no_request_is_sent(server, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    said = refusal()
-    assert NAME in said and "nano" in said and server.requests() == []
+    message = refusal()
+    assert NAME in message and "nano" in message and server.requests() == []
 
 
 def test_offline_with_config_alone_says_that_the_weights_are_missing(repository, monkeypatch):
@@ -182,9 +182,9 @@ def test_offline_with_config_alone_says_that_the_weights_are_missing(repository,
 
 def test_an_unreachable_hub_is_one_clear_message():
     """The hub's own client tries for half a minute before it says so; a person presses Stop."""
-    said = refusal()
-    assert "cannot be reached" in said and NAME in said and "nano voice" in said
-    assert "Error" not in said and "folder" not in said, "words for a visitor of the page"
+    message = refusal()
+    assert "cannot be reached" in message and NAME in message and "nano voice" in message
+    assert "Error" not in message and "folder" not in message, "words for a visitor of the page"
 
 
 def test_a_repository_that_is_not_there_says_so(server):
@@ -196,8 +196,8 @@ def test_a_repository_that_is_not_there_says_so(server):
 @pytest.mark.parametrize("status", [401, 403])
 def test_the_refusal_of_a_gated_repository_explains_how_to_get_access(server, status):
     server.status = {"config.json": (status, "GatedRepo")}
-    said = refusal()
-    assert "terms" in said and "HF_TOKEN" in said
+    message = refusal()
+    assert "terms" in message and "HF_TOKEN" in message
 
 
 def test_a_repository_that_wants_a_login_names_the_token(server):
@@ -212,8 +212,8 @@ def test_a_repository_of_something_else_says_that_it_is_no_dia(server):
 
 def test_a_repository_without_weights_says_what_was_looked_for(server, source):
     server.files["config.json"] = (source / "config.json").read_bytes()
-    said = refusal()
-    assert SAFETENSORS in said and "dia-v1.pth" in said
+    message = refusal()
+    assert SAFETENSORS in message and "dia-v1.pth" in message
 
 
 def test_an_index_that_points_elsewhere_is_refused(server, repository):

@@ -241,31 +241,26 @@ def test_the_token_goes_to_the_hub_alone(server, monkeypatch):
     assert stored == {None} and asked == {"Bearer hf_secret"}
 
 
-def test_a_proxy_is_used(server, monkeypatch):
+@pytest.fixture
+def proxied(server, monkeypatch):
     """The stand-in is the proxy to a hub that does not exist."""
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
+        monkeypatch.setenv(name, server.url)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    close_session()
+    yield server
+    close_session()
+
+
+def test_a_proxy_is_used(proxied, monkeypatch):
     point_at(monkeypatch, "http://hub.invalid")
-    for name in ("HTTP_PROXY", "http_proxy"):
-        monkeypatch.setenv(name, server.url)
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    close_session()
-    try:
-        assert fetch().read_bytes() == CONTENT
-    finally:
-        close_session()
+    assert fetch().read_bytes() == CONTENT
 
 
-def test_a_proxy_that_refuses_is_named(server, monkeypatch):
+def test_a_proxy_that_refuses_is_named(proxied, monkeypatch):
     point_at(monkeypatch, "https://hub.invalid")
-    for name in ("HTTPS_PROXY", "https_proxy"):
-        monkeypatch.setenv(name, server.url)
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    close_session()
-    try:
-        message = refusal()
-    finally:
-        close_session()
+    message = refusal()
     assert "proxy" in message and "HTTPS_PROXY" in message
 
 

@@ -13,6 +13,8 @@ from tests.helpers.checkpoints import write_small
 from tests.helpers.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 from tools import check_real_weights
 from tools.make_random_dia import CODECS, TINY, write_codec
+from tools.real_weights import codes, takes
+from tools.real_weights.dialogues import DIALOGUES
 
 FRAMES = 40
 
@@ -75,7 +77,7 @@ def test_a_second_run_makes_no_take_again(work, environment, monkeypatch):
         started.append(command)
         return run(command, **options)
 
-    monkeypatch.setattr(check_real_weights.subprocess, "run", watched)
+    monkeypatch.setattr(takes.subprocess, "run", watched)
     monkeypatch.setattr(check_real_weights, "compare_codes", lambda *_: None)
     assert check(work) == 0
     assert started == [] and environment.requests() == []
@@ -85,7 +87,7 @@ def test_a_take_that_fails_does_not_stop_the_others(environment, tmp_path, monke
     def fail(*_):
         raise RuntimeError("error: Not enough memory")
 
-    monkeypatch.setattr(check_real_weights, "say", fail)
+    monkeypatch.setattr(takes, "say", fail)
     monkeypatch.setattr(check_real_weights, "compare_codes", lambda *_: None)
     assert check(tmp_path, "--dialogues", "2") == 1
     text = (tmp_path / "report.md").read_text()
@@ -101,7 +103,7 @@ def test_a_take_that_fails_does_not_stop_the_others(environment, tmp_path, monke
 )
 def test_a_process_that_fails_says_why(code, message):
     with pytest.raises(RuntimeError, match=message):
-        check_real_weights.python("-c", code)
+        takes.python("-c", code)
 
 
 def test_a_model_that_cannot_be_fetched_is_one_sentence(environment, tmp_path, capsys):
@@ -113,16 +115,16 @@ def test_the_first_code_that_differs_is_named():
     ours = np.arange(20).reshape(10, 2)
     theirs = ours.copy()
     theirs[4:, 1] = 0
-    text, are_equal = check_real_weights.compared(ours, theirs)
+    text, are_equal = codes.compared(ours, theirs)
     assert not are_equal and "equal up to frame 4, where channel 1 differs; 70.0%" in text
 
 
 def test_an_earlier_end_is_named():
     ours = np.arange(20).reshape(10, 2)
-    text, are_equal = check_real_weights.compared(ours, ours[:8])
+    text, are_equal = codes.compared(ours, ours[:8])
     assert not are_equal and "ours end after 10 frames, theirs after 8" in text
 
 
-@pytest.mark.parametrize("script", check_real_weights.DIALOGUES)
+@pytest.mark.parametrize("script", DIALOGUES)
 def test_a_dialogue_is_as_dia_wants_it(script):
     assert [finding.message for finding in check_script(script, max_seconds=35).findings] == []

@@ -249,7 +249,7 @@ def rehearse_container(table: Table, folder: Path, python: str, base: Path | Non
         take = partial(use, container, chromium)
         table.step("program", "2 to 15 s of speech; healthy meanwhile", take)
         table.step("health check", "fails without the app", partial(gone, container))
-        table.step("volume", "has what was prepared and kept", partial(kept, container))
+        table.step("volume", "has what was prepared and kept", partial(examine_volume, container))
         table.step("second start", "the same, with what the volume has", take)
 
 
@@ -281,14 +281,14 @@ def gone(container: Container) -> str:
     return "it fails"
 
 
-def kept(container: Container) -> str:
+def examine_volume(container: Container) -> str:
     """What lies in the volume, all of which belongs to the container's user."""
     volume = container.root.inside(container.volume)
     files = [path for path in volume.rglob("*") if path.is_file()]
     owners = {path.stat().st_uid for path in files}
     kernels = any("kernels" in path.parts for path in files)
     takes = any(path.suffix == ".wav" or path.suffix == ".flac" for path in files)
-    found = f"{len(files)} files, kernels: {kernels}, takes: {takes}"
+    contents = f"{len(files)} files, kernels: {kernels}, takes: {takes}"
     if not kernels or not takes or owners != {1000}:
-        raise Mismatch(f"{found}, owners {owners}")
-    return found
+        raise Mismatch(f"{contents}, owners {owners}")
+    return contents

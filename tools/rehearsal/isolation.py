@@ -160,8 +160,8 @@ class Root:
         groups = self.limits.folders if self.limits else []
         join = "".join(f"echo $$ > {group}/cgroup.procs && " for group in groups)
         variables = [f"{name}={text}" for name, text in env.items()]
-        there = ["chroot", f"--userspec={user}", str(self.path), "env", "-i", "-C", folder]
-        return ["sh", "-c", f'{join}exec "$@"', "sh", *there, *variables, *command]
+        chroot = ["chroot", f"--userspec={user}", str(self.path), "env", "-i", "-C", folder]
+        return ["sh", "-c", f'{join}exec "$@"', "sh", *chroot, *variables, *command]
 
     def run(
         self, command: Sequence[str], env: Mapping[str, str], folder: str = "/", user: str = "root"

@@ -63,7 +63,7 @@ class Proxy:
 
 async def _pass_on(answer: httpx.Response, receive: Receive, send: Send) -> None:
     """Send each piece of the answer as it comes; give it up when the visitor goes away."""
-    kept = [(k.lower(), v) for k, v in answer.headers.raw if k.lower() not in HOP_BY_HOP]
+    fields = [(k.lower(), v) for k, v in answer.headers.raw if k.lower() not in HOP_BY_HOP]
 
     async def watch(group: anyio.abc.TaskGroup) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -73,7 +73,11 @@ async def _pass_on(answer: httpx.Response, receive: Receive, send: Send) -> None
     async with anyio.create_task_group() as group:
         group.start_soon(watch, group)
         try:
-            start = {"type": "http.response.start", "status": answer.status_code, "headers": kept}
+            start = {
+                "type": "http.response.start",
+                "status": answer.status_code,
+                "headers": fields,
+            }
             await send(start)
             async for piece in answer.aiter_raw():
                 await send({"type": "http.response.body", "body": piece, "more_body": True})

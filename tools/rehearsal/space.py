@@ -234,10 +234,10 @@ class Space:
         printed = self._run([self.python, "-m", "dia_demo", "doctor", "--json"], APP)
         report = json.loads(printed.splitlines()[-1])
         cores, memory = report["machine"]["cores"], report["machine"]["memory_bytes"]
-        found = f"{cores} cores, {memory / 2**30:.1f} GB, ready: {report['ready']}"
+        machine = f"{cores} cores, {memory / 2**30:.1f} GB, ready: {report['ready']}"
         if cores != CORES or memory != MEMORY_BYTES or not report["ready"]:
-            raise Mismatch(found)
-        return found
+            raise Mismatch(machine)
+        return machine
 
     @contextmanager
     def running(self, **others: str) -> Iterator[RunningApp]:

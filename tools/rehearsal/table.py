@@ -22,14 +22,14 @@ class Table:
         """One line. `attempt` returns what it found, and raises Mismatch where that is wrong."""
         held = False
         try:
-            found, held = attempt(), True
+            result, held = attempt(), True
         except Mismatch as error:
-            found = str(error)
+            result = str(error)
         except subprocess.CalledProcessError as error:
-            found = f"{error}: {(error.stderr or error.output or '').strip()[-300:]}"
+            result = f"{error}: {(error.stderr or error.output or '').strip()[-300:]}"
         except Exception as error:  # What no step foresees fails it, and the others go on.
             traceback.print_exc()
-            found = f"{type(error).__name__}: {error}"[:300]
+            result = f"{type(error).__name__}: {error}"[:300]
         self.failed += not held
-        print(f"{'ok' if held else '!!'} {name:22} {expected:48} {found}", flush=True)
+        print(f"{'ok' if held else '!!'} {name:22} {expected:48} {result}", flush=True)
         return held

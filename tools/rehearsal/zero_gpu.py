@@ -11,11 +11,11 @@ from tools.app_process import HOST
 
 
 class DeviceApi:
-    """asked: the paths that were posted to it."""
+    """posts: the paths that were posted to it."""
 
     def __init__(self, port: int) -> None:
         self.address = f"http://{HOST}:{port}"
-        self.asked: list[str] = []
+        self.posts: list[str] = []
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def running_device_api() -> Iterator[DeviceApi]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            api.asked.append(self.path.partition("?")[0])
+            api.posts.append(self.path.partition("?")[0])
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -1,0 +1,101 @@
+"""Takes and the page's first model while a model is downloaded."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from dia_demo.engine.engine import Engine
+from dia_demo.errors import InputError
+from dia_demo.services.downloads.downloads import PROGRAM, DownloadState
+from dia_demo.services.models import ModelRef, choices, first_choice
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from tests.helpers.downloads import assert_each_was_fetched_once, runtime_of_hub, settled, wait_for
+from tests.helpers.stand_in_hub import NAME
+from tests.helpers.synthesis_requests import make_request
+
+# A take beside it
+
+
+def test_the_engine_joins_the_download(server, downloads):
+    """It waits for the same files, and no file is fetched twice."""
+    settled(downloads)
+    server.hold = threading.Event()
+    downloads.start(NAME, "anna")
+    wait_for(downloads, "", lambda status: status.here > 0)
+    folders = []
+
+    def load(runtime, folder):
+        folders.append(folder)
+        raise InputError("far enough")
+        yield
+
+    loading = Engine.load(runtime_of_hub(), load)
+    event = next(loading)
+    assert event.what == f"Fetching {NAME}"
+    server.hold.set()
+    with pytest.raises(InputError, match="far enough"):
+        list(loading)
+    assert folders == [ModelRef.resolve(NAME).cached]
+    assert_each_was_fetched_once(server)
+
+
+@pytest.mark.long
+def test_a_take_joins_the_download(server, downloads, tmp_path):
+    """As the endpoints do: the take waits for the same files, and no file is fetched twice."""
+    settled(downloads)
+    server.hold = threading.Event()
+    downloads.start(NAME, "anna")
+    synthesis = Synthesis(Settings(runtime_of_hub(), takes_folder=tmp_path / "takes"))
+    take = make_request(synthesis, max_tokens=40, with_audio=False)
+    events = synthesis.stream(take, threading.Event())
+    event = next(events)
+    while "Fetching" not in getattr(event, "text", ""):
+        event = next(events)
+    server.hold.set()
+    last = list(events)[-1]
+    assert last.result.codes is not None
+    assert settled(downloads).state is DownloadState.HERE
+    assert_each_was_fetched_once(server)
+    synthesis.close()
+
+
+def test_a_page_is_told_to_download_first(server, downloads):
+    info = ModelRef.resolve(NAME).describe()
+    settled(downloads)
+    with pytest.raises(InputError, match="is not on this machine.*press Download"):
+        downloads.check_here(info)
+    server.hold = threading.Event()
+    downloads.start(NAME, "anna")
+    with pytest.raises(InputError, match=r"is being downloaded \(\d+%"):
+        downloads.check_here(info)
+    server.hold.set()
+    settled(downloads)
+    downloads.check_here(info)
+
+
+# The model that the app was started with
+
+
+def test_a_page_begins_with_nano_until_the_start_model_is_there(server, downloads):
+    assert first_choice(NAME) == "nano"
+    downloads.start(NAME, PROGRAM)
+    settled(downloads)
+    assert first_choice(NAME) == NAME
+    assert [info.name for info in choices((), NAME)] == [NAME]
+
+
+def test_the_start_model_is_downloaded_in_the_background(server, tmp_path):
+    synthesis = Synthesis(Settings(runtime_of_hub(), takes_folder=tmp_path / "takes"))
+    synthesis.warm_up()
+    assert settled(synthesis.downloads).state is DownloadState.HERE
+    synthesis.close()
+
+
+def test_nothing_is_fetched_for_the_embedded_voice(server, tmp_path):
+    synthesis = Synthesis(Settings(takes_folder=tmp_path / "takes"))
+    synthesis.warm_up()
+    synthesis.close()
+    assert server.asked == []

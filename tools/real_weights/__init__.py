@@ -1,0 +1,1 @@
+"""The parts of tools.check_real_weights: its dialogues, takes, codes and report."""
