@@ -6,9 +6,11 @@ Pure functions without gradio. `dia_demo.ui.html` turns a `Status` into HTML.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dia_demo.config import PARAMS
 from dia_demo.engine.events import (
     AudioChunk,
     Cancelled,
@@ -23,6 +25,7 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import DiaDemoError
+from dia_demo.services.listening.names import LABELS
 from dia_demo.services.wording import ENDINGS, about, length_remark
 
 log = logging.getLogger(__name__)
@@ -30,6 +33,9 @@ log = logging.getLogger(__name__)
 UNEXPECTED = (
     "An internal error ended this run. The details are in the program's log. Please try again."
 )
+# The settings as messages name them, for the command line and for programs, and as the page does.
+_LABELS = LABELS | {name: spec.label for name, spec in PARAMS.items()}
+_SETTING = re.compile(rf"(?:^|(?<=: ))({'|'.join(_LABELS)})(?= must be)")
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ def _status_of(event: Event, previous: Status) -> Status:
         case Cancelled(result=result):
             return _stopped(result, previous.fraction)
         case Failed(message=message):
-            return failed(message)
+            return failed(in_page_words(message))
     raise AssertionError(f"unknown event: {event!r}")
 
 
@@ -94,9 +100,14 @@ def with_remarks(status: Status, remarks: Sequence[str]) -> Status:
 def explain(error: Exception) -> str:
     """An exception as a sentence for the page. Unexpected exceptions are logged instead."""
     if isinstance(error, DiaDemoError):
-        return str(error)
+        return in_page_words(str(error))
     log.error("Unexpected error", exc_info=error)
     return UNEXPECTED
+
+
+def in_page_words(message: str) -> str:
+    """A message in which a setting has its label: "Max tokens must be", not "max_tokens"."""
+    return _SETTING.sub(lambda match: _LABELS[match[1]], message)
 
 
 def _waiting(position: int, seconds: float | None) -> Status:

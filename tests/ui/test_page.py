@@ -75,6 +75,13 @@ def test_a_button_that_begins_a_run_comes_back_after_it_however_it_ended(page, n
     assert all(button in fn.outputs and not fn.queue for fn in after)
 
 
+def test_one_event_describes_a_comparison(page):
+    """Of two that run side by side, the older description may arrive last and stay."""
+    (note,) = (b for b in page.blocks.values() if getattr(b, "elem_id", None) == "lab-plan")
+    filling = [fn.fn.__name__ for fn in page.fns.values() if fn.fn and note in fn.outputs]
+    assert filling == ["describe"]
+
+
 def test_defaults_are_the_checkpoints_own(page):
     synthesis = Synthesis(Settings())
     info = synthesis.info("nano")

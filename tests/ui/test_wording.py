@@ -115,7 +115,7 @@ def test_a_screen_reader_hears_states_not_every_figure():
 
 
 def test_an_unexpected_error_is_logged_instead_of_shown(caplog):
-    assert explain(InputError("seed must be whole.")) == "seed must be whole."
+    assert explain(InputError("The disk is full.")) == "The disk is full."
     with caplog.at_level(logging.ERROR):
         assert explain(KeyError("secret path")) == UNEXPECTED
     assert "secret path" in caplog.text

@@ -56,10 +56,11 @@ def _connect_setup(
     everything, described = [*parts.inputs, *voice], [parts.note, parts.report]
     # What changes other fields is described once they have changed.
     watched = [field for name, field in fields.items() if name not in QUESTIONS]
-    changes = [page.load, *(field.change for field in (*watched, *voice))]
+    changes = [page.load, *(field.change for field in (*watched, *voice, parts.settled))]
+    # One event, which is never in progress twice: an older description cannot come after a newer.
     on_change(changes, handlers.describe, everything, described)
     for changed in _connect_question(parts, handlers, restored):
-        changed.then(handlers.describe, everything, described, **IMMEDIATE)
+        changed.then(None, None, parts.settled, js="() => performance.now()")
     _connect_fields(parts, handlers)
     parts.report.click(handlers.repair, everything, parts.writer, **IMMEDIATE)
     source = [fields["differs"], *(generate.fields[name] for name in form.FIELDS)]

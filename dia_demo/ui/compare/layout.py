@@ -61,6 +61,7 @@ class CompareParts:
     copy: gr.Button
     report: gr.HTML
     writer: gr.HTML
+    settled: gr.Number
     note: gr.HTML
     make: gr.Button
     stop: gr.Button
@@ -196,6 +197,8 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
         visible="hidden",
         elem_id="lab-writer",
     )
+    # Changes when a choice has changed other fields.
+    settled = gr.Number(visible="hidden", elem_id="lab-settled")
     with gr.Row():
         fields["seeds"] = gr.Slider(
             1, 24, 1, step=1, label="Seeds for each script", elem_id="lab-seeds"
@@ -225,7 +228,10 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
             with gr.Row(elem_classes="lab-field", visible=name != DIFFERS) as rows[name]:
                 fields[f"a_{name}"] = _field(name, "a", side[name], models)
                 fields[f"b_{name}"] = _field(name, "b", side[name], models)
-    return {"fields": fields, "report": report, "writer": writer, "copy": copy, "rows": rows}
+    return {
+        "fields": fields, "report": report, "writer": writer, "settled": settled, "copy": copy,
+        "rows": rows,
+    }  # fmt: skip
 
 
 def word(text: str) -> str:

@@ -32,6 +32,7 @@ from dia_demo.ui.compare.question import WORDS, default_values, menu_choices, ro
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import Replacements
 from dia_demo.ui.runs import Updates, event_value
+from dia_demo.ui.status import explain
 
 SIDES = ("a", "b")
 # What `start_from` sets, in its order.
@@ -53,7 +54,7 @@ class SetupHandlers:
         try:
             compare_form = CompareForm.of(values)
         except DiaDemoError as error:
-            return problem_note(str(error)), gr.skip()
+            return problem_note(explain(error)), gr.skip()
         return self._note(compare_form), self._report(compare_form)
 
     def _note(self, compare_form: CompareForm) -> str:
@@ -61,7 +62,7 @@ class SetupHandlers:
             plan = compare_form.plan(self.synthesis)
             check_plan(plan, self.synthesis, compare_form.voice)
         except DiaDemoError as error:
-            return problem_note(str(error))
+            return problem_note(explain(error))
         shows = what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds))
         return plan_note(self._cost(plan), shows, self._cautions(plan))
 
