@@ -9,10 +9,14 @@ import torch
 from safetensors.torch import save_file
 
 from tests.helpers.checkpoints import load
-from tools.voice import export, heldout, measures, nano, prosody, teacher, trials
-from tools.voice.batches import Item as TrainingItem
-from tools.voice.batches import collate, delayed
-from tools.voice.lexicon import Spellings
+from tools.voice.corpus import heldout
+from tools.voice.corpus.lexicon import Spellings
+from tools.voice.judge import measures, trials
+from tools.voice.model import export
+from tools.voice.model import network as nano
+from tools.voice.model.batches import Item as TrainingItem
+from tools.voice.model.batches import collate, delayed
+from tools.voice.teacher import prosody, speech
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
 
@@ -137,7 +141,7 @@ def test_lines_of_words_spell_what_their_text_says():
     for row in range(6):
         line = bytes(text[row][mask[row]].tolist())
         said = [lexicon[word] for word in re.findall("[a-z]+", line.decode().lower())]
-        phones = [teacher.PHONES[k] for k in spelling[row, : counts[row]].tolist()]
+        phones = [speech.PHONES[k] for k in spelling[row, : counts[row]].tolist()]
         assert line[0] in (1, 2) and phones == sum(said, [])
 
 
@@ -149,7 +153,7 @@ def test_a_take_that_was_cut_is_not_the_right_length():
 
 def test_turns_are_cut_where_those_of_the_reference_end():
     generator = np.random.default_rng(5)
-    moments = np.arange(teacher.SAMPLE_RATE // 8) / teacher.SAMPLE_RATE
+    moments = np.arange(speech.SAMPLE_RATE // 8) / speech.SAMPLE_RATE
 
     def spoken(syllables: int) -> np.ndarray:
         tones = generator.uniform(200, 4000, (syllables, 3, 1))

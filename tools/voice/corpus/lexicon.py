@@ -15,9 +15,9 @@ from random import Random
 import numpy as np
 import torch
 
-from tools.voice.grammar import capital
-from tools.voice.natural import ranked_words
-from tools.voice.teacher import PHONES
+from tools.voice.corpus.grammar import capital
+from tools.voice.corpus.natural import ranked_words
+from tools.voice.teacher.speech import PHONES
 
 WORDS = 40_000  # ranks; fewer exist
 ASKED_AT_ONCE = 50

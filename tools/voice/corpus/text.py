@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import lru_cache
 from random import Random
 
-from tools.voice import words
-from tools.voice.grammar import capital, reply, sentence
-from tools.voice.natural import Sentences, ranked_words, rare_string, with_rarer
+from tools.voice.corpus import words
+from tools.voice.corpus.grammar import capital, reply, sentence
+from tools.voice.corpus.natural import Sentences, ranked_words, rare_string, with_rarer
 
 COMMON = 2500  # words in strings of common ones
 RARER = 0.4  # of the drawn sentences, those that get a rarer word

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.voice import teacher
+from tools.voice.teacher import speech
 
 PITCH_TOLERANCE = 0.1
 STRIDE, COEFFICIENTS = 192, 20  # samples between cepstra, and how many numbers each has
@@ -16,9 +16,9 @@ BANDS, LOWEST, HIGHEST = 40, 700.0, 7500.0  # the spectrum above most of the pit
 
 def pitch_track(wave: np.ndarray) -> np.ndarray:
     """Hz every 5 ms, 0 where nothing is voiced."""
-    world = teacher.pyworld()
-    f0, t = world.dio(wave.astype(np.float64), teacher.SAMPLE_RATE, frame_period=5.0)
-    return world.stonemask(wave.astype(np.float64), f0, t, teacher.SAMPLE_RATE)
+    world = speech.pyworld()
+    f0, t = world.dio(wave.astype(np.float64), speech.SAMPLE_RATE, frame_period=5.0)
+    return world.stonemask(wave.astype(np.float64), f0, t, speech.SAMPLE_RATE)
 
 
 def median_pitch(wave: np.ndarray) -> float:
@@ -36,7 +36,7 @@ def _sound(wave: np.ndarray) -> np.ndarray:
     from librosa.feature import mfcc
 
     size = {"n_fft": 1024, "hop_length": STRIDE}
-    return mfcc(y=wave, sr=teacher.SAMPLE_RATE, n_mfcc=COEFFICIENTS, **size)
+    return mfcc(y=wave, sr=speech.SAMPLE_RATE, n_mfcc=COEFFICIENTS, **size)
 
 
 def turns(wave: np.ndarray, reference: list[np.ndarray]) -> list[np.ndarray]:
@@ -64,7 +64,7 @@ def spectrum(wave: np.ndarray) -> np.ndarray:
     power = np.abs(np.fft.rfft(frames)) ** 2
     loud = power[power.sum(1) > 0.01 * power.sum(1).max()]
     filters = mel(
-        sr=teacher.SAMPLE_RATE, n_fft=size, n_mels=BANDS, fmin=LOWEST, fmax=HIGHEST, norm=None
+        sr=speech.SAMPLE_RATE, n_fft=size, n_mels=BANDS, fmin=LOWEST, fmax=HIGHEST, norm=None
     )
     shape = np.log(loud @ filters.T + 1e-6).mean(0)
     return shape - shape.mean()
@@ -86,6 +86,6 @@ def speaker(wave: np.ndarray, typical: dict[str, np.ndarray]) -> str | None:
     pitch = median_pitch(wave) if len(wave) else 0
     if not pitch:
         return None
-    away = {tag: abs(np.log(pitch / v.f0)) for tag, v in teacher.VOICES.items()}
+    away = {tag: abs(np.log(pitch / v.f0)) for tag, v in speech.VOICES.items()}
     by_pitch = min(away, key=away.get)
     return by_pitch if by_pitch == nearest_voice(wave, typical) else None

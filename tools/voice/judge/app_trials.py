@@ -16,8 +16,10 @@ from dia_demo.services.bench.words import word_error
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
-from tools.voice import asr, heldout, measures, teacher
-from tools.voice.trials import Line
+from tools.voice.corpus import heldout
+from tools.voice.judge import asr, measures
+from tools.voice.judge.trials import Line
+from tools.voice.teacher import speech
 
 PROMPTS = 10  # a voice
 PROMPT_SENTENCES = 2  # about five seconds
@@ -47,7 +49,7 @@ class App:
 
 def prompts(app: App) -> Iterator[Line]:
     """Takes of each voice, saved and given as prompts with their words: the next keep the pitch."""
-    for tag, voice in teacher.VOICES.items():
+    for tag, voice in speech.VOICES.items():
         kept, texts, waves = 0, [], []
         for k in range(PROMPTS):
             lines = heldout.NATURAL[3 * k : 3 * k + PROMPT_SENTENCES]

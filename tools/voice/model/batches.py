@@ -15,11 +15,11 @@ from random import Random
 import numpy as np
 import torch
 
-from tools.voice import corpus
-from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
-from tools.voice.natural import pronunciations_file
-from tools.voice.prosody import stretches
-from tools.voice.teacher import PHONES
+from tools.voice.corpus import shards
+from tools.voice.corpus.natural import pronunciations_file
+from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
+from tools.voice.teacher.prosody import stretches
+from tools.voice.teacher.speech import PHONES
 
 MAX_FRAMES = 960  # 23 s, the longest script trained on
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
@@ -121,7 +121,7 @@ def load_turns(work: Path) -> list[Turn]:
     turns = []
     for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
         codes = np.load(path)
-        record, _ = corpus.read_shard(work, path.stem)
+        record, _ = shards.read_shard(work, path.stem)
         start = 0
         for (text, tag), phones, frames in zip(
             record["items"], record["phones"], record["frames"], strict=True

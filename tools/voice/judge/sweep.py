@@ -1,4 +1,4 @@
-"""Which settings are understood best. `python -m tools.voice.sweep --work DIR --model FOLDER`.
+"""The most intelligible settings. `python -m tools.voice.judge.sweep --work DIR --model FOLDER`.
 
 Word error on held-out natural sentences, both voices alternating, for every pair of temperature and
 CFG scale (0 is no guidance, at half the work). The choice goes into export.py's SAMPLING.
@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 from dia_demo.services.bench.words import word_error
-from tools.voice import evaluate, heldout
-from tools.voice.trials import Studio
+from tools.voice.corpus import heldout
+from tools.voice.judge import evaluate
+from tools.voice.judge.trials import Studio
 
 
 def main() -> None:

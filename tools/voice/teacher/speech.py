@@ -7,7 +7,7 @@ every phone lasts a whole number of frames, one of three that belong to it, so t
 a function of the phones around them. Pitch falls at the end of what is said and rises in a question
 (prosody.py).
 
-Not here: sentences (text.py), running it over a corpus (corpus.py).
+Not here: sentences (corpus/text.py), running it over a corpus (corpus/shards.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tools.voice import prosody
+from tools.voice.teacher import prosody
 
 SAMPLE_RATE = 16000
 HOP = 384  # samples per codec frame: 24 ms, 41.67 frames/s

@@ -36,7 +36,7 @@ def make_codec(config: dict = CODEC, dropout: float = 0.0) -> nn.Module:
 
 
 def load_codec(path: Path) -> nn.Module:
-    """A codec as codec.py saved it: {"config", "model", ...}."""
+    """A codec as train.py saved it: {"config", "model", ...}."""
     saved = torch.load(path, map_location="cpu", weights_only=False)
     codec = make_codec(saved["config"])
     codec.load_state_dict(saved["model"])

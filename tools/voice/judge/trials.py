@@ -22,7 +22,9 @@ from dia_demo.files import ASSETS
 from dia_demo.services.bench.words import word_error
 from dia_demo.services.bench.words import words as words_of
 from dia_demo.text.script import encode_script, parse_turns
-from tools.voice import asr, corpus, heldout, measures, teacher
+from tools.voice.corpus import heldout, shards
+from tools.voice.judge import asr, measures
+from tools.voice.teacher import speech
 
 EXAMPLES = ASSETS / "examples.json"
 LENGTHS = (0.8, 1.25)  # of the teacher's
@@ -92,7 +94,7 @@ class Studio:
         """What the teacher makes of scripts: their turns one after the other."""
         path = self._kept("teacher", scripts, ".npz")
         if not path.exists():
-            table = corpus.load_table(self.work)
+            table = shards.load_table(self.work)
             waves = [self._teach(script, table) for script in scripts]
             np.savez(path, *[(w * 32767).astype(np.int16) for w in waves])
         stored = np.load(path)
@@ -100,7 +102,7 @@ class Studio:
 
     def _teach(self, script: str, table) -> np.ndarray:
         turns = parse_turns(script)
-        spoken = [teacher.speak(t.text, teacher.VOICES[f"S{t.speaker}"], table)[0] for t in turns]
+        spoken = [speech.speak(t.text, speech.VOICES[f"S{t.speaker}"], table)[0] for t in turns]
         return np.concatenate(spoken)
 
     def recode(self, waves: list[np.ndarray]) -> list[np.ndarray]:
@@ -160,7 +162,7 @@ class Heard:
 
 def tagged(tag: str, sentences) -> list[str]:
     """Sentences as scripts; tag "both" alternates."""
-    tags = list(teacher.VOICES) if tag == "both" else [tag]
+    tags = list(speech.VOICES) if tag == "both" else [tag]
     return [f"[{tags[k % len(tags)]}] {s}" for k, s in enumerate(sentences)]
 
 
@@ -228,7 +230,7 @@ def stops(studio: Studio, count: int) -> Line:
 def _whole(turns: list[np.ndarray], texts: list[str], reference: list[np.ndarray]) -> bool:
     """Whether every turn of a dialogue has its length and its words."""
     for wave, text, expected in zip(turns, texts, reference, strict=True):
-        slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * teacher.SAMPLE_RATE)
+        slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * speech.SAMPLE_RATE)
         if abs(len(wave) - len(expected)) > slack:
             return False
         if word_error([text], [asr.recognise(wave)]) > TURN_WORDS:
@@ -244,9 +246,7 @@ def dialogues(studio: Studio, count: int) -> Iterator[Line]:
     or repeated word shows) and has half its words recognised.
     """
     scripts = heldout.dialogues(count)
-    spoken = {
-        tag: studio.teach([f"[{tag}] {s}" for s in heldout.NATURAL]) for tag in teacher.VOICES
-    }
+    spoken = {tag: studio.teach([f"[{tag}] {s}" for s in heldout.NATURAL]) for tag in speech.VOICES}
     typical = measures.typical_spectra(spoken)
     takes = studio.say(scripts)
     whole, right, total, taught = 0, 0, 0, 0
@@ -262,7 +262,7 @@ def dialogues(studio: Studio, count: int) -> Iterator[Line]:
             measures.speaker(wave, typical) == tag for tag, wave in zip(tags, heard, strict=True)
         )
         total += len(turns)
-    seconds = float(np.mean([len(t.wave) for t in takes])) / teacher.SAMPLE_RATE
+    seconds = float(np.mean([len(t.wave) for t in takes])) / speech.SAMPLE_RATE
     notes = {"mean seconds": seconds}
     share, voices = whole / len(scripts), right / total
     yield Line("turns in the right voice", "both", total, voices, "≥ 99%", voices >= 0.99)

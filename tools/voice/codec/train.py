@@ -1,4 +1,4 @@
-"""Stage 2: train the codec. `python -m tools.voice.codec --work DIR --minutes 50`.
+"""Stage 2: train the codec. `python -m tools.voice.codec.train --work DIR --minutes 50`.
 
 Crops lie on the frame grid (the teacher is phase-locked to it). Dead codes are re-seeded from
 current latents: without it most books collapse at once. Saves DIR/codec.pt every two minutes;
@@ -18,8 +18,10 @@ import numpy as np
 import torch
 
 from dia_demo.files import write_atomic
-from tools.voice import codec_net, corpus, parallel
-from tools.voice.teacher import HOP
+from tools.voice import parallel
+from tools.voice.codec import network
+from tools.voice.corpus import shards
+from tools.voice.teacher.speech import HOP
 
 log = logging.getLogger(__name__)
 CROP = 32  # frames
@@ -45,7 +47,7 @@ class Plan:
 def load_samples(work: Path) -> np.ndarray:
     """The whole corpus as int16 [samples], whole frames."""
     return np.concatenate(
-        [np.asarray(corpus.read_shard(work, n)[1]) for n in corpus.shard_names(work)]
+        [np.asarray(shards.read_shard(work, n)[1]) for n in shards.shard_names(work)]
     )
 
 
@@ -118,7 +120,7 @@ def decoder_step(codec, loss, wave, amp: bool):
 
 def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
     state = {
-        "config": codec_net.CODEC,
+        "config": network.CODEC,
         "model": codec.state_dict(),
         "optimiser": optimiser.state_dict(),
         "step": step,
@@ -131,7 +133,7 @@ def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
 def prepare(plan: Plan):
     """Codec, optimiser, steps and seconds so far (from a checkpoint where there is one)."""
     dropout = 0.0 if plan.decoder_only else 0.5
-    codec = codec_net.make_codec(codec_net.CODEC, dropout).to(plan.device)
+    codec = network.make_codec(network.CODEC, dropout).to(plan.device)
     trained = codec.decoder if plan.decoder_only else codec
     optimiser = torch.optim.AdamW(
         trained.parameters(), lr=plan.lr, betas=(0.8, 0.99), weight_decay=1e-3
@@ -145,7 +147,7 @@ def prepare(plan: Plan):
             optimiser.load_state_dict(saved["optimiser"])
             step, elapsed = saved["step"], saved["elapsed"]
     elif plan.start:
-        codec.load_state_dict(codec_net.load_exported(plan.start).state_dict())
+        codec.load_state_dict(network.load_exported(plan.start).state_dict())
     if plan.decoder_only:
         codec.encoder.requires_grad_(False).eval()
         codec.quantizer.requires_grad_(False).eval()
@@ -159,11 +161,11 @@ def train(rank: int, workers: int, plan: Plan) -> None:
             level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
         )
     torch.manual_seed(plan.seed + rank)
-    codec_net.dac_class()
-    codec_net.compile_snake()
+    network.dac_class()
+    network.compile_snake()
     codec, trained, optimiser, step, before = prepare(plan)
     parallel.broadcast([p.data for p in codec.parameters()], workers)
-    loss, use = codec_net.SpectralLoss().to(plan.device), CodeUse(codec)
+    loss, use = network.SpectralLoss().to(plan.device), CodeUse(codec)
     samples = load_samples(plan.work)
     draw = np.random.default_rng(plan.seed + 17 * rank + step)
     take = decoder_step if plan.decoder_only else joint_step

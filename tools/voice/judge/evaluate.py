@@ -1,4 +1,4 @@
-"""Stage 7: how good the voice is. `python -m tools.voice.evaluate --work DIR --out DIR/scores`.
+"""Stage 7: the quality of the voice. `python -m tools.voice.judge.evaluate --work DIR --out OUT`.
 
 Tries everything the voice must reach (trials.py, app_trials.py) on sentences never trained on
 (heldout.py) and prints one table; writes it as scores.json and scores.md. Word error is
@@ -19,8 +19,10 @@ import torch
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.task import result_of
-from tools.voice import app_trials, heldout, teacher, trials
-from tools.voice.trials import Line, Studio
+from tools.voice.corpus import heldout
+from tools.voice.judge import app_trials, trials
+from tools.voice.judge.trials import Line, Studio
+from tools.voice.teacher import speech
 
 NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
 TRIALS = (
@@ -43,7 +45,7 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
     for name in args.trials:
         match name:
             case "natural":
-                for tag in teacher.VOICES:
+                for tag in speech.VOICES:
                     sentences = heldout.NATURAL[: args.count]
                     yield trials.words(studio, NATURAL, tag, sentences, 0.25, 0.12)
             case "template":

@@ -1,4 +1,4 @@
-"""Stage 1: speak the corpus. `python -m tools.voice.corpus --work DIR --shards N`.
+"""Stage 1: speak the corpus. `python -m tools.voice.corpus.shards --work DIR --shards N`.
 
 Writes DIR/corpus/NNN.npy (int16 samples, 16 kHz, whole frames an utterance) and NNN.json (text,
 voice, offsets, phones, frames per phone). A shard that exists is kept: run again to go on.
@@ -17,7 +17,8 @@ from random import Random
 
 import numpy as np
 
-from tools.voice import heldout, teacher, text
+from tools.voice.corpus import heldout, text
+from tools.voice.teacher import speech
 
 log = logging.getLogger(__name__)
 TABLE_SENTENCES = 300
@@ -29,15 +30,15 @@ def load_table(work: Path) -> dict[str, int]:
     path = work / "phone_frames.json"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
-        voice = next(iter(teacher.VOICES.values()))
+        voice = next(iter(speech.VOICES.values()))
         sentences = text.corpus(TABLE_SENTENCES, seed=99)
-        path.write_text(json.dumps(teacher.duration_table(sentences, voice.flite)))
+        path.write_text(json.dumps(speech.duration_table(sentences, voice.flite)))
     return json.loads(path.read_text())
 
 
 def write_turns(seed: int, count: int) -> list[tuple[str, str]]:
     """(text, voice) of `count` turns; a worker's share of a shard."""
-    voices = list(teacher.VOICES)
+    voices = list(speech.VOICES)
     banned = heldout.banned(), frozenset(heldout.rare_words())
     r = Random(seed)
     return [(t, r.choice(voices)) for t in text.corpus(count, seed, *banned)]
@@ -48,7 +49,7 @@ def speak(item: tuple[str, str], table: dict[str, int]):
     sentence, tag = item
     spoken = sentence.replace(text.LAUGH, text.LAUGH_SPOKEN)
     try:
-        wave, phones, frames = teacher.speak(spoken, teacher.VOICES[tag], table)
+        wave, phones, frames = speech.speak(spoken, speech.VOICES[tag], table)
     except Exception as error:  # one bad sentence must not end an hour's run
         log.warning("skipped %r: %s", sentence, error)
         return None
@@ -70,7 +71,7 @@ def make_shard(path: Path, count: int, seed: int, table: dict[str, int], pool) -
         "frames": [s[2] for _, s in kept],
     }
     path.with_suffix(".json").write_text(json.dumps(record))  # last: marks the shard complete
-    return offsets[-1] / teacher.SAMPLE_RATE
+    return offsets[-1] / speech.SAMPLE_RATE
 
 
 def read_shard(work: Path, name: str):

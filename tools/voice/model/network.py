@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from dia_demo.files import write_atomic
-from tools.voice.codec_net import CODEC
-from tools.voice.teacher import PHONES
+from tools.voice.codec.network import CODEC
+from tools.voice.teacher.speech import PHONES
 
 CODES = CODEC["codebook_size"]
 CHANNELS = CODEC["n_codebooks"]

@@ -1,4 +1,4 @@
-"""Stage 6: write assets/nano. `python -m tools.voice.export --work DIR --out assets/nano`.
+"""Stage 6: write assets/nano. `python -m tools.voice.model.export --work DIR --out assets/nano`.
 
 The language model goes out under transformers' names and without attention scale (Dia has none:
 1/sqrt(head_dim) is folded into the query weights), the codec as the state of `dac.DAC(**config)`.
@@ -17,8 +17,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tools.torchaudio_guard import hide_broken_torchaudio
-from tools.voice import codec_net
-from tools.voice.nano import BOS, CHANNELS, DELAYS, EOS, PAD, VOCABULARY, Nano, Shape, load_nano
+from tools.voice.codec import network as codec_network
+from tools.voice.model.network import (
+    BOS,
+    CHANNELS,
+    DELAYS,
+    EOS,
+    PAD,
+    VOCABULARY,
+    Nano,
+    Shape,
+    load_nano,
+)
 
 FILE_LIMIT = 10_000_000  # bytes, each file
 SHARD_LIMIT = 9_000_000
@@ -169,7 +179,7 @@ def write_weights(weights: dict[str, torch.Tensor], out: Path, limit: int = SHAR
 
 def write_codec(codec, out: Path) -> None:
     out.mkdir(exist_ok=True)
-    config = json.dumps(codec_net.CODEC | codec_net.PLAYBACK, indent=2) + "\n"
+    config = json.dumps(codec_network.CODEC | codec_network.PLAYBACK, indent=2) + "\n"
     (out / "config.json").write_text(config)
     state = {k: v.half().contiguous() for k, v in codec.state_dict().items()}
     save_file(state, out / "model.safetensors", metadata={"format": "pt"})
@@ -186,7 +196,7 @@ def verify(out: Path) -> None:
     faults = {k: v for k, v in info.items() if v}
     if faults:
         raise SystemExit(f"transformers does not load {out} cleanly: {faults}")
-    codec_net.load_exported(out / "codec")
+    codec_network.load_exported(out / "codec")
     for path in out.rglob("*"):
         if path.is_file() and path.stat().st_size >= FILE_LIMIT:
             raise SystemExit(f"{path} has {path.stat().st_size} bytes, limit {FILE_LIMIT}")
@@ -218,7 +228,7 @@ def main() -> None:
     (args.out / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
     write_weights(dia_weights(model), args.out)
     if not args.codec.is_dir():
-        write_codec(codec_net.load_codec(args.codec), args.out / "codec")
+        write_codec(codec_network.load_codec(args.codec), args.out / "codec")
     elif args.codec.resolve() != (args.out / "codec").resolve():
         shutil.copytree(args.codec, args.out / "codec", dirs_exist_ok=True)
     for path in args.out.rglob("*.safetensors"):

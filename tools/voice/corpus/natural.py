@@ -16,7 +16,7 @@ from math import exp
 from pathlib import Path
 from random import Random
 
-from tools.voice.grammar import capital
+from tools.voice.corpus.grammar import capital
 
 DICTIONARY = Path("/usr/share/dict/words")
 LOG_BASE = 1e-4  # pocketsphinx counts logarithms in units of ln(1.0001)

@@ -1,4 +1,4 @@
-"""Stage 3: the corpus as codes. `python -m tools.voice.encode --work DIR`.
+"""Stage 3: the corpus as codes. `python -m tools.voice.codec.encode --work DIR`.
 
 Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order. A shard that exists
 is kept; delete DIR/codes after training encoder or codebooks further.
@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from dia_demo.files import write_atomic
-from tools.voice import codec_net
-from tools.voice.teacher import HOP
+from tools.voice.codec import network
+from tools.voice.teacher.speech import HOP
 
 log = logging.getLogger(__name__)
 BATCH_SAMPLES = 4 * HOP * 60  # larger batches leave a CPU core's cache: half the speed
@@ -41,13 +41,13 @@ def batches(lengths: np.ndarray):
 def encode_shard(record_path: Path, source: Path, out: Path, device: str) -> float:
     """Encode one shard with a checkpoint or an exported folder; returns seconds of speech."""
     torch.set_num_threads(1)
-    load = codec_net.load_exported if source.is_dir() else codec_net.load_codec
+    load = network.load_exported if source.is_dir() else network.load_codec
     codec = load(source).to(device)
-    codec_net.compile_snake()
+    network.compile_snake()
     offsets = np.array(json.loads(record_path.read_text())["offsets"])
     samples = np.load(record_path.with_suffix(".npy"), mmap_mode="r")
     lengths = np.diff(offsets)
-    codes = np.zeros((offsets[-1] // HOP, codec_net.CODEC["n_codebooks"]), np.int16)
+    codes = np.zeros((offsets[-1] // HOP, network.CODEC["n_codebooks"]), np.int16)
     for group in batches(lengths):
         wave = np.zeros((len(group), 1, lengths[group].max()), np.float32)
         for row, k in enumerate(group):
@@ -58,7 +58,7 @@ def encode_shard(record_path: Path, source: Path, out: Path, device: str) -> flo
             codes[start : start + count] = found[row, :, :count].T
     with write_atomic(out / (record_path.stem + ".npy")) as part, open(part, "wb") as file:
         np.save(file, codes)
-    return offsets[-1] / codec_net.CODEC["sample_rate"]
+    return offsets[-1] / network.CODEC["sample_rate"]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Sentences the voice is measured on; none of them is ever trained on (corpus.py bans them)."""
+"""Sentences the voice is measured on; none of them is ever trained on (shards.py excludes them)."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ TEMPLATE_SEED, RARE_SEED, DIALOGUE_SEED, LENGTH_SEED = 4242, 2026, 6, 40
 @lru_cache
 def template(count: int = 100) -> tuple[str, ...]:
     """`count` sentences of the training grammar, drawn from a seed training never uses."""
-    from tools.voice.grammar import sentence
+    from tools.voice.corpus.grammar import sentence
 
     r = Random(TEMPLATE_SEED)
     found: list[str] = []
@@ -140,8 +140,8 @@ def template(count: int = 100) -> tuple[str, ...]:
 @lru_cache
 def rare_words(count: int = 2000) -> tuple[str, ...]:
     """`count` English words from the 2,000th commonest to the 20,000th, kept from all training."""
-    from tools.voice.natural import ranked_words
-    from tools.voice.text import own_words, plain
+    from tools.voice.corpus.natural import ranked_words
+    from tools.voice.corpus.text import own_words, plain
 
     used = set(own_words()) | set(plain(" ".join((*NATURAL, *template()))))
     pool = [w for w in ranked_words(20000)[2000:] if w not in used]

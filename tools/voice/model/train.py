@@ -1,4 +1,4 @@
-"""Stage 4: train the small Dia. `python -m tools.voice.model --work DIR --minutes 60`.
+"""Stage 4: train the small Dia. `python -m tools.voice.model.train --work DIR --minutes 60`.
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference; 3% of the input codes are random against
@@ -16,11 +16,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tools.voice import heldout, parallel
-from tools.voice.batches import IGNORE, Batch, Scripts, collate, load_turns
-from tools.voice.export import trained_weights
-from tools.voice.lexicon import Spellings, load_lexicon
-from tools.voice.nano import (
+from tools.voice import parallel
+from tools.voice.corpus import heldout
+from tools.voice.corpus.lexicon import Spellings, load_lexicon
+from tools.voice.model.batches import IGNORE, Batch, Scripts, collate, load_turns
+from tools.voice.model.export import trained_weights
+from tools.voice.model.network import (
     BOS,
     CHANNELS,
     CODES,
@@ -31,7 +32,7 @@ from tools.voice.nano import (
     load_nano,
     save_nano,
 )
-from tools.voice.teacher import PHONES
+from tools.voice.teacher.speech import PHONES
 
 log = logging.getLogger(__name__)
 SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tools.voice.words import (
+from tools.voice.corpus.words import (
     ADJECTIVES,
     ADVERBS,
     ANYONE,

@@ -4,7 +4,7 @@ All of it follows from the text and flite's own durations, in few distinct level
 model can learn it. The pitch moves by one pulse a frame: down from the last full vowel of what
 ends in a stop, up from there in a question that asks for yes or no.
 
-Not here: sound (teacher.py).
+Not here: sound (speech.py).
 """
 
 from __future__ import annotations
