@@ -15,8 +15,8 @@ from tools.voice.judge import measures, trials
 from tools.voice.model import export
 from tools.voice.model import network as nano
 from tools.voice.model.batches import Item as TrainingItem
-from tools.voice.model.batches import collate, delayed
-from tools.voice.teacher import prosody, speech
+from tools.voice.model.batches import Scripts, Turn, collate, delayed
+from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
 
@@ -64,6 +64,25 @@ def test_training_targets_follow_the_delay_pattern():
         assert column == [nano.BOS] * delay + said + [nano.PAD] * rest
 
 
+def test_a_speaker_keeps_one_voice_through_a_script():
+    """The voice of a turn shows in its codes, its speaker in the tag before it."""
+    names = ["low", "middle", "high"]
+    turns = [
+        Turn(b"Yes.", name, np.full((8, nano.CHANNELS), k), np.zeros(8), np.zeros((8, 2)), [])
+        for k, name in enumerate(names)
+        for _ in range(4)
+    ]
+    scripts, casts = Scripts(turns, seed=3), set()
+    for _ in range(60):
+        item = scripts.item()
+        tags = [byte for byte in item.text if byte in (1, 2)]
+        voices = item.codes[::8, 0].tolist()
+        cast = dict(zip(tags, voices, strict=False))  # a last tag may be bare
+        assert [cast[tag] for tag, _ in zip(tags, voices, strict=False)] == voices[: len(tags)]
+        casts |= set(cast.items())
+    assert casts == {(tag, voice) for tag in (1, 2) for voice in range(3)}, "any voice, any speaker"
+
+
 def test_a_batch_holds_items_of_unequal_length():
     items = [
         TrainingItem(
@@ -78,45 +97,6 @@ def test_a_batch_holds_items_of_unequal_length():
     batch = collate(items)
     assert batch.targets.shape[:2] == (2, 5 + 1 + max(nano.DELAYS))
     assert batch.spelling_count.tolist() == [2, 5]
-
-
-@pytest.mark.parametrize(
-    ("text", "marks"),
-    [
-        ("Yes.", ""),
-        ("Yes, sir.", ","),
-        ("No. Why, then? Go!", ".,?"),
-        ("Wait... really?", "."),
-        ("no mark at all", ""),
-    ],
-)
-def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
-    assert [m[0] for _, m in prosody.clauses(text)[:-1]] == list(marks)
-    phones = ["pau"] + ["ah", "pau"] * (len(marks) + 1)
-    spoken = prosody.frames(phones, [4.0] * len(phones), {"ah": 4}, text)
-    length = {",": prosody.PAUSE_COMMA}
-    assert spoken[2:-1:2] == [length.get(m, prosody.PAUSE_STOP) for m in marks]
-    assert prosody.PAUSE_STOP > prosody.PAUSE_COMMA > spoken[0] == spoken[-1]
-
-
-@pytest.mark.parametrize(
-    ("text", "phones", "expected"),
-    [
-        ("I am happy.", "pau ay ae m hh ae p iy pau", [0, 0, 0, 0, 0, -1, -1, -1, 0]),
-        ("The keys?", "pau dh ax k iy z pau", [0, 0, 0, 0, 1, 1, 0]),
-        ("Where?", "pau w eh r pau", [0, 0, -1, -1, 0]),
-        ("No, yes", "pau n ow pau y eh s pau", [0, 0, 0, 0, 0, -1, -1, 0]),
-        ("Ha ha.", "pau hh aa hh aa pau", [0, 1, 1, 1, 1, 0]),
-    ],
-)
-def test_pitch_follows_the_type_of_the_sentence(text, phones, expected):
-    assert prosody.steps(phones.split(), text) == expected
-
-
-def test_lengths_follow_flite_in_three_levels():
-    phones, table = ["aa"] * 3, {"aa": 5}
-    assert prosody.frames(phones, [3.0, 5.0, 8.0], table, "a") == [4, 5, 7]
-    assert prosody.frames(["t"], [1.0], {"t": 3}, "t") == [3], "never too short to be heard"
 
 
 def test_a_word_never_trained_on_is_measured_in_its_sentence(monkeypatch):
@@ -141,7 +121,7 @@ def test_lines_of_words_spell_what_their_text_says():
     for row in range(6):
         line = bytes(text[row][mask[row]].tolist())
         said = [lexicon[word] for word in re.findall("[a-z]+", line.decode().lower())]
-        phones = [speech.PHONES[k] for k in spelling[row, : counts[row]].tolist()]
+        phones = [PHONES[k] for k in spelling[row, : counts[row]].tolist()]
         assert line[0] in (1, 2) and phones == sum(said, [])
 
 
@@ -153,7 +133,7 @@ def test_a_take_that_was_cut_is_not_the_right_length():
 
 def test_turns_are_cut_where_those_of_the_reference_end():
     generator = np.random.default_rng(5)
-    moments = np.arange(speech.SAMPLE_RATE // 8) / speech.SAMPLE_RATE
+    moments = np.arange(SAMPLE_RATE // 8) / SAMPLE_RATE
 
     def spoken(syllables: int) -> np.ndarray:
         tones = generator.uniform(200, 4000, (syllables, 3, 1))

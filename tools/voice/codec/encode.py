@@ -19,7 +19,7 @@ import torch
 
 from dia_demo.files import write_atomic
 from tools.voice.codec import network
-from tools.voice.teacher.speech import HOP
+from tools.voice.teacher.phones import HOP
 
 log = logging.getLogger(__name__)
 BATCH_SAMPLES = 4 * HOP * 60  # larger batches leave a CPU core's cache: half the speed

@@ -21,7 +21,7 @@ from dia_demo.files import write_atomic
 from tools.voice import parallel
 from tools.voice.codec import network
 from tools.voice.corpus import shards
-from tools.voice.teacher.speech import HOP
+from tools.voice.teacher.phones import HOP
 
 log = logging.getLogger(__name__)
 CROP = 32  # frames

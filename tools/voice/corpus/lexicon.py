@@ -17,7 +17,7 @@ import torch
 
 from tools.voice.corpus.grammar import capital
 from tools.voice.corpus.natural import ranked_words
-from tools.voice.teacher.speech import PHONES
+from tools.voice.teacher.phones import PHONES
 
 WORDS = 40_000  # ranks; fewer exist
 ASKED_AT_ONCE = 50

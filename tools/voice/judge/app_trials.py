@@ -19,7 +19,7 @@ from dia_demo.services.take import Request, VoicePrompt
 from tools.voice.corpus import heldout
 from tools.voice.judge import asr, measures
 from tools.voice.judge.trials import Line
-from tools.voice.teacher import speech
+from tools.voice.teacher.voices import SPEAKERS
 
 PROMPTS = 10  # a voice
 PROMPT_SENTENCES = 2  # about five seconds
@@ -49,7 +49,7 @@ class App:
 
 def prompts(app: App) -> Iterator[Line]:
     """Takes of each voice, saved and given as prompts with their words: the next keep the pitch."""
-    for tag, voice in speech.VOICES.items():
+    for tag, voice in SPEAKERS.items():
         kept, texts, waves = 0, [], []
         for k in range(PROMPTS):
             lines = heldout.NATURAL[3 * k : 3 * k + PROMPT_SENTENCES]

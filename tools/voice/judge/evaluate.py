@@ -22,7 +22,7 @@ from dia_demo.task import result_of
 from tools.voice.corpus import heldout
 from tools.voice.judge import app_trials, trials
 from tools.voice.judge.trials import Line, Studio
-from tools.voice.teacher import speech
+from tools.voice.teacher.voices import SPEAKERS
 
 NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
 TRIALS = (
@@ -45,7 +45,7 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
     for name in args.trials:
         match name:
             case "natural":
-                for tag in speech.VOICES:
+                for tag in SPEAKERS:
                     sentences = heldout.NATURAL[: args.count]
                     yield trials.words(studio, NATURAL, tag, sentences, 0.25, 0.12)
             case "template":

@@ -23,8 +23,10 @@ from dia_demo.services.bench.words import word_error
 from dia_demo.services.bench.words import words as words_of
 from dia_demo.text.script import encode_script, parse_turns
 from tools.voice.corpus import heldout, shards
-from tools.voice.judge import asr, measures
+from tools.voice.judge import asr, measures, speakers
 from tools.voice.teacher import speech
+from tools.voice.teacher.phones import SAMPLE_RATE
+from tools.voice.teacher.voices import SPEAKERS
 
 EXAMPLES = ASSETS / "examples.json"
 LENGTHS = (0.8, 1.25)  # of the teacher's
@@ -94,15 +96,19 @@ class Studio:
         """What the teacher makes of scripts: their turns one after the other."""
         path = self._kept("teacher", scripts, ".npz")
         if not path.exists():
-            table = shards.load_table(self.work)
-            waves = [self._teach(script, table) for script in scripts]
+            tables = shards.load_tables(self.work)
+            waves = [self._teach(script, tables) for script in scripts]
             np.savez(path, *[(w * 32767).astype(np.int16) for w in waves])
         stored = np.load(path)
         return [stored[k].astype(np.float32) / 32767 for k in stored.files]
 
-    def _teach(self, script: str, table) -> np.ndarray:
+    def _teach(self, script: str, tables) -> np.ndarray:
         turns = parse_turns(script)
-        spoken = [speech.speak(t.text, speech.VOICES[f"S{t.speaker}"], table)[0] for t in turns]
+        voices = [SPEAKERS[f"S{turn.speaker}"] for turn in turns]
+        spoken = [
+            speech.speak(turn.text, voice, tables[voice.source.flite]).wave
+            for turn, voice in zip(turns, voices, strict=True)
+        ]
         return np.concatenate(spoken)
 
     def recode(self, waves: list[np.ndarray]) -> list[np.ndarray]:
@@ -162,7 +168,7 @@ class Heard:
 
 def tagged(tag: str, sentences) -> list[str]:
     """Sentences as scripts; tag "both" alternates."""
-    tags = list(speech.VOICES) if tag == "both" else [tag]
+    tags = list(SPEAKERS) if tag == "both" else [tag]
     return [f"[{tags[k % len(tags)]}] {s}" for k, s in enumerate(sentences)]
 
 
@@ -230,7 +236,7 @@ def stops(studio: Studio, count: int) -> Line:
 def _whole(turns: list[np.ndarray], texts: list[str], reference: list[np.ndarray]) -> bool:
     """Whether every turn of a dialogue has its length and its words."""
     for wave, text, expected in zip(turns, texts, reference, strict=True):
-        slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * speech.SAMPLE_RATE)
+        slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * SAMPLE_RATE)
         if abs(len(wave) - len(expected)) > slack:
             return False
         if word_error([text], [asr.recognise(wave)]) > TURN_WORDS:
@@ -246,8 +252,8 @@ def dialogues(studio: Studio, count: int) -> Iterator[Line]:
     or repeated word shows) and has half its words recognised.
     """
     scripts = heldout.dialogues(count)
-    spoken = {tag: studio.teach([f"[{tag}] {s}" for s in heldout.NATURAL]) for tag in speech.VOICES}
-    typical = measures.typical_spectra(spoken)
+    spoken = {tag: studio.teach([f"[{tag}] {s}" for s in heldout.NATURAL]) for tag in SPEAKERS}
+    known = speakers.profiles({tag: list(map(speakers.traits, w)) for tag, w in spoken.items()})
     takes = studio.say(scripts)
     whole, right, total, taught = 0, 0, 0, 0
     for script, take in zip(scripts, takes, strict=True):
@@ -259,10 +265,11 @@ def dialogues(studio: Studio, count: int) -> Iterator[Line]:
         whole += take.ended and _whole(heard, texts, reference)
         taught += _whole(reference, texts, reference)
         right += sum(
-            measures.speaker(wave, typical) == tag for tag, wave in zip(tags, heard, strict=True)
+            speakers.identify(speakers.traits(wave), known) == tag
+            for tag, wave in zip(tags, heard, strict=True)
         )
         total += len(turns)
-    seconds = float(np.mean([len(t.wave) for t in takes])) / speech.SAMPLE_RATE
+    seconds = float(np.mean([len(t.wave) for t in takes])) / SAMPLE_RATE
     notes = {"mean seconds": seconds}
     share, voices = whole / len(scripts), right / total
     yield Line("turns in the right voice", "both", total, voices, "≥ 99%", voices >= 0.99)

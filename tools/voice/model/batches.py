@@ -18,8 +18,8 @@ import torch
 from tools.voice.corpus import shards
 from tools.voice.corpus.natural import pronunciations_file
 from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
+from tools.voice.teacher.phones import PHONES
 from tools.voice.teacher.prosody import stretches
-from tools.voice.teacher.speech import PHONES
 
 MAX_FRAMES = 960  # 23 s, the longest script trained on
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
@@ -41,7 +41,7 @@ class Turn:
     """
 
     text: bytes
-    tag: int  # 1 or 2
+    voice: str
     codes: np.ndarray
     letters: np.ndarray
     phones: np.ndarray
@@ -123,13 +123,13 @@ def load_turns(work: Path) -> list[Turn]:
         codes = np.load(path)
         record, _ = shards.read_shard(work, path.stem)
         start = 0
-        for (text, tag), phones, frames in zip(
+        for (text, voice), phones, frames in zip(
             record["items"], record["phones"], record["frames"], strict=True
         ):
             count = sum(frames)
             turn = Turn(
                 text.encode(),
-                int(tag[1]),
+                voice,
                 codes[start : start + count].astype(np.int64),
                 letters_read(text, phones, frames),
                 _phone_targets(phones, frames),
@@ -145,21 +145,25 @@ class Scripts:
     """An endless, seeded source of items made from `turns`."""
 
     def __init__(self, turns: list[Turn], seed: int) -> None:
-        self.turns, self.random = turns, Random(seed)
-        self.by_tag = {t: [x for x in turns if x.tag == t] for t in (1, 2)}
+        self.random = Random(seed)
+        self.by_voice: dict[str, list[Turn]] = {}
+        for turn in turns:
+            self.by_voice.setdefault(turn.voice, []).append(turn)
 
-    def _choose(self) -> list[Turn]:
+    def _choose(self) -> list[tuple[int, Turn]]:
+        """Turns with their speakers' tags (1 or 2); each speaker is one of the voices."""
         r = self.random
         count = r.choices([n for n, _ in TURNS], [w for _, w in TURNS])[0]
-        chosen = [r.choice(self.turns)]
-        frames = len(chosen[0].codes)
+        cast = r.sample(sorted(self.by_voice), 2)
+        chosen: list[tuple[int, Turn]] = []
+        tag, frames = r.randrange(1, 3), 0
         while len(chosen) < count:
-            tag = chosen[-1].tag if r.random() < SAME_SPEAKER else 3 - chosen[-1].tag
-            following = r.choice(self.by_tag[tag])
-            frames += len(following.codes)
-            if frames > MAX_FRAMES:
+            turn = r.choice(self.by_voice[cast[tag - 1]])
+            frames += len(turn.codes)
+            if chosen and frames > MAX_FRAMES:
                 break
-            chosen.append(following)
+            chosen.append((tag, turn))
+            tag = tag if r.random() < SAME_SPEAKER else 3 - tag
         return chosen
 
     def item(self) -> Item:
@@ -169,23 +173,23 @@ class Scripts:
         space = b"" if r.random() < TIGHT else b" "
         chosen = self._choose()
         untagged = len(chosen) == 1 and r.random() < UNTAGGED
-        for turn in chosen:
-            text += (join if text else b"") + (b"" if untagged else bytes([turn.tag]) + space)
+        for tag, turn in chosen:
+            text += (join if text else b"") + (b"" if untagged else bytes([tag]) + space)
             letters.append(turn.letters + len(text))
             text += turn.text
         if r.random() < BARE_TAG:
-            tag = chosen[-1].tag
-            text += join + bytes([3 - tag if r.random() < 0.8 else tag])
+            last = chosen[-1][0]
+            text += join + bytes([3 - last if r.random() < 0.8 else last])
         elif r.random() < UNMARKED and text[-1:] in b".!":
             del text[-1]  # frames at the end then read a letter less: the guide allows for it
         if r.random() < LINE_END:
             text += b"\n"
         return Item(
             list(text.lower() if r.random() < LOWER else text),
-            np.concatenate([t.codes for t in chosen]),
+            np.concatenate([t.codes for _, t in chosen]),
             np.concatenate(letters),
-            np.concatenate([t.phones for t in chosen]),
-            [p for t in chosen for p in t.spelling],
+            np.concatenate([t.phones for _, t in chosen]),
+            [p for _, t in chosen for p in t.spelling],
         )
 
     def batches(self, frames: int, pool: int = 128):

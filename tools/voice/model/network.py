@@ -19,7 +19,7 @@ from torch import nn
 
 from dia_demo.files import write_atomic
 from tools.voice.codec.network import CODEC
-from tools.voice.teacher.speech import PHONES
+from tools.voice.teacher.phones import PHONES
 
 CODES = CODEC["codebook_size"]
 CHANNELS = CODEC["n_codebooks"]

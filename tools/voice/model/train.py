@@ -32,7 +32,7 @@ from tools.voice.model.network import (
     load_nano,
     save_nano,
 )
-from tools.voice.teacher.speech import PHONES
+from tools.voice.teacher.phones import PHONES
 
 log = logging.getLogger(__name__)
 SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds

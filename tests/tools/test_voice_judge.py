@@ -1,0 +1,116 @@
+"""The measures of a voice: its melody, its rumble, and who it is. pyworld is not needed here."""
+
+import numpy as np
+import pytest
+
+from tools.voice.judge import intonation, speakers
+from tools.voice.judge.speakers import Traits
+from tools.voice.teacher.phones import SAMPLE_RATE
+
+SECONDS = np.arange(SAMPLE_RATE) / SAMPLE_RATE
+
+
+def hertz(semitones) -> np.ndarray:
+    return 100 * 2 ** (np.asarray(semitones) / 12)
+
+
+def test_the_deviation_is_that_within_a_sentence():
+    """Two level sentences, an octave apart, have none."""
+    assert intonation.deviation([hertz([0.0] * 9), hertz([12.0] * 9)]) == pytest.approx(0)
+    moving = np.array([*hertz([-2.0, 2.0] * 8), 0, 0])  # 0 Hz: unvoiced
+    assert intonation.deviation([moving]) == pytest.approx(2)
+    assert intonation.deviation([np.zeros(5)]) == 0
+
+
+def test_two_levels_hold_everything_wherever_they_lie():
+    for base in (0.0, 0.24, 0.5, 0.99):
+        levels = hertz(np.repeat([base, base + 4], 50))
+        assert intonation.two_steps([levels]) == 1
+    assert intonation.two_steps([np.zeros(5)]) == 1
+
+
+def test_a_melody_spreads_over_the_semitones():
+    glide = hertz(np.linspace(-4, 4, 400))
+    assert intonation.two_steps([glide]) == pytest.approx(2 / 8, abs=0.01)
+    level = hertz(np.concatenate([np.linspace(-4, 4, 40), np.zeros(60)]))
+    assert intonation.two_steps([level]) > 0.6
+
+
+def test_jitter_about_a_semitones_edge_is_one_step():
+    pitch = hertz(1 + 0.05 * np.sin(np.arange(300)))
+    spread = hertz(np.linspace(3, 9, 300))
+    assert intonation.two_steps([np.append(pitch, spread)]) >= 0.5 + 0.5 / 6 - 0.02
+
+
+@pytest.mark.parametrize(("decibels", "offset"), [(-10, False), (-30, False), (-20, True)])
+def test_rumble_is_what_lies_below_50_hz(decibels, offset):
+    amplitude = 10 ** (decibels / 20)
+    voice = np.sin(2 * np.pi * 220 * SECONDS)
+    low = (
+        np.full_like(SECONDS, amplitude / 2**0.5)
+        if offset
+        else amplitude * np.sin(2 * np.pi * 31 * SECONDS)
+    )
+    total = 10 * np.log10(1 + amplitude**2)
+    assert intonation.rumble([voice + low]) == pytest.approx(decibels - total, abs=0.05)
+    assert intonation.rumble([voice]) < -60
+
+
+def voices(spread: float, seed: int = 1) -> dict[str, list[Traits]]:
+    """Twelve takes of eight voices: two pitches, four envelopes."""
+    generator = np.random.default_rng(seed)
+    shapes = np.random.default_rng(0).normal(0, 1, (4, speakers.BANDS))
+    return {
+        f"{pitch} {k}": [
+            Traits(
+                pitch + spread * generator.normal(),
+                shape + spread * generator.normal(0, 1, speakers.BANDS),
+            )
+            for _ in range(12)
+        ]
+        for pitch in (0, 6)
+        for k, shape in enumerate(shapes)
+    }
+
+
+def share_identified(known, takes) -> float:
+    found = [speakers.identify(t, known) == name for name, each in takes.items() for t in each]
+    return float(np.mean(found))
+
+
+def test_eight_voices_are_told_apart_by_pitch_with_envelope():
+    known = speakers.profiles(voices(0.3))
+    assert share_identified(known, voices(0.3, seed=2)) == 1
+    same_pitch = {
+        name: [Traits(0.0, t.envelope) for t in each] for name, each in voices(0.3, 2).items()
+    }
+    assert share_identified(known, same_pitch) == 0.5
+    same_envelope = {
+        name: [Traits(t.pitch, each[0].envelope * 0) for t in each]
+        for name, each in voices(0.3, 2).items()
+    }
+    assert share_identified(known, same_envelope) <= 0.5
+
+
+def test_voices_that_differ_less_than_their_takes_are_confused():
+    known = speakers.profiles(voices(6.0))
+    assert share_identified(known, voices(6.0, seed=2)) < 0.9
+
+
+def test_nobody_speaks_in_silence():
+    assert speakers.identify(None, speakers.profiles(voices(0.3))) is None
+
+
+def test_the_envelope_follows_the_formants_whatever_the_level():
+    generator = np.random.default_rng(4)
+
+    def spoken(formant: float) -> np.ndarray:
+        spectrum = np.fft.rfft(generator.normal(0, 1, SAMPLE_RATE))
+        frequency = np.fft.rfftfreq(SAMPLE_RATE, 1 / SAMPLE_RATE)
+        return np.fft.irfft(spectrum * (0.05 + np.exp(-(((frequency - formant) / 300) ** 2))))
+
+    low, high = spoken(800), spoken(2500)
+    centre = [int(speakers.envelope(wave).argmax()) for wave in (low, high)]
+    assert centre[0] < centre[1] - 8
+    assert speakers.envelope(0.1 * low) == pytest.approx(speakers.envelope(low), abs=0.02)
+    assert len(speakers.envelope(low[:300])) == speakers.BANDS, "shorter than a frame"

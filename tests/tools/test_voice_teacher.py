@@ -1,0 +1,134 @@
+"""The teacher of the embedded voice: timing, intonation, and the grid of pitch pulses.
+
+flite and pyworld are not needed here.
+"""
+
+import numpy as np
+import pytest
+
+from tools.voice.teacher import prosody, vocoder
+from tools.voice.teacher.melody import phone_pitch
+from tools.voice.teacher.phones import HOP, SAMPLE_RATE
+from tools.voice.teacher.sources import Source, timed_phones
+from tools.voice.teacher.voices import VOICES, Voice
+
+SOURCE = Source("none", 100.0, 60.0, 200.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Yes.", ""),
+        ("Yes, sir.", ","),
+        ("No. Why, then? Go!", ".,?"),
+        ("Wait... really?", "."),
+        ("no mark at all", ""),
+    ],
+)
+def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
+    assert [m[0] for _, m in prosody.clauses(text)[:-1]] == list(marks)
+    phones = ["pau"] + ["ah", "pau"] * (len(marks) + 1)
+    spoken = prosody.frames(phones, [4.0] * len(phones), {"ah": 4}, text)
+    length = {",": prosody.PAUSE_COMMA}
+    assert spoken[2:-1:2] == [length.get(m, prosody.PAUSE_STOP) for m in marks]
+    assert prosody.PAUSE_STOP > prosody.PAUSE_COMMA > spoken[0] == spoken[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "phones", "expected"),
+    [
+        ("I am happy.", "pau ay ae m hh ae p iy pau", [0, 2, 2, 2, 2, 2, 2, 2, 0]),
+        ("The keys?", "pau dh ax k iy z pau", [0, 2, 2, 2, 3, 5, 0]),
+        ("Where?", "pau w eh r pau", [0, 2, 2, 2, 0]),
+        ("Ha ha.", "pau hh aa hh aa pau", [0, 4, 4, 3, 3, 0]),
+    ],
+)
+def test_pitch_is_the_sources_unless_a_question_or_laughter_changes_it(text, phones, expected):
+    source = [0.0 if p == "pau" else 2.2 for p in phones.split()]
+    assert prosody.tones(phones.split(), source, text) == expected
+
+
+def test_pitch_stays_within_its_range():
+    assert prosody.tones(["aa", "iy"], [9.3, -40.0], "a e") == [prosody.RANGE, -prosody.RANGE]
+
+
+def test_lengths_follow_flite_in_three_levels():
+    phones, table = ["aa"] * 3, {"aa": 5}
+    assert prosody.frames(phones, [3.0, 5.0, 8.0], table, "a") == [4, 5, 7]
+    assert prosody.frames(["t"], [1.0], {"t": 3}, "t") == [3], "never too short to be heard"
+
+
+def test_the_phones_of_a_source_have_their_times():
+    assert timed_phones("pau:0.2 hh:0.25 hh:0.25 ay:0.5 ") == [
+        ("pau", 0.0, 0.2),
+        ("hh", 0.2, 0.25),
+        ("ay", 0.25, 0.5),
+    ]
+
+
+def test_a_phones_pitch_is_the_mean_over_it():
+    seconds = np.arange(100) * 0.005
+    track = seconds, np.where(seconds < 0.25, 100.0, 200.0)
+    timed = [("aa", 0.0, 0.25), ("iy", 0.25, 0.5), ("m", 0.5, 0.6)]
+    assert phone_pitch(timed, track, SOURCE) == pytest.approx([0, 12, 12])
+
+
+def test_a_voice_rounds_its_pitch_to_whole_pulses_in_a_phone():
+    voice = Voice(SOURCE, f0=120.0, gain=1.0)
+    assert [voice.pulses(*phone) for phone in (("aa", 4, 0), ("aa", 4, 3), ("m", 1, -6))] == [
+        12,
+        14,
+        2,
+    ]
+    assert voice.pulses("s", 3, 5) == 9, "unvoiced: as many in every frame"
+
+
+def test_every_phone_has_its_pulses_from_its_first_sample():
+    starts = vocoder.pulse_times([4, 3, 3], [12, 9, 8], [True, False, True])
+    assert len(starts) == 29
+    assert starts[[0, 12, 21]] == pytest.approx([0, 4 * HOP, 7 * HOP])
+    assert np.diff(starts[:13]) == pytest.approx(np.full(12, HOP / 3)), "level beside an unvoiced"
+
+
+def test_pitch_glides_between_voiced_phones():
+    """16 to 20 pulses in four frames each: a jump of 25% becomes steps of a few percent."""
+    frames, pulses = [4, 4, 4], [16, 20, 16]
+    starts = vocoder.pulse_times(frames, pulses, [True] * 3)
+    assert starts[[0, 16, 36]] == pytest.approx(np.array([0, 4, 8]) * HOP)
+    periods = np.diff(np.append(starts, 12 * HOP))
+    steps = periods[1:] / periods[:-1]
+    assert max(steps.max(), 1 / steps.min()) < 1.08
+    assert periods[26] < periods[18] < periods[2], "highest in the middle of the middle one"
+
+
+def test_noise_restarts_with_every_phone():
+    frames, pulses = [5, 3, 5], [15, 9, 15]
+    starts = vocoder.pulse_times(frames, pulses, [False] * 3)
+    samples = np.array(frames) * HOP
+    begins = np.repeat(np.cumsum(samples) - samples, pulses)
+    spectra = np.ones((39, vocoder.FFT_SIZE // 2 + 1))
+    kinds = ["unvoiced"] * 39
+    wave = vocoder.overlap_add(spectra, kinds, np.ones(39), starts, begins, int(samples.sum()))
+    first, last = wave[: 5 * HOP], wave[8 * HOP :]
+    assert np.allclose(first, last, atol=1e-9)
+    frame = wave[: 4 * HOP].reshape(4, HOP)
+    correlation = np.corrcoef(frame)[np.triu_indices(4, 1)]
+    assert np.abs(correlation).max() < 0.3, "four different frames, not one that is repeated"
+
+
+def test_formants_move_with_the_warp():
+    power = np.exp(-(((vocoder.FREQUENCIES - 1000) / 100) ** 2))[None] + 1e-9
+    peak = vocoder.FREQUENCIES[vocoder.shift_formants(power, 1.15).argmax()]
+    assert peak == pytest.approx(1150, abs=SAMPLE_RATE / vocoder.FFT_SIZE)
+
+
+def test_nothing_below_50_hz_is_left():
+    decibels = 10 * np.log10(vocoder.without_rumble(np.ones((1, len(vocoder.FREQUENCIES))))[0])
+    assert decibels[vocoder.FREQUENCIES <= 25].max() < -17
+    assert decibels[vocoder.FREQUENCIES >= 90].min() > -0.2
+
+
+def test_voices_have_a_pulse_in_every_frame_however_low_they_fall():
+    for name, voice in VOICES.items():
+        assert voice.pulses("aa", 1, -prosody.RANGE) >= 1, name
+        assert voice.f0 * 2 ** (prosody.RANGE / 12) < 400, name

@@ -1,0 +1,43 @@
+"""The teacher's voices: a source, the middle of its pitch, formants shifted up or down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.voice.teacher.phones import HOP, SAMPLE_RATE, UNVOICED
+from tools.voice.teacher.sources import SOURCES, Source
+
+
+@dataclass(frozen=True)
+class Voice:
+    source: Source
+    f0: float  # Hz, the middle of its pitch
+    gain: float
+    warp: float = 1.0  # > 1 shifts formants up (a shorter vocal tract)
+
+    def pulses(self, phone: str, frames: int, semitones: int) -> int:
+        """Pitch pulses in a phone; an unvoiced one has the same whole number in every frame."""
+        if phone in UNVOICED:
+            return frames * round(self.f0 * HOP / SAMPLE_RATE)
+        return max(1, round(frames * HOP * self.f0 * 2 ** (semitones / 12) / SAMPLE_RATE))
+
+
+VOICES = {
+    "rms": Voice(SOURCES["rms"], 120.0, 1.1),
+    "rms low": Voice(SOURCES["rms"], 95.0, 1.1, warp=0.94),
+    "rms mid": Voice(SOURCES["rms"], 150.0, 1.0, warp=1.08),
+    "rms high": Voice(SOURCES["rms"], 205.0, 0.85, warp=1.15),
+    "rms child": Voice(SOURCES["rms"], 250.0, 0.8, warp=1.2),
+    "awb": Voice(SOURCES["awb"], 125.0, 1.0),
+    "awb low": Voice(SOURCES["awb"], 105.0, 1.0, warp=0.94),
+    "awb mid": Voice(SOURCES["awb"], 160.0, 1.0, warp=1.07),
+    "awb high": Voice(SOURCES["awb"], 190.0, 1.0, warp=1.13),
+    "slt": Voice(SOURCES["slt"], 172.0, 0.5),
+    "slt low": Voice(SOURCES["slt"], 150.0, 0.5, warp=0.93),
+    "slt male": Voice(SOURCES["slt"], 120.0, 0.5, warp=0.87),
+    "slt high": Voice(SOURCES["slt"], 210.0, 0.5, warp=1.06),
+    "kal": Voice(SOURCES["kal"], 100.0, 1.0),
+    "kal high": Voice(SOURCES["kal"], 180.0, 1.0, warp=1.14),
+}
+# the voices of scripts' two speakers, for a model that knows no others
+SPEAKERS = {"S1": VOICES["rms high"], "S2": VOICES["rms"]}
