@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.helpers.checkpoints import load
+from tools.voice import parallel
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings
 from tools.voice.judge import measures, trials
@@ -62,6 +63,14 @@ def test_training_targets_follow_the_delay_pattern():
         said = [*codes[:, c].tolist(), nano.EOS]
         rest = len(target) - delay - len(said)
         assert column == [nano.BOS] * delay + said + [nano.PAD] * rest
+
+
+def test_a_pause_is_not_training_time():
+    """A process stopped for 180 s between steps of 0.5 s."""
+    moments = iter([100.0, 100.5, 101.0, 281.0, 281.5])
+    watch = parallel.Stopwatch(60.0, clock=lambda: next(moments))
+    laps = [watch.lap() for _ in range(4)]
+    assert laps == pytest.approx([60.5, 61.0, 61.0 + parallel.LONGEST_STEP, 71.5])
 
 
 def test_a_speaker_keeps_one_voice_through_a_script():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -17,13 +18,14 @@ import torch
 import torch.distributed as dist
 
 PATIENCE = timedelta(minutes=30)  # a process may be paused while others measure
+LONGEST_STEP = 10.0  # seconds; what a step takes longer is a pause
 
 
 def arguments(description: str, minutes: float, lr: float, out: str) -> argparse.ArgumentParser:
     """What every training stage is told, with its defaults."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--work", type=Path, required=True, help="data, checkpoints, logs")
-    parser.add_argument("--minutes", type=float, default=minutes, help="those before a stop count")
+    parser.add_argument("--minutes", type=float, default=minutes, help="in all, without pauses")
     parser.add_argument("--lr", type=float, default=lr)
     parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
     parser.add_argument("--device", default="cpu")
@@ -62,6 +64,22 @@ def average_gradients(parameters: Iterable[torch.nn.Parameter], workers: int) ->
     for p, g in zip(parameters, grads, strict=True):
         p.grad = flat[start : start + g.numel()].view_as(g)
         start += g.numel()
+
+
+class Stopwatch:
+    """Seconds of training, from `before` on: the time for which the process is paused is not
+    counted, because the learning rate follows it."""
+
+    def __init__(self, before: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds, self.clock = before, clock
+        self.last = clock()
+
+    def lap(self) -> float:
+        """The seconds so far; called once a step."""
+        now = self.clock()
+        self.seconds += min(now - self.last, LONGEST_STEP)
+        self.last = now
+        return self.seconds
 
 
 def share(value: float, workers: int) -> float:

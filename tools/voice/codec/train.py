@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from dia_demo.files import write_atomic
+from dia_demo.processor import multiplies_bfloat16
 from tools.voice import parallel
 from tools.voice.codec import network
 from tools.voice.corpus import shards
@@ -169,10 +170,11 @@ def train(rank: int, workers: int, plan: Plan) -> None:
     samples = load_samples(plan.work)
     draw = np.random.default_rng(plan.seed + 17 * rank + step)
     take = decoder_step if plan.decoder_only else joint_step
-    begin = saved = time.time()
+    watch, saved = parallel.Stopwatch(before), time.time()
+    fast_bfloat16 = plan.device != "cpu" or multiplies_bfloat16()
     history: list[tuple[float, ...]] = []
     while True:
-        elapsed = parallel.share(before + time.time() - begin, workers)
+        elapsed = parallel.share(watch.lap(), workers)
         done = elapsed / (plan.minutes * 60)
         if done >= 1:
             break
@@ -181,7 +183,9 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         starts = draw.integers(0, len(samples) // HOP - CROP, plan.batch) * HOP
         crops = np.stack([samples[a : a + CROP * HOP] for a in starts])
         wave = torch.from_numpy(crops).to(plan.device).float() / 32768
-        total, parts, codes, latents = take(codec, loss, wave, amp=done < FLOAT32_FROM)
+        total, parts, codes, latents = take(
+            codec, loss, wave, amp=fast_bfloat16 and done < FLOAT32_FROM
+        )
         optimiser.zero_grad()
         total.backward()
         parallel.average_gradients(trained.parameters(), workers)

@@ -260,9 +260,9 @@ def prepare(rank: int, plan: Plan):
 def train(rank: int, workers: int, plan: Plan) -> None:
     model, opts, step, before, (source, words), progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
-    begin = time.time()
+    watch = parallel.Stopwatch(before)
     while True:
-        elapsed = parallel.share(before + time.time() - begin, workers)
+        elapsed = parallel.share(watch.lap(), workers)
         done = elapsed / (plan.minutes * 60)
         if done >= 1:
             break
