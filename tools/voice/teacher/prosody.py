@@ -13,8 +13,8 @@ import re
 
 from tools.voice.teacher.phones import PAUSE, VOWELS
 
-PAUSE_EDGE = 2  # frames of silence at both ends
-PAUSE_COMMA, PAUSE_STOP = 5, 9  # inside: after a comma (and the like), after a sentence
+PAUSE_EDGE = 6  # frames of silence at both ends, 144 ms
+PAUSE_COMMA, PAUSE_STOP = 7, 11  # inside: after a comma (and the like), after a sentence
 SHORT, LONG = 0.72, 1.3  # times a phone's mean duration: the limits of its middle length
 STRETCH = 1.4  # how much longer a long phone is
 UNKNOWN_FRAMES = 4  # of a phone without a mean

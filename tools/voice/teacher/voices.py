@@ -24,20 +24,17 @@ class Voice:
 
 VOICES = {
     "rms": Voice(SOURCES["rms"], 120.0, 1.1),
-    "rms low": Voice(SOURCES["rms"], 95.0, 1.1, warp=0.94),
+    "rms deep": Voice(SOURCES["rms"], 108.0, 1.05, warp=1.04),
     "rms mid": Voice(SOURCES["rms"], 150.0, 1.0, warp=1.08),
     "rms high": Voice(SOURCES["rms"], 205.0, 0.85, warp=1.15),
     "rms child": Voice(SOURCES["rms"], 250.0, 0.8, warp=1.2),
-    "awb": Voice(SOURCES["awb"], 125.0, 1.0),
-    "awb low": Voice(SOURCES["awb"], 105.0, 1.0, warp=0.94),
-    "awb mid": Voice(SOURCES["awb"], 160.0, 1.0, warp=1.07),
-    "awb high": Voice(SOURCES["awb"], 190.0, 1.0, warp=1.13),
-    "slt": Voice(SOURCES["slt"], 172.0, 0.5),
+    "awb": Voice(SOURCES["awb"], 125.0, 0.9),
+    "awb deep": Voice(SOURCES["awb"], 108.0, 0.9, warp=1.04),
+    "awb mid": Voice(SOURCES["awb"], 160.0, 0.9, warp=1.07),
+    "awb high": Voice(SOURCES["awb"], 190.0, 0.9, warp=1.13),
     "slt low": Voice(SOURCES["slt"], 150.0, 0.5, warp=0.93),
+    "slt bright": Voice(SOURCES["slt"], 190.0, 0.5, warp=0.93),
     "slt male": Voice(SOURCES["slt"], 120.0, 0.5, warp=0.87),
-    "slt high": Voice(SOURCES["slt"], 210.0, 0.5, warp=1.06),
-    "kal": Voice(SOURCES["kal"], 100.0, 1.0),
-    "kal high": Voice(SOURCES["kal"], 180.0, 1.0, warp=1.14),
 }
 # the voices of scripts' two speakers, for a model that knows no others
 SPEAKERS = {"S1": VOICES["rms high"], "S2": VOICES["rms"]}
