@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from tools.voice.judge import intonation, speakers
+from tools.voice.judge import intonation, speakers, voice_trials
 from tools.voice.judge.speakers import Traits
+from tools.voice.judge.voice_trials import Measured
 from tools.voice.teacher.phones import SAMPLE_RATE
 
 SECONDS = np.arange(SAMPLE_RATE) / SAMPLE_RATE
@@ -114,3 +115,56 @@ def test_the_envelope_follows_the_formants_whatever_the_level():
     assert centre[0] < centre[1] - 8
     assert speakers.envelope(0.1 * low) == pytest.approx(speakers.envelope(low), abs=0.02)
     assert len(speakers.envelope(low[:300])) == speakers.BANDS, "shorter than a frame"
+
+
+def take(recognised: str, f0, wave) -> Measured:
+    return Measured("one two three four", recognised, np.asarray(f0), None, wave)
+
+
+def test_the_word_error_is_that_of_each_voice():
+    takes = {
+        "clear": [take("one two three four", [0], SECONDS)] * 3,
+        "dull": [take("one two three for", [0], SECONDS)] * 3,
+    }
+    mean, worst = voice_trials.word_lines(takes)
+    assert (mean.value, mean.met) == (pytest.approx(0.125), False)
+    assert (worst.value, worst.voice, worst.met) == (0.25, "dull", False)
+    good = list(voice_trials.word_lines({"clear": takes["clear"]}))
+    assert [line.met for line in good] == [True, True]
+
+
+def test_one_monotone_voice_among_lively_ones_misses_the_bar():
+    voice = np.sin(2 * np.pi * 220 * SECONDS)
+    rumbling = voice + 0.2 * np.sin(2 * np.pi * 20 * SECONDS)
+    glide = hertz(np.linspace(-3, 3, 200))
+    takes = {
+        "lively": [take("", glide, voice)],
+        "monotone": [take("", hertz([0.0] * 200), voice)],
+        "rumbling": [take("", glide, rumbling)],
+    }
+    lines = list(voice_trials.melody_lines(takes))
+    assert [line.voice for line in lines] == ["monotone", "monotone", "rumbling"]
+    assert [line.met for line in lines] == [False] * 3
+    lively = voice_trials.melody_lines({"lively": takes["lively"]})
+    assert [line.met for line in lively] == [True] * 3
+
+
+def test_an_identified_take_is_the_prompts_voice():
+    known, again = speakers.profiles(voices(0.3)), voices(0.3, seed=2)
+    takes = {
+        name: [Measured("", "", np.zeros(1), t, SECONDS) for t in each]
+        for name, each in again.items()
+    }
+    assert voice_trials.identity_line(takes, known).met
+    first, second = list(takes)[:2]
+    takes[first] = takes[second]  # a model that ignores one of eight prompts
+    line = voice_trials.identity_line(takes, known)
+    assert not line.met
+    assert line.value == 7 / 8
+    assert line.notes["confused"][first] == [second]
+
+
+def test_pairs_of_takes_share_a_voice_or_do_not():
+    assert voice_trials.share_of_pairs(["a", "a", "b"], equal=True) == pytest.approx(1 / 3)
+    assert voice_trials.share_of_pairs(["a", "a", "b"], equal=False) == pytest.approx(2 / 3)
+    assert voice_trials.share_of_pairs([None, None], equal=True) == 0, "silence is no voice"

@@ -19,9 +19,10 @@ import torch
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.task import result_of
-from tools.voice.corpus import heldout
-from tools.voice.judge import app_trials, trials
+from tools.voice.corpus import heldout, shards
+from tools.voice.judge import app_trials, trials, voice_trials
 from tools.voice.judge.trials import Line, Studio
+from tools.voice.judge.voice_trials import Prompts
 from tools.voice.teacher.voices import SPEAKERS
 
 NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
@@ -29,6 +30,7 @@ TRIALS = (
     "natural", "template", "rare", "examples", "dialogue", "stops", "prompt", "settings", "speed",
     "size",
 )  # fmt: skip
+VOICES = "voices"  # a trial for models of many voices
 SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("top_k", int))
 
 
@@ -67,6 +69,8 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
                 yield from app_trials.settings(app)
             case "speed":
                 yield app_trials.speed(app)
+            case "voices":
+                yield from voice_trials.voices(app, Prompts(shards.load_tables(args.work)))
             case "size":
                 yield from app_trials.size(Path(args.model))
 
@@ -77,7 +81,7 @@ def shown(line: Line, value: float | None) -> str:
         return ""
     if line.bar == "yes":
         return "yes" if value else "no"
-    if "MB" in line.measure or "realtime" in line.measure:
+    if any(unit in line.measure for unit in ("MB", "realtime", "semitones", "dB")):
         return f"{value:.1f}"
     return f"{value:.1%}"
 
@@ -101,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--model", default="assets/nano")
-    parser.add_argument("--trials", nargs="+", choices=TRIALS, default=list(TRIALS))
+    parser.add_argument("--trials", nargs="+", choices=(*TRIALS, VOICES), default=list(TRIALS))
     parser.add_argument("--count", type=int, default=100, help="percent of every set's sentences")
     parser.add_argument("--batch", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)

@@ -16,19 +16,13 @@ import numpy as np
 
 from dia_demo.services.bench.words import word_error
 from tools.voice.corpus import heldout, shards
-from tools.voice.judge import asr, intonation, speakers
-from tools.voice.teacher import speech
-from tools.voice.teacher.melody import pitch_track
+from tools.voice.judge import intonation, speakers
+from tools.voice.judge.voice_trials import Measured, Prompts, identity_line, measure
 from tools.voice.teacher.voices import VOICES
 
-PROFILE_SHARE = 2  # every second take makes the profiles, the others are identified
 
-
-def hear(sentence: str, name: str, tables):
-    """(recognised text, pitch track, traits, waveform) of one sentence in one voice."""
-    voice = VOICES[name]
-    wave = speech.speak(sentence, voice, tables[voice.source.flite]).wave
-    return asr.recognise(wave), pitch_track(wave)[1], speakers.traits(wave), wave
+def hear(sentence: str, name: str, prompts: Prompts) -> Measured:
+    return measure(sentence, prompts.speak(name, sentence))
 
 
 def level(waves: list[np.ndarray]) -> float:
@@ -40,31 +34,28 @@ def level(waves: list[np.ndarray]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--voices", nargs="+", default=list(VOICES))
+    parser.add_argument("--voices", nargs="+", choices=VOICES, default=list(VOICES))
     parser.add_argument("--count", type=int, default=30, help="sentences for each voice")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
-    tables = shards.load_tables(args.work)
-    sentences = heldout.NATURAL[: args.count]
-    takes: dict[str, list] = {}
+    prompts = Prompts(shards.load_tables(args.work))
+    takes: dict[str, list[Measured]] = {}
     with Pool(args.workers) as pool:
         for name in args.voices:
-            takes[name] = pool.map(partial(hear, name=name, tables=tables), sentences)
-            texts, tracks, _, waves = zip(*takes[name], strict=True)
+            sentences = heldout.NATURAL[: args.count]
+            each = takes[name] = pool.map(partial(hear, name=name, prompts=prompts), sentences)
+            error = word_error([t.text for t in each], [t.recognised for t in each])
+            tracks, waves = [t.f0 for t in each], [t.wave for t in each]
             print(
-                f"{name}: word error {word_error(sentences, list(texts)):.1%}, pitch "
-                f"{intonation.deviation(tracks):.2f} semitones s.d., two commonest semitones "
-                f"{intonation.two_steps(tracks):.0%}, below 50 Hz {intonation.rumble(waves):.1f} "
-                f"dB, level {level(waves):.1f} dB",
+                f"{name}: word error {error:.1%}, pitch {intonation.deviation(tracks):.2f} "
+                f"semitones s.d., two commonest semitones {intonation.two_steps(tracks):.0%}, "
+                f"below 50 Hz {intonation.rumble(waves):.1f} dB, level {level(waves):.1f} dB",
                 flush=True,
             )
-    known = speakers.profiles(
-        {name: [t[2] for t in each[::PROFILE_SHARE]] for name, each in takes.items()}
-    )
-    for name, each in takes.items():
-        others = [speakers.identify(t[2], known) for t in each[1::PROFILE_SHARE]]
-        wrong = sorted({other for other in others if other != name})
-        print(f"{name}: identified {np.mean([o == name for o in others]):.0%} {wrong or ''}")
+    # every second take makes the profiles, the others are identified
+    known = speakers.profiles({n: [t.traits for t in each[::2]] for n, each in takes.items()})
+    line = identity_line({name: each[1::2] for name, each in takes.items()}, known)
+    print(f"identified: {line.value:.1%} of {line.count}, confused: {line.notes['confused']}")
 
 
 if __name__ == "__main__":

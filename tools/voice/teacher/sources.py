@@ -32,6 +32,7 @@ SOURCES = {
     "rms": Source("rms", 98.0, 60.0, 220.0),
     "awb": Source("awb", 125.0, 70.0, 260.0),
     "slt": Source("slt", 172.0, 110.0, 320.0, liveliness=1.6),
+    "kal": Source("kal16", 88.0, 55.0, 200.0, liveliness=1.2),
 }
 
 

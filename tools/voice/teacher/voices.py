@@ -32,9 +32,13 @@ VOICES = {
     "awb deep": Voice(SOURCES["awb"], 108.0, 0.9, warp=1.04),
     "awb mid": Voice(SOURCES["awb"], 160.0, 0.9, warp=1.07),
     "awb high": Voice(SOURCES["awb"], 190.0, 0.9, warp=1.13),
+    "kal": Voice(SOURCES["kal"], 104.0, 2.2),
+    "kal high": Voice(SOURCES["kal"], 170.0, 2.2, warp=1.12),
     "slt low": Voice(SOURCES["slt"], 150.0, 0.5, warp=0.93),
     "slt bright": Voice(SOURCES["slt"], 190.0, 0.5, warp=0.93),
     "slt male": Voice(SOURCES["slt"], 120.0, 0.5, warp=0.87),
 }
+# the voices that a model of many is measured on: distinct, and each well understood
+EIGHT = ("rms", "rms mid", "rms high", "rms child", "awb deep", "awb mid", "kal", "slt low")
 # the voices of scripts' two speakers, for a model that knows no others
 SPEAKERS = {"S1": VOICES["rms high"], "S2": VOICES["rms"]}

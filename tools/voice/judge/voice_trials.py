@@ -1,0 +1,185 @@
+"""What evaluate.py tries on a model of many voices: prompts hold a voice, seeds choose one.
+
+Each of EIGHT voices is given as a prompt of the teacher's; the take's speaker is identified among
+the eight by pitch and envelope, in profiles made of the teacher's other sentences.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from dia_demo.services.bench.words import word_error
+from dia_demo.services.take import VoicePrompt
+from tools.voice.corpus import heldout
+from tools.voice.judge import asr, intonation, speakers
+from tools.voice.judge.app_trials import App
+from tools.voice.judge.trials import Line
+from tools.voice.teacher import speech
+from tools.voice.teacher.melody import pitch_track
+from tools.voice.teacher.phones import SAMPLE_RATE
+from tools.voice.teacher.voices import EIGHT, VOICES
+
+PROMPTS, PROFILES = 12, 10  # sentences for each voice
+PROMPT_SECONDS = 3.0  # at least
+SEEDS = 40
+FLITE_DEVIATION = 2.3  # semitones within a sentence, flite's own
+MEAN_ERROR, WORST_ERROR = "word error of prompted voices, mean", "the same, worst voice"
+DEVIATION = "pitch within a sentence, standard deviation in semitones, worst voice"
+TWO_STEPS = "voiced frames in the two commonest steps of pitch, worst voice"
+RUMBLE = "power below 50 Hz in dB, worst voice"
+IDENTIFIED = "speaker of a prompted take identified among eight"
+DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt with the same voice"
+BARS = {
+    MEAN_ERROR: 0.08,
+    WORST_ERROR: 0.12,
+    DEVIATION: 0.7 * FLITE_DEVIATION,
+    TWO_STEPS: 0.6,
+    RUMBLE: -25.0,
+    IDENTIFIED: 0.95,
+    DIFFERENT: 0.95,
+    SAME: 0.95,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A take: its text and what was recognised, its pitch every 5 ms, its speaker's traits."""
+
+    text: str
+    recognised: str
+    f0: np.ndarray
+    traits: speakers.Traits | None
+    wave: np.ndarray
+
+
+def measure(text: str, wave: np.ndarray) -> Measured:
+    return Measured(text, asr.recognise(wave), pitch_track(wave)[1], speakers.traits(wave), wave)
+
+
+def _rate(title: str, count: int, value: float, **notes) -> Line:
+    bar = BARS[title]
+    return Line(title, "eight", count, value, f"≥ {bar:.0%}", value >= bar, notes=notes)
+
+
+def word_lines(takes: dict[str, list[Measured]]) -> Iterator[Line]:
+    """Word error: mean of the voices, and of the worst."""
+    errors = {
+        name: word_error([t.text for t in each], [t.recognised for t in each])
+        for name, each in takes.items()
+    }
+    count = sum(map(len, takes.values()))
+    worst = max(errors, key=lambda name: errors[name])
+    for title, voice, value in (
+        (MEAN_ERROR, "eight", float(np.mean(list(errors.values())))),
+        (WORST_ERROR, worst, errors[worst]),
+    ):
+        bar = BARS[title]
+        yield Line(title, voice, count, value, f"≤ {bar:.0%}", value <= bar, notes=errors)
+
+
+def melody_lines(takes: dict[str, list[Measured]]) -> Iterator[Line]:
+    """Spread and steps of the pitch, and rumble, each of the worst voice."""
+    measures = (
+        (DEVIATION, lambda each: intonation.deviation([t.f0 for t in each]), min),
+        (TWO_STEPS, lambda each: intonation.two_steps([t.f0 for t in each]), max),
+        (RUMBLE, lambda each: intonation.rumble([t.wave for t in each]), max),
+    )
+    for title, of, worst_of in measures:
+        values = {voice: of(each) for voice, each in takes.items()}
+        voice = worst_of(values, key=lambda key: values[key])
+        bar, value = BARS[title], values[voice]
+        met = value >= bar if worst_of is min else value <= bar
+        sign = "≥" if worst_of is min else "≤"
+        yield Line(title, voice, len(takes[voice]), value, f"{sign} {bar:g}", met, notes=values)
+
+
+def identity_line(takes: dict[str, list[Measured]], known: speakers.Profiles) -> Line:
+    """How often the speaker of a prompted take is the prompt's."""
+    right, confused = [], {}
+    for name, each in takes.items():
+        heard = [speakers.identify(t.traits, known) for t in each]
+        right += [name == other for other in heard]
+        confused[name] = sorted({str(other) for other in heard if other != name})
+    return _rate(IDENTIFIED, len(right), float(np.mean(right)), confused=confused)
+
+
+def share_of_pairs(names: Iterable[str | None], equal: bool) -> float:
+    """The share of all pairs of takes whose voices are equal, or differ; nobody equals nobody."""
+    pairs = list(itertools.combinations(names, 2))
+    same = [a == b and a is not None for a, b in pairs]
+    return float(np.mean([x == equal for x in same]))
+
+
+class Prompts:
+    """The teacher's sentences in the eight voices, as prompts and as profiles."""
+
+    def __init__(self, tables: dict[str, dict[str, int]]) -> None:
+        self.tables = tables
+
+    def speak(self, name: str, text: str) -> np.ndarray:
+        voice = VOICES[name]
+        return speech.speak(text, voice, self.tables[voice.source.flite]).wave
+
+    def prompt(self, name: str, first: int) -> tuple[np.ndarray, str]:
+        """Sentences from `first` on until they last PROMPT_SECONDS, and their text."""
+        waves, texts = [], []
+        while sum(map(len, waves)) < PROMPT_SECONDS * SAMPLE_RATE:
+            texts.append(heldout.NATURAL[(first + len(texts)) % len(heldout.NATURAL)])
+            waves.append(self.speak(name, texts[-1]))
+        return np.concatenate(waves), " ".join(texts)
+
+    def profiles(self) -> speakers.Profiles:
+        """From sentences that are neither prompts nor spoken after one."""
+        last = heldout.NATURAL[-PROFILES:]
+        traits = {n: [speakers.traits(self.speak(n, text)) for text in last] for n in EIGHT}
+        return speakers.profiles(traits)
+
+
+def say_prompted(app: App, prompts: Prompts, name: str, first: int, seed: int) -> Measured:
+    wave, words = prompts.prompt(name, first)
+    text = heldout.NATURAL[first + PROMPTS]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "prompt.wav"
+        soundfile.write(path, wave, SAMPLE_RATE)
+        voice = VoicePrompt(path, transcript=f"[S1] {words}")
+        take, _ = app.say(f"[S1] {text}", voice, seed=seed)
+    return measure(text, take.samples)
+
+
+def voices(app: App, prompts: Prompts) -> Iterator[Line]:
+    """Every line of many voices."""
+    known = prompts.profiles()
+    takes = {
+        name: [say_prompted(app, prompts, name, k, seed=k) for k in range(PROMPTS)]
+        for name in EIGHT
+    }
+    yield from word_lines(takes)
+    yield from melody_lines(takes)
+    yield identity_line(takes, known)
+    yield seeds_line(app, known)
+    yield same_line(app, prompts, known)
+
+
+def seeds_line(app: App, known: speakers.Profiles) -> Line:
+    """Takes of one sentence without a prompt."""
+    script = f"[S1] {heldout.NATURAL[0]}"
+    waves = (app.say(script, seed=seed)[0].samples for seed in range(SEEDS))
+    chosen = [speakers.identify(speakers.traits(wave), known) for wave in waves]
+    return _rate(DIFFERENT, SEEDS, share_of_pairs(chosen, equal=False), voices=chosen)
+
+
+def same_line(app: App, prompts: Prompts, known: speakers.Profiles) -> Line:
+    """Takes of one sentence after one prompt, several seeds for each voice."""
+    shares = []
+    for name in EIGHT:
+        takes = [say_prompted(app, prompts, name, 0, seed) for seed in range(SEEDS // len(EIGHT))]
+        heard = [speakers.identify(take.traits, known) for take in takes]
+        shares.append(share_of_pairs(heard, equal=True))
+    return _rate(SAME, SEEDS, float(np.mean(shares)))
