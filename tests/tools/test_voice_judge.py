@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tools.voice.judge import intonation, speakers, voice_trials
+from tools.voice.judge import codec_gate, intonation, speakers, voice_trials
 from tools.voice.judge.speakers import Traits
 from tools.voice.judge.voice_trials import Measured
 from tools.voice.teacher.phones import SAMPLE_RATE
@@ -168,3 +168,12 @@ def test_pairs_of_takes_share_a_voice_or_do_not():
     assert voice_trials.share_of_pairs(["a", "a", "b"], equal=True) == pytest.approx(1 / 3)
     assert voice_trials.share_of_pairs(["a", "a", "b"], equal=False) == pytest.approx(2 / 3)
     assert voice_trials.share_of_pairs([None, None], equal=True) == 0, "silence is no voice"
+
+
+def test_a_codec_may_lose_three_points_of_words():
+    def takes(wrong: int) -> list[Measured]:
+        heard = ["one two three for"] * wrong + ["one two three four"] * (25 - wrong)
+        return [take(text, [0], SECONDS) for text in heard]  # a hundred words
+
+    assert codec_gate.passes(takes(2), takes(5))
+    assert not codec_gate.passes(takes(2), takes(6))
