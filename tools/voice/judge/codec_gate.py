@@ -1,7 +1,7 @@
-"""Whether a codec keeps the teacher's words and melody: the gate before the language model.
+"""Whether a codec keeps the words and the melody of the teacher: the gate before the model.
 
-`python -m tools.voice.judge.codec_gate --work DIR --codec DIR/codec.pt --count 100`: for every voice
-the word error of the teacher and of the codec alone, the codec's mel error, and pitch and rumble
+`python -m tools.voice.judge.codec_gate --work DIR --codec DIR/codec.pt --count 100`: of every voice
+the word error of the teacher and of the codec alone, the mel error of the codec, pitch and rumble
 before and after it. The exit code is 1 if a voice loses more than the gate allows.
 """
 
