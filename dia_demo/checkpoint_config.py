@@ -6,11 +6,13 @@ Two layouts of `config.json` are supported: that of transformers and that of nar
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dia_demo.checkpoint_files import QUANT_METHOD, check_configs
 from dia_demo.config import (
+    LARGEST_CFG_SCALES,
     PARAMS,
     PRECISIONS,
     DecoderConfig,
@@ -28,6 +30,9 @@ T = TypeVar("T", EncoderConfig, DecoderConfig)
 # Far above any Dia. Larger sizes are a mistake or an attack, and are rejected before allocation.
 LARGEST_SIZE = 2**20
 LARGEST_SIZES = {"num_hidden_layers": 1000, "num_channels": 100}
+
+# More would make a table larger than what it stands for.
+MOST_GUIDANCE_SCALES = 64
 
 # The longest name of a base model that is shown.
 LONGEST_NAME = 200
@@ -84,12 +89,22 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
     decoder = replace(decoder, **_sizes(raw, _SPECIAL_KEYS, source))
     delays = _delays(raw.get("delay_pattern"), source) or ModelConfig.delay_pattern
     config = ModelConfig(
-        encoder=encoder, decoder=decoder, delay_pattern=delays, prepared=_prepared(raw, source)
+        encoder=encoder,
+        decoder=decoder,
+        delay_pattern=delays,
+        guidance_scales=_guidance_scales(raw, source),
+        prepared=_prepared(raw, source),
     )
     cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
     _check_sizes(config, cross_width, source)
     limit = config.decoder.max_positions
-    defaults = replace(ModelConfig.defaults, max_tokens=limit, top_k=min(45, decoder.vocab_size))
+    low, high = config.cfg_scales
+    defaults = replace(
+        ModelConfig.defaults,
+        cfg_scale=min(max(ModelConfig.defaults.cfg_scale, low), high),
+        max_tokens=limit,
+        top_k=min(45, decoder.vocab_size),
+    )
     return replace(config, defaults=defaults)
 
 
@@ -178,6 +193,31 @@ def _delays(value: object, source: str) -> tuple[int, ...] | None:
     if not value or value[0] != 0:
         raise InputError(f"{source}: delay_pattern must start with 0, not {value!r}.")
     return tuple(value)
+
+
+def _guidance_scales(raw: dict, source: str) -> tuple[float, ...]:
+    """The CFG scales of a checkpoint whose guidance is distilled, empty for an ordinary one."""
+    guidance, scales = raw.get("guidance"), raw.get("guidance_scales")
+    if guidance is None and scales is None:
+        return ()
+    if guidance != "distilled":
+        raise InputError(
+            f'{source}: guidance must be "distilled" or left out, not {guidance!r}. (An ordinary '
+            "checkpoint has neither guidance nor guidance_scales.)"
+        )
+    low, high = LARGEST_CFG_SCALES
+    if (
+        not isinstance(scales, list)
+        or not 2 <= len(scales) <= MOST_GUIDANCE_SCALES
+        or not all(type(scale) in (int, float) and low <= scale <= high for scale in scales)
+        or any(before >= after for before, after in pairwise(scales))
+    ):
+        raise InputError(
+            f"{source}: with distilled guidance, guidance_scales must list 2 to "
+            f"{MOST_GUIDANCE_SCALES} numbers from {low:g} to {high:g}, each larger than the one "
+            f"before, not {str(scales)[:80]}."
+        )
+    return tuple(float(scale) for scale in scales)
 
 
 def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> None:

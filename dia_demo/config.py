@@ -37,6 +37,8 @@ class Range:
 
 
 SEED_LIMIT = 2**32 - 1
+# What the CFG scale may be with an ordinary checkpoint.
+LARGEST_CFG_SCALES = (0.0, 20.0)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class GenerationParams:
             3.0,
             "CFG scale",
             "How closely the speech follows the script.",
-            Range(0.0, 20.0),
+            lambda config: Range(*config.cfg_scales),
             step=0.1,
             slider=(0.0, 10.0),
             saved_as="guidance_scale",
@@ -239,6 +241,9 @@ class PreparedWeights:
 class ModelConfig:
     """A Dia checkpoint's shape. The defaults are those of Dia-1.6B-0626.
 
+    guidance_scales: the CFG scales of the vectors in a checkpoint whose guidance is distilled: the
+    model was trained to give guided logits itself, for every scale between the first and the last.
+    Empty for an ordinary checkpoint.
     prepared: None for original weights, which can be loaded in every precision.
     """
 
@@ -246,12 +251,29 @@ class ModelConfig:
     decoder: DecoderConfig = DecoderConfig()
     delay_pattern: tuple[int, ...] = (0, 8, 9, 10, 11, 12, 13, 14, 15)
     defaults: GenerationParams = GenerationParams()
+    guidance_scales: tuple[float, ...] = ()
     prepared: PreparedWeights | None = None
 
     @property
     def precisions(self) -> tuple[str, ...]:
         """The precisions in which the weights can be loaded, most bits first."""
         return PRECISIONS[1:] if self.prepared is None else (self.prepared.precision,)
+
+    @property
+    def cfg_scales(self) -> tuple[float, float]:
+        """The smallest and the largest CFG scale that this checkpoint can be sampled with."""
+        scales = self.guidance_scales or LARGEST_CFG_SCALES
+        return scales[0], scales[-1]
+
+    @property
+    def guided_halves(self) -> int:
+        """Sequences that a row with guidance is computed as: conditional and unconditional, or one
+        where guidance is distilled."""
+        return 1 if self.guidance_scales else 2
+
+    def halves(self, cfg_scale: float) -> int:
+        """Sequences that a row with this CFG scale is computed as."""
+        return 1 if cfg_scale == 0 else self.guided_halves
 
     @property
     def max_delay(self) -> int:

@@ -259,3 +259,43 @@ def test_json_that_is_no_text_names_the_file(tmp_path):
 
 def test_a_missing_config_is_named(tmp_path):
     assert str(tmp_path / "config.json") in folder_refusal(tmp_path)
+
+
+DISTILLED = LAYOUT_0626 | {"guidance": "distilled", "guidance_scales": [0, 1, 2.5]}
+
+
+def test_distilled_guidance_is_read():
+    config = parse_model_config(DISTILLED)
+    assert config.guidance_scales == (0.0, 1.0, 2.5)
+    assert config.cfg_scales == (0.0, 2.5)
+
+
+def test_the_default_cfg_scale_lies_within_the_distilled_ones():
+    assert parse_model_config(DISTILLED).defaults.cfg_scale == 2.5
+    assert parse_model_config(LAYOUT_0626).defaults.cfg_scale == 3.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"guidance": "none"}, "guidance must be \"distilled\" or left out, not 'none'"),
+        ({"guidance": None}, 'guidance must be "distilled" or left out, not None'),
+        ({"guidance": True}, 'guidance must be "distilled" or left out, not True'),
+        ({"guidance_scales": None}, "must list 2 to 64 numbers from 0 to 20"),
+        ({"guidance_scales": [1]}, "must list 2 to 64 numbers from 0 to 20"),
+        ({"guidance_scales": [0, 3, 2]}, "each larger than the one before"),
+        ({"guidance_scales": [1, 1]}, "each larger than the one before"),
+        ({"guidance_scales": [-1, 1]}, "numbers from 0 to 20"),
+        ({"guidance_scales": [0, 21]}, "numbers from 0 to 20"),
+        ({"guidance_scales": [0, float("nan")]}, "numbers from 0 to 20"),
+        ({"guidance_scales": [0, "3"]}, "must list"),
+        ({"guidance_scales": [False, True]}, "must list"),
+        ({"guidance_scales": list(range(100))}, "must list"),
+        ({"guidance_scales": "0 1 2"}, "must list"),
+    ],
+    ids=str,
+)
+def test_wrong_guidance_is_refused_in_words(changed, message):
+    with pytest.raises(InputError) as error:
+        parse_model_config(DISTILLED | changed)
+    assert message in str(error.value)

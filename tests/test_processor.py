@@ -78,7 +78,7 @@ def test_prompts_use_bfloat16_products_only_in_hardware(in_hardware, precision, 
     caches = []
 
     def run() -> None:
-        caches.append(model.encode(b"\x01 Hello there.", guidance=True, max_positions=40))
+        caches.append(model.encode(b"\x01 Hello there.", cfg_scale=1.0, max_positions=40))
         model(prompt, caches)
         model(prompt[:, :1], caches)
 
@@ -98,7 +98,7 @@ def test_a_prefill_in_float32_is_as_exact(monkeypatch, precision):
     logits = []
     for features in (BFLOAT16_FEATURES, frozenset()):
         monkeypatch.setattr(processor, "features", lambda features=features: features)
-        cache = model.encode(b"\x01 Hello there.", guidance=True, max_positions=40)
+        cache = model.encode(b"\x01 Hello there.", cfg_scale=1.0, max_positions=40)
         logits.append(model(prompt, [cache])[..., : SMALL.num_codes])
     off = (logits[0] - logits[1]).norm() / logits[1].norm()
     assert 0 < off < 0.03

@@ -69,7 +69,8 @@ def config_json(config: ModelConfig) -> dict:
         "bos_token_id": decoder.bos,
     }
     audio = cross | specials | {"num_channels": decoder.num_channels}
-    return {
+    distilled = {"guidance": "distilled", "guidance_scales": list(config.guidance_scales)}
+    return (distilled if config.guidance_scales else {}) | {
         "model_type": "dia",
         "architectures": ["DiaForConditionalGeneration"],
         "delay_pattern": list(config.delay_pattern),

@@ -53,10 +53,10 @@ class DeviceModel:
     def config(self) -> ModelConfig:
         return self.model.config
 
-    def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
+    def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RowCache:
         """A row's cache, on the device."""
         with self.backend.active():
-            return self.model.encode(text, guidance, max_positions)
+            return self.model.encode(text, cfg_scale, max_positions)
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
         """Float32 logits [B, T, C, V] on the CPU for codes [B, T, C] on the CPU."""
@@ -70,7 +70,7 @@ class DeviceModel:
         A device that was right when it was checked may fail as it warms up or its memory fills up.
         """
         if self._reference is None:
-            cache = self.encode(REFERENCE_TEXT, False, 1)
+            cache = self.encode(REFERENCE_TEXT, self.config.cfg_scales[0], 1)
             self._reference = cache, self._reference_step(cache)
             return 0.0
         cache, first = self._reference

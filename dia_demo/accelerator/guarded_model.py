@@ -35,9 +35,9 @@ class GuardedModel:
     def config(self) -> ModelConfig:
         return self._model.config
 
-    def encode(self, text: bytes, guidance: bool, max_positions: int) -> RemoteCache:
+    def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RemoteCache:
         with self._abandoned_on_failure():
-            return self._model.encode(text, guidance, max_positions)
+            return self._model.encode(text, cfg_scale, max_positions)
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RemoteCache]) -> Tensor:
         with self._abandoned_on_failure():

@@ -56,7 +56,7 @@ class EncodeRequest:
     """Encode a row's text."""
 
     text: bytes
-    guidance: bool
+    cfg_scale: float
     max_positions: int
     freed: tuple[int, ...]
 
@@ -124,8 +124,8 @@ class RemoteModel:
             raise
         return cls(process, config, spec.limits, answer.used)
 
-    def encode(self, text: bytes, guidance: bool, max_positions: int) -> RemoteCache:
-        self._process.send(EncodeRequest(text, guidance, max_positions, self._take_freed()))
+    def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RemoteCache:
+        self._process.send(EncodeRequest(text, cfg_scale, max_positions, self._take_freed()))
         reply = self._process.receive(self._limits.loading_seconds, "reading the script")
         cache = RemoteCache(reply.number, reply.halves)
         weakref.finalize(cache, self._freed.append, reply.number)
@@ -207,7 +207,7 @@ class RowServer:
 
     def answer(self, message: EncodeRequest | StepRequest) -> EncodeReply | StepReply:
         if isinstance(message, EncodeRequest):
-            cache = self._model.encode(message.text, message.guidance, message.max_positions)
+            cache = self._model.encode(message.text, message.cfg_scale, message.max_positions)
             self._rows += 1
             self._caches[self._rows] = cache
             return EncodeReply(self._rows, cache.halves)

@@ -23,7 +23,7 @@ class DeviceFailed(RunError):
 
 
 class DecoderCache(Protocol):
-    """What a model keeps of one row between steps. `halves` is 2 with guidance, otherwise 1."""
+    """What a model keeps of one row between steps; `halves`: see `ModelConfig.halves`."""
 
     @property
     def halves(self) -> int: ...
@@ -42,7 +42,7 @@ class DecoderModel(Protocol):
     @property
     def can_prefill_ahead(self) -> bool: ...
 
-    def encode(self, text: bytes, guidance: bool, max_positions: int) -> DecoderCache:
+    def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> DecoderCache:
         """Read a row's text; returns the row's cache, ready for the first codes."""
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[Any]) -> Tensor:

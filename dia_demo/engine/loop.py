@@ -115,7 +115,7 @@ class PrefillThread:
 
 def _prefill(model: DecoderModel, row: Row) -> DecoderCache:
     """A row's cache after its text and its voice prompt, but for the prompt's last frame."""
-    cache = model.encode(row.text, row.guidance, row.params.max_tokens)
+    cache = model.encode(row.text, row.params.cfg_scale, row.params.max_tokens)
     if row.position > 0:
         codes = torch.from_numpy(row.previous_inputs)[None].expand(cache.halves, -1, -1)
         model(codes, [cache])
@@ -135,7 +135,7 @@ class Batch:
         decoder = model.config.decoder
         self._sampler = Sampler.of([row.params for row in rows], decoder)
         halves = torch.tensor([cache.halves for cache in caches])
-        # A row without guidance has one half, which is used for both.
+        # A row of one half (without guidance, or distilled) is used for both.
         self._uncond = halves.cumsum(0) - 1
         self._cond = self._uncond - halves + 1
         self._every = int(halves[0]) if (halves == halves[0]).all() else None

@@ -43,7 +43,7 @@ def model_bytes(config: ModelConfig, precision: str) -> int:
 def needed_bytes(config: ModelConfig, precision: str) -> int:
     """The peak memory of a take, including program and codec."""
     d = config.decoder
-    positions = 2 * 2 * 4 * d.num_layers * WORKING_POSITIONS
+    positions = 2 * config.guided_halves * 4 * d.num_layers * WORKING_POSITIONS
     caches = positions * d.num_kv_heads * d.head_dim
     # Rotary tables: a cosine and a sine for every position in text and audio.
     e = config.encoder
@@ -60,7 +60,7 @@ def calibration_bytes(config: ModelConfig) -> int:
     caches = 2 * 2 * d.num_layers
     caches *= d.num_kv_heads * d.head_dim + d.cross_num_kv_heads * d.cross_head_dim
     inputs = 4 * (5 * d.hidden_size + d.intermediate_size + 2 * widest)
-    rows = 2 * len(SENTENCES) * MOST_STEPS
+    rows = config.guided_halves * len(SENTENCES) * MOST_STEPS
     hessian = 16 * widest**2
     return model_bytes(config, "bfloat16") + rows * (caches + inputs) + hessian + PROGRAM
 

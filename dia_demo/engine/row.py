@@ -55,11 +55,6 @@ class Row:
         self.failure: str | None = None
 
     @property
-    def guidance(self) -> bool:
-        """Whether the row needs its unconditional half."""
-        return self.params.cfg_scale != 0
-
-    @property
     def next_input(self) -> np.ndarray:
         """Codes [C] that the decoder reads next."""
         return self._tokens[self.position]

@@ -42,7 +42,8 @@ STEP_ARGS = np.dtype(
             "channels vocabulary "
             "embeddings cos sin "  # tables
             "codes positions capacities text_lengths "  # of this step: int64 [slots, ...]
-            "x x_stride qkv_or_gate qkv_or_gate_stride attn_out attn_out_stride "
+            "x x_stride offset offset_stride "
+            "qkv_or_gate qkv_or_gate_stride attn_out attn_out_stride "
             "scratch scratch_size "  # bytes of each thread
             "block_counters"  # int64 [operations], all 0: unassigned blocks taken so far
         ).split()
@@ -93,14 +94,15 @@ def _add_embedding(table, index, out):
 
 @inlined
 def _embed(args, thread_index, is_bf16):
-    """x = sum of the codes' embeddings, for this thread's share of the slots."""
+    """x = offset + sum of the codes' embeddings, for this thread's share of the slots."""
     width, count = args.width, args.channels
     codes = carray(int64_at(args.codes), (args.slots, count))
     shape = (count * args.vocabulary, width)
     for slot in range(thread_index, args.slots, args.threads):
         x = carray(float32_at(args.x + slot * args.x_stride), width)
+        offset = carray(float32_at(args.offset + slot * args.offset_stride), width)
         for i in range(width):
-            x[i] = np.float32(0)
+            x[i] = offset[i]
         for channel in range(count):
             index = channel * args.vocabulary + codes[slot, channel]
             if is_bf16:

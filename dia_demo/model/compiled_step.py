@@ -117,7 +117,7 @@ class CompiledStep:
     def compile(self, model: Dia) -> None:
         """Run one step on an empty text, so that all kernels are compiled before the first take."""
         codes = torch.zeros(1, self._decoder.config.num_channels, dtype=torch.int64)
-        self(codes, [model.encode(b" ", guidance=False, max_positions=1)])
+        self(codes, [model.encode(b" ", cfg_scale=model.config.cfg_scales[0], max_positions=1)])
         self._bound = None
 
     def _bind(self, caches: Sequence[RowCache]) -> None:
@@ -129,6 +129,9 @@ class CompiledStep:
         slots = [(cache, half) for cache in caches for half in range(cache.halves)]
         longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         self._make_buffers(len(slots), longest)
+        for number, (cache, _) in enumerate(slots):
+            if cache.scale_vector is not None:
+                self._buffers["offset"][number, : len(cache.scale_vector)] = cache.scale_vector
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
         self._text_lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
         self._ops = np.array([tuple(op) for op in self._program()], OP)
@@ -172,6 +175,7 @@ class CompiledStep:
             name: torch.zeros(count, padded(width))
             for name, width in (
                 ("x", config.hidden_size),
+                ("offset", config.hidden_size),
                 ("qkv_or_gate", qkv_or_gate),
                 ("attn_out", attn_out),
                 ("logits", codes),
@@ -180,7 +184,7 @@ class CompiledStep:
         self._scratch = torch.zeros(self._pool.size, scratch, dtype=torch.uint8)
         self._codes = np.zeros((count, config.num_channels), np.int64)
         self._positions = np.zeros(count, np.int64)
-        for name in ("x", "qkv_or_gate", "attn_out"):
+        for name in ("x", "offset", "qkv_or_gate", "attn_out"):
             buffer = self._buffers[name]
             self._set(**{name: buffer.data_ptr(), f"{name}_stride": 4 * buffer.shape[1]})
         self._set(

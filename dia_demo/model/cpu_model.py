@@ -43,15 +43,15 @@ class CpuModel:
         return self.dia.config
 
     @torch.inference_mode()
-    def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
+    def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RowCache:
         """Read a row's text; returns its cache, ready for the first codes."""
         with torch_threads(self._threads):
             cross = [self.dia.read_text(text)]
-            if guidance:
+            if self.config.halves(cfg_scale) == 2:
                 if self._empty_text is None:
                     self._empty_text = self.dia.read_text(EMPTY_TEXT)
                 cross.append(self._empty_text)
-        return RowCache(self.config.decoder, cross, max_positions)
+        return self.dia.cache_of(cross, cfg_scale, max_positions)
 
     @torch.inference_mode()
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:

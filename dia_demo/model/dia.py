@@ -6,6 +6,7 @@ that of nari-labs/Dia-1.6B-0626, as published by Nari Labs and in transformers (
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
@@ -116,12 +117,17 @@ class DecoderLayer(nn.Module):
 class Decoder(nn.Module):
     """Codes to the logits of the next ones. The slots of a row are adjacent in the batch."""
 
-    def __init__(self, config: DecoderConfig, text_width: int) -> None:
+    def __init__(
+        self, config: DecoderConfig, text_width: int, guidance_scales: Sequence[float] = ()
+    ) -> None:
         super().__init__()
         self.config = config
+        self.guidance_scales = guidance_scales
         codes = config.num_channels * config.vocab_size
         # One table for all channels: channel c's codes start at c * V.
         self.embeddings = Embedding(codes, config.hidden_size)
+        if guidance_scales:
+            self.guidance_embedding = Embedding(len(guidance_scales), config.hidden_size)
         layers = (DecoderLayer(config, text_width) for _ in range(config.num_layers))
         self.layers = cast(Sequence[DecoderLayer], nn.ModuleList(layers))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
@@ -136,7 +142,7 @@ class Decoder(nn.Module):
         B, T, C = codes_BTC.shape
         assert T == 1 or all(cache.length == 0 for cache in caches)
         dtype, device = activation_dtype(self.embeddings.weight), codes_BTC.device
-        x_BTD = self.embed(codes_BTC)
+        x_BTD = self.embed(codes_BTC, caches)
         starts = [[cache.length] for cache in caches for _ in range(cache.halves)]
         positions_BT = torch.tensor(starts, device=device)
         if T > 1:
@@ -151,11 +157,25 @@ class Decoder(nn.Module):
         logits = self.logits_dense(self.norm(x_BTD, dtype))
         return logits.view(B, T, C, self.config.vocab_size).float()
 
-    def embed(self, codes_BTC: Tensor) -> Tensor:
-        """What the first layer reads, float32 [B, T, D]: the sum of the channels' embeddings."""
+    def embed(self, codes_BTC: Tensor, caches: Sequence[RowCache] = ()) -> Tensor:
+        """What the first layer reads, float32 [B, T, D]: the sum of the channels' embeddings, and
+        the vector of each row's CFG scale where guidance is distilled."""
         starts = range(0, len(self.embeddings.weight), self.config.vocab_size)
         offsets = torch.tensor(starts, device=codes_BTC.device)
-        return self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
+        x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
+        vectors = [cache.scale_vector for cache in caches if cache.scale_vector is not None]
+        return x_BTD + torch.stack(vectors).unsqueeze(1) if vectors else x_BTD
+
+    def scale_vector(self, cfg_scale: float) -> Tensor | None:
+        """What is added to every input of a row with this CFG scale, float32 [D]: between the
+        checkpoint's scales interpolated. None where guidance is not distilled."""
+        if not self.guidance_scales:
+            return None
+        scales = self.guidance_scales
+        above = min(max(bisect_right(scales, cfg_scale), 1), len(scales) - 1)
+        low, high = scales[above - 1 : above + 1]
+        before, after = self.guidance_embedding.weight[above - 1 : above + 1].float()
+        return torch.lerp(before, after, (cfg_scale - low) / (high - low))
 
 
 class Dia(nn.Module):
@@ -168,7 +188,7 @@ class Dia(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = Encoder(config.encoder)
-        self.decoder = Decoder(config.decoder, config.encoder.hidden_size)
+        self.decoder = Decoder(config.decoder, config.encoder.hidden_size, config.guidance_scales)
         self._rotaries: tuple[Rotary, Rotary] | None = None
 
     @property
@@ -191,16 +211,21 @@ class Dia(nn.Module):
         return Rotary(part.head_dim, part.rope_theta, part.max_positions, self.device)
 
     @torch.inference_mode()
-    def encode(self, text: bytes, guidance: bool, max_positions: int) -> RowCache:
+    def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RowCache:
         """Encode a row's text; returns the row's cache for the first codes.
 
-        With guidance the unconditional half reads zeros of the same length. The encoder gives equal
-        states for equal bytes, at any position, and attention to many equal states is attention to
-        one: so only one is encoded. Cutting the text to its true length is equivalent to the
-        reference's padding to 1024 with a mask.
+        The unconditional half, if there is one, reads zeros of the same length. The encoder gives
+        equal states for equal bytes, at any position, and attention to many equal states is
+        attention to one: so only one is encoded. Cutting the text to its true length is equivalent
+        to the reference's padding to 1024 with a mask.
         """
-        texts = [text, EMPTY_TEXT] if guidance else [text]
-        return RowCache(self.config.decoder, list(map(self.read_text, texts)), max_positions)
+        texts = [text, EMPTY_TEXT][: self.config.halves(cfg_scale)]
+        return self.cache_of(list(map(self.read_text, texts)), cfg_scale, max_positions)
+
+    def cache_of(self, texts: list[TextState], cfg_scale: float, max_positions: int) -> RowCache:
+        """An empty cache of a row that attends to these texts, one for each half."""
+        vector = self.decoder.scale_vector(cfg_scale)
+        return RowCache(self.config.decoder, texts, max_positions, vector)
 
     @torch.inference_mode()
     def read_text(self, text: bytes) -> TextState:

@@ -87,14 +87,20 @@ class RowCache:
     cross: for each half and layer, (k, v) [1, G, S, K] of the text; with guidance there are two
     halves, conditional and unconditional, else one. Self-attention has space for FIRST_POSITIONS at
     first and doubles up to max_positions. Positions not yet written are NaN, so that reading one is
-    noticed. serial: different for every cache.
+    noticed. serial: different for every cache. scale_vector: added to every input of the row (see
+    `Decoder.scale_vector`); None where guidance is not distilled.
     """
 
     def __init__(
-        self, config: DecoderConfig, cross: list[list[tuple[Tensor, Tensor]]], max_positions: int
+        self,
+        config: DecoderConfig,
+        cross: list[list[tuple[Tensor, Tensor]]],
+        max_positions: int,
+        scale_vector: Tensor | None = None,
     ) -> None:
         self.serial = next(_SERIALS)
         self.cross = cross
+        self.scale_vector = scale_vector
         self._config = config
         self.halves = len(cross)
         self.max_positions = max_positions
@@ -164,7 +170,7 @@ class RowCache:
 
     def of_half(self, half: int) -> RowCache:
         """An empty cache of one half by itself, attending to the same text."""
-        return RowCache(self._config, [self.cross[half]], self.max_positions)
+        return RowCache(self._config, [self.cross[half]], self.max_positions, self.scale_vector)
 
     def layers_of_half(self, half: int) -> list[tuple[Tensor, Tensor]]:
         """Of each layer, the keys and values [G, T, K] of one half so far, as views."""

@@ -83,6 +83,14 @@ def _vectors(config: ModelConfig) -> Iterator[tuple[str, int]]:
         yield f"{part}.norm.weight", sizes.hidden_size
 
 
+def _guidance(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
+    """The vectors of the CFG scales where guidance is distilled; the same in both namings."""
+    if config.guidance_scales:
+        name = "decoder.guidance_embedding.weight"
+        shape = (len(config.guidance_scales), config.decoder.hidden_size)
+        yield name, TensorSlice(name, 0, shape)
+
+
 def _mlps(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
     """(name, width, hidden width) of each gated MLP."""
     for part, sizes in (("encoder", config.encoder), ("decoder", config.decoder)):
@@ -106,6 +114,8 @@ def transformers_tensors(config: ModelConfig) -> Iterator[tuple[str, TensorSlice
     yield f"model.{text}", TensorSlice(text, 0, (encoder.vocab_size, encoder.hidden_size))
     audio = TensorSlice("decoder.embeddings.weight", 0, (codes, decoder.hidden_size))
     yield "model.decoder.embeddings.embed.weight", audio
+    for name, vectors in _guidance(config):
+        yield f"model.{name}", vectors
     head = TensorSlice("decoder.logits_dense.weight", 0, (codes, decoder.hidden_size))
     yield "logits_dense.weight", head
 
@@ -130,5 +140,6 @@ def nari_tensors(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
     for channel in range(channels):
         table = TensorSlice("decoder.embeddings.weight", channel * vocab, (vocab, width))
         yield f"decoder.embeddings.{channel}.weight", table
+    yield from _guidance(config)
     head = TensorSlice("decoder.logits_dense.weight", 0, (width, channels, vocab), inputs=1)
     yield "decoder.logits_dense.weight", head

@@ -59,7 +59,7 @@ def test_rows_of_any_kind_share_the_device(folder, in_threads):
 def test_caches_are_freed_on_the_device(folder):
     device_model = DeviceModel.copy_of(load(folder), FaultyBackend("healthy"), torch.float32)
     server = remote.RowServer(device_model, LIMITS)
-    numbers = [server.answer(remote.EncodeRequest(b"x", True, 20, ())).number for _ in range(3)]
+    numbers = [server.answer(remote.EncodeRequest(b"x", 1.0, 20, ())).number for _ in range(3)]
     server.forget(numbers[:2])
     assert list(server._caches) == numbers[2:]
 

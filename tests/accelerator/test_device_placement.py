@@ -95,5 +95,5 @@ def test_attention_is_plain_without_gradients(folder):
 
     with Watching():
         device_model = DeviceModel.copy_of(load(folder), Backend("cpu"), torch.float32)
-        device_model.encode(b"x", True, 20)
+        device_model.encode(b"x", 1.0, 20)
     assert seen and set(seen) == {(True, False)}

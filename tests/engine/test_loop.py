@@ -232,7 +232,7 @@ def test_a_compiled_step_asks_for_no_memory(tmp_path):
 def test_slots_not_written_are_nan_also_after_growth(model, monkeypatch):
     """Reading one must be loud: zeros would pass for keys."""
     monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 20)
-    cache = model.encode(TEXT, guidance=True, max_positions=100)
+    cache = model.encode(TEXT, cfg_scale=1.0, max_positions=100)
     codes = torch.zeros(2, 5, SMALL.decoder.num_channels, dtype=torch.long)
     model(codes, [cache])
     assert cache.length == 5 and cache.halves == 2

@@ -86,7 +86,7 @@ def test_a_take_is_the_same_with_a_voice_that_was_read_before(new_model):
 def test_what_is_reused_is_the_same_to_the_last_bit(new_model):
     model = new_model()
     codes = torch.from_numpy(make_row().previous_inputs)[None].expand(2, -1, -1)
-    caches = [model.encode(b"\x01 Hello.", True, 70) for _ in range(2)]
+    caches = [model.encode(b"\x01 Hello.", 1.0, 70) for _ in range(2)]
     logits = [model(codes, [cache]) for cache in caches]
     assert model.computed == 3 and torch.equal(*logits)
     for half in range(2):

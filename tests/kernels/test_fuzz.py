@@ -6,6 +6,7 @@ CI runs this folder once for each class of processors (DIA_CPU).
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -141,19 +142,21 @@ def worst_step(kernel: Kernel, precision: str, seed: int) -> float:
     """The largest relative error of three steps of some rows, one of which grows its cache."""
     dice = random.Random(seed)
     config = random_config(dice)
+    if seed % 2:
+        config = replace(config, guidance_scales=(0.0, 1.0, 3.0))
     dia = result_of(checkpoint.load_random(config, precision, kernel, seed))
     reference, model = reference_of(dia, config), kernel.install(dia, dice.choice([1, 2, 3]))
     rows = [
-        (bytes(dice.choices(range(256), k=dice.choice([1, 7, 64, 65]))), dice.random() < 0.6,
-         dice.choice([0, 1, 15, 254, 255, 256]))
+        (bytes(dice.choices(range(256), k=dice.choice([1, 7, 64, 65]))),
+         1.7 * (dice.random() < 0.6), dice.choice([0, 1, 15, 254, 255, 256]))
         for _ in range(dice.choice([1, 2, 3, 8]))
     ]  # fmt: skip
     generator, worst = torch.Generator().manual_seed(seed), 0.0
     with torch.inference_mode():
         ours, theirs = [], []
-        for number, (text, guidance, positions) in enumerate(rows):
-            ours.append(start(model.encode(text, guidance, 600), positions, number))
-            cache = start(reference.encode(text, guidance, 600), positions, number)
+        for number, (text, cfg_scale, positions) in enumerate(rows):
+            ours.append(start(model.encode(text, cfg_scale, 600), positions, number))
+            cache = start(reference.encode(text, cfg_scale, 600), positions, number)
             cache.cross = [[(k.float(), v.float()) for k, v in half] for half in ours[-1].cross]
             theirs.append(cache)
         halves = sum(cache.halves for cache in ours)

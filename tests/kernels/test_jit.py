@@ -24,7 +24,7 @@ for precision, name in (("bfloat16", "compiled"), ("int4", "compiled, dot produc
     except NotImplementedError:
         continue
     digest = hashlib.md5()
-    cache = model.encode(b"\\x01 We walk along.", True, 300)
+    cache = model.encode(b"\\x01 We walk along.", 1.0, 300)
     for code in range(200):  # A softmax over many positions is where it showed.
         codes = torch.full((2, 1, model.config.decoder.num_channels), code)
         digest.update(model(codes, [cache]).numpy().tobytes())

@@ -88,7 +88,7 @@ def test_a_calibrated_model_is_nearer_to_float32_than_a_rounded_one(folder):
     unseen = say(exact, b"\x02 Rain again, and no boat.", seed=77, max_tokens=150).previous_inputs
 
     def logits(model) -> torch.Tensor:
-        cache = model.encode(b"\x02 Rain again, and no boat.", True, len(unseen))
+        cache = model.encode(b"\x02 Rain again, and no boat.", 1.0, len(unseen))
         return model(torch.from_numpy(unseen).expand(2, -1, -1), [cache])
 
     errors = [(logits(model) - logits(exact)).norm() for model in (calibrated, rounded)]

@@ -29,7 +29,7 @@ def installed(precision: str) -> CpuModel:
 
 def prefill(model: CpuModel) -> torch.Tensor:
     """The logits after a text and a voice prompt."""
-    cache = model.encode(TEXT, guidance=True, max_positions=40)
+    cache = model.encode(TEXT, cfg_scale=1.0, max_positions=40)
     return model(PROMPT.expand(2, -1, -1), [cache])
 
 

@@ -88,16 +88,16 @@ def test_logits_match_with_or_without_the_cache(pair):
     expected = expected.view(decoder.num_channels, 40, decoder.vocab_size).transpose(0, 1)
 
     # Of a prompt, the logits after its last position.
-    whole = ours(ids, [ours.encode(TEXT, guidance=False, max_positions=256)])[0]
+    whole = ours(ids, [ours.encode(TEXT, cfg_scale=0.0, max_positions=256)])[0]
     assert_near(whole[-1:], expected[-1:])
 
-    cache = ours.encode(TEXT, guidance=False, max_positions=256)
+    cache = ours.encode(TEXT, cfg_scale=0.0, max_positions=256)
     steps = [ours(ids[:, :25], [cache])[0][-1:]]
     # A step's logits lie where the next one's will.
     steps += [ours(ids[:, [position]], [cache])[0].clone() for position in range(25, 40)]
     assert_near(torch.cat(steps), expected[24:])
 
-    cache = ours.encode(TEXT, guidance=False, max_positions=256)
+    cache = ours.encode(TEXT, cfg_scale=0.0, max_positions=256)
     steps = [ours(ids[:, [position]], [cache])[0].clone() for position in range(40)]
     assert_near(torch.cat(steps), expected)
 
@@ -106,7 +106,7 @@ def test_logits_match_with_or_without_the_cache(pair):
 def test_unconditional_half_reads_zeros_of_the_same_length(pair):
     theirs, ours = pair
     ids = torch.full((1, 1, ours.config.decoder.num_channels), ours.config.decoder.bos)
-    both = ours(ids.expand(2, -1, -1), [ours.encode(TEXT, guidance=True, max_positions=256)])
+    both = ours(ids.expand(2, -1, -1), [ours.encode(TEXT, cfg_scale=1.0, max_positions=256)])
     # transformers pads: a masked tail must change nothing.
     padded = torch.cat([text_ids(TEXT), torch.zeros(1, 9, dtype=torch.long)], dim=1)
     mask = (torch.arange(padded.shape[1]) < len(TEXT)).long()[None]

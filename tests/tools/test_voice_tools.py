@@ -51,7 +51,7 @@ def test_what_is_exported_says_what_was_trained(tmp_path):
     letters = torch.tensor([list(text)])
     with torch.inference_mode():
         wanted = trained(letters, letters != 0, codes)[0]
-        found = exported(codes, [exported.encode(text, False, 32)])
+        found = exported(codes, [exported.encode(text, 0.0, 32)])
     torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-2)
 
 

@@ -27,10 +27,11 @@ def teacher_forced(context: CheckContext, recorder: StageRecorder) -> None:
     on_cpu, on_device, config = context.reference, context.device_model, context.config
     text, count = _text(config), min(context.plan.steps, config.decoder.max_positions - 1)
     recorder.begin("the encoder")
-    cpu_cache = on_cpu.encode(text, True, count + 1)
-    device_cache = on_device.encode(text, True, count + 1)
+    scale = config.cfg_scales[1]  # Not 0.
+    cpu_cache = on_cpu.encode(text, scale, count + 1)
+    device_cache = on_device.encode(text, scale, count + 1)
     generator = torch.Generator().manual_seed(0)
-    codes = torch.full((2, 1, config.decoder.num_channels), config.decoder.bos)
+    codes = _first_codes(config)
     for step in range(count):
         where = f"step {step + 1}"
         recorder.begin(where)
@@ -74,7 +75,13 @@ def _next_codes(
     sampled = torch.multinomial(probs, 1, generator=generator).view(-1)
     delays = torch.tensor(config.delay_pattern)
     codes = torch.where(step < delays, config.decoder.bos, sampled)
-    return codes.view(1, 1, -1).expand(2, -1, -1).contiguous()
+    return codes.view(1, 1, -1).expand(config.guided_halves, -1, -1).contiguous()
+
+
+def _first_codes(config: ModelConfig) -> Tensor:
+    """BOS for each half of a row with guidance."""
+    shape = (config.guided_halves, 1, config.decoder.num_channels)
+    return torch.full(shape, config.decoder.bos)
 
 
 def soak(context: CheckContext, recorder: StageRecorder) -> None:
@@ -112,14 +119,14 @@ def _run_row(model: DecoderModel, steps: int, at_most: int) -> int:
     """One row with guidance that is fed its own most likely codes; returns its steps."""
     config = model.config
     steps = max(1, min(steps, at_most, config.decoder.max_positions - 1))
-    cache = model.encode(_text(config), True, steps)
-    codes = torch.full((2, 1, config.decoder.num_channels), config.decoder.bos)
+    cache = model.encode(_text(config), config.cfg_scales[1], steps)
+    codes = _first_codes(config)
     for step in range(steps):
         logits = model(codes, [cache])
         if not logits.isfinite().all():
             raise ArithmeticError(f"NaN or infinity among the logits at step {step + 1} of a row")
         argmax = logits[:1, :, :, : config.num_codes].argmax(dim=-1)
-        codes = argmax.expand(2, -1, -1).contiguous()
+        codes = argmax.expand(config.guided_halves, -1, -1).contiguous()
     return steps
 
 

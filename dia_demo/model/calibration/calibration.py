@@ -74,11 +74,11 @@ class _Walk:
     def __init__(self, dia: Dia, take: CalibrationTake) -> None:
         self._decoder = dia.decoder
         steps = len(take.codes)
-        self._cache = dia.encode(take.text, True, steps)
+        self._cache = dia.encode(take.text, dia.config.defaults.cfg_scale, steps)
         self._cache.reserve(steps)
         self._rotation = dia.rotaries[1].at(torch.arange(steps)[None])
         codes = torch.from_numpy(take.codes).expand(self._cache.halves, -1, -1)
-        self._x_BTD = dia.decoder.embed(codes)
+        self._x_BTD = dia.decoder.embed(codes, [self._cache])
 
     def advance(self, index: int) -> None:
         """Compute layer `index`."""

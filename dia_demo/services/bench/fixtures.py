@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from dia_demo.codec.codec import Codec, load_codec, random_codec
-from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.config import GenerationParams, ModelConfig, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import check_free
@@ -27,6 +27,9 @@ from dia_demo.services.bench.types import Job, ReportProgress
 from dia_demo.task import Task
 
 GUIDANCE = 3.0
+# Modules of a decoder whose weights a step does not read: embeddings are looked up by row, the
+# text's keys and values are computed once per take.
+NOT_READ = ("embedding", "embeddings", "cross_attention.k_proj", "cross_attention.v_proj")
 WORDS = b"we walk along the river and talk of the weather, of bread and of the long way home. "
 # A codec that is quick to build, for the channels of the tiny random model.
 TINY_CODEC = dict(
@@ -101,11 +104,17 @@ class EndlessRow(Row):
 
 def make_rows(config: ModelConfig, count: int, text_bytes: int, max_tokens: int) -> list[Row]:
     """Rows with guidance on a text of `text_bytes` bytes, each with its own seed."""
-    params = config.defaults
     text = (b"\x01" + WORDS * (text_bytes // len(WORDS) + 1))[:text_bytes]
     most = min(max_tokens, config.decoder.max_positions)
-    params = replace(params, max_tokens=most, cfg_scale=params.cfg_scale or GUIDANCE)
+    params = replace(with_guidance(config), max_tokens=most)
     return [EndlessRow(config, text, replace(params, seed=seed)) for seed in range(count)]
+
+
+def with_guidance(config: ModelConfig) -> GenerationParams:
+    """The checkpoint's default parameters; with guidance, even if its default is none."""
+    low, high = config.cfg_scales
+    scale = config.defaults.cfg_scale or min(max(GUIDANCE, low), high)
+    return replace(config.defaults, cfg_scale=scale)
 
 
 # Bytes
@@ -117,7 +126,7 @@ def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
     The weights in their precision with their scales, the rows of the embeddings that it looks up,
     and the filled part of the key/value caches.
     """
-    decoder, halves = model.config.decoder, 2 * rows
+    decoder, halves = model.config.decoder, model.config.guided_halves * rows
     itemsize = model.decoder.embeddings.weight.dtype.itemsize
     looked_up = halves * decoder.num_channels * decoder.hidden_size * itemsize
     own = 2 * decoder.num_layers * decoder.num_kv_heads * decoder.head_dim * position
@@ -130,8 +139,7 @@ def weight_bytes(model: Dia) -> int:
     """Bytes of the weights, scales included, that every decoder step reads."""
     sizes: dict[int, int] = {}
     for name, module in model.decoder.named_modules():
-        # Embeddings are looked up by row, text keys and values computed once per take.
-        if name.endswith(("embeddings", "cross_attention.k_proj", "cross_attention.v_proj")):
+        if name.endswith(NOT_READ):
             continue
         values = [*module.parameters(False), *module.buffers(False), *vars(module).values()]
         sizes |= {
@@ -142,4 +150,5 @@ def weight_bytes(model: Dia) -> int:
 
 def cache_itemsize(model: Dia) -> int:
     """Bytes per element of the key/value caches."""
-    return model.encode(b"\x01", False, model.config.shortest_max_tokens).dtype.itemsize
+    config = model.config
+    return model.encode(b"\x01", config.cfg_scales[0], config.shortest_max_tokens).dtype.itemsize

@@ -22,7 +22,7 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import decoder_weights
 from dia_demo.services.bench import words
-from dia_demo.services.bench.fixtures import GUIDANCE, load_engine
+from dia_demo.services.bench.fixtures import load_engine, with_guidance
 from dia_demo.services.bench.types import (
     Job,
     PrecisionQuality,
@@ -125,11 +125,10 @@ class _Comparison:
 
 def make_takes(engine: Engine) -> list[Forced]:
     """Takes with the checkpoint's default parameters, seeds 0, 1, 2..."""
-    config, params = engine.config, engine.config.defaults
+    config, params = engine.config, with_guidance(engine.config)
     small = decoder_weights(config) < SMALL_WEIGHTS
     if not small:
         params = replace(params, max_tokens=min(LARGE_TOKENS, params.max_tokens))
-    params = replace(params, cfg_scale=params.cfg_scale or GUIDANCE)
     rows = [
         Row(config, encode_script(script), replace(params, seed=seed))
         for seed, script in enumerate(scripts(FORCED_TAKES if small else LARGE_TAKES))
@@ -145,11 +144,12 @@ def scripts(count: int) -> list[str]:
 
 @torch.inference_mode()
 def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
-    """Conditional and unconditional logits [steps, 2, C, V] along the codes of a take."""
+    """Conditional and unconditional logits [steps, 2, C, V] along the codes of a take; where
+    guidance is distilled, one half [steps, 1, C, V]."""
     row = take.row
-    cache = model.encode(row.text, True, row.params.max_tokens + 1)
+    cache = model.encode(row.text, row.params.cfg_scale, row.params.max_tokens + 1)
     steps = [
-        model(torch.from_numpy(codes).expand(2, 1, -1), [cache])[:, 0].clone()
+        model(torch.from_numpy(codes).expand(cache.halves, 1, -1), [cache])[:, 0].clone()
         for codes in take.codes
     ]
     return torch.stack(steps)
@@ -158,7 +158,7 @@ def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
 def compare(
     expected: Sequence[Tensor], actual: Sequence[Tensor], takes: Sequence[Forced], codes: int
 ) -> PrecisionQuality:
-    """Compare `actual` with `expected`, both logits [steps, 2, C, V] of each take.
+    """Compare `actual` with `expected`, both logits [steps, halves, C, V] of each take.
 
     kl: KL divergence in nats of the sampled distribution (conditional, temperature 1) per channel.
     top1: per channel, the share of steps with the same most likely code after guidance.
@@ -172,7 +172,7 @@ def compare(
         p, q = e[:, 0].log_softmax(-1), f[:, 0].log_softmax(-1)
         kl.append((p.exp() * (p - q)).sum(-1))
         scale = take.row.params.cfg_scale
-        best = [(x[:, 0] + scale * (x[:, 0] - x[:, 1]))[..., :codes].argmax(-1) for x in (e, f)]
+        best = [(x[:, 0] + scale * (x[:, 0] - x[:, -1]))[..., :codes].argmax(-1) for x in (e, f)]
         same.append((best[0] == best[1]).double())
     kl_C, same_C = torch.cat(kl).mean(0), torch.cat(same).mean(0)
     return PrecisionQuality(

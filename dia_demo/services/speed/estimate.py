@@ -91,7 +91,8 @@ def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:
     """Bytes of the key/value cache that a step with guidance reads at this position."""
     d = config.decoder
     itemsize = 4 if precision == "float32" else 2
-    return 2 * 2 * d.num_layers * d.num_kv_heads * d.head_dim * positions * itemsize
+    values = 2 * d.num_layers * d.num_kv_heads * d.head_dim * positions
+    return config.guided_halves * values * itemsize
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Distils a checkpoint's guidance into a student (docs/distillation.md)."""
