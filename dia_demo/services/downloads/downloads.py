@@ -264,10 +264,10 @@ def _problem_of(work: Steps, download: _ModelDownload, cancel: threading.Event) 
     except DiaDemoError as error:
         download.askers = set()
         return str(error)
-    except Exception as error:
+    except Exception:
         log.exception("a download failed")
         download.askers = set()
-        return f"The download failed: {type(error).__name__}: {error}. Try again."
+        return "The download failed unexpectedly. The details are in the program's log. Try again."
     return ""
 
 

@@ -65,6 +65,18 @@ def test_a_disk_that_is_too_small(server, downloads, monkeypatch):
     assert not [file for file in server.fetched() if file.endswith(".safetensors")]
 
 
+def test_a_defect_of_the_program_is_logged(server, downloads, monkeypatch, caplog):
+    def fail(model: str):
+        raise RuntimeError("a defect")
+        yield
+
+    monkeypatch.setattr("dia_demo.services.downloads.downloads.fetch_all", fail)
+    settled(downloads)
+    message = problem(downloads)
+    assert "program's log" in message and "RuntimeError" not in message
+    assert "a defect" in caplog.text
+
+
 def test_another_architecture_is_refused_before_its_weights(server, downloads):
     server.files["config.json"] = json.dumps({"model_type": "llama"}).encode()
     message = problem(downloads)
