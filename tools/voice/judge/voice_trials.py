@@ -28,7 +28,7 @@ from tools.voice.teacher.voices import EIGHT, VOICES
 
 PROMPTS, PROFILES = 12, 10  # sentences for each voice
 PROMPT_SECONDS = 3.0  # at least
-SEEDS = 40
+SEEDS, SEEDS_OF_PROMPT = 40, 5  # takes without a prompt; takes of one prompt, for each voice
 FLITE_DEVIATION = 2.3  # semitones within a sentence, flite's own
 MEAN_ERROR, WORST_ERROR = "word error of prompted voices, mean", "the same, worst voice"
 DEVIATION = "pitch within a sentence, standard deviation in semitones, worst voice"
@@ -153,33 +153,33 @@ def say_prompted(app: App, prompts: Prompts, name: str, first: int, seed: int) -
     return measure(text, take.samples)
 
 
-def voices(app: App, prompts: Prompts) -> Iterator[Line]:
-    """Every line of many voices."""
+def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
+    """Every line of many voices; a smaller share of the takes for a quick look."""
     known = prompts.profiles()
     takes = {
-        name: [say_prompted(app, prompts, name, k, seed=k) for k in range(PROMPTS)]
+        name: [say_prompted(app, prompts, name, k, seed=k) for k in range(round(share * PROMPTS))]
         for name in EIGHT
     }
     yield from word_lines(takes)
     yield from melody_lines(takes)
     yield identity_line(takes, known)
-    yield seeds_line(app, known)
-    yield same_line(app, prompts, known)
+    yield seeds_line(app, known, round(share * SEEDS))
+    yield same_line(app, prompts, known, max(2, round(share * SEEDS_OF_PROMPT)))
 
 
-def seeds_line(app: App, known: speakers.Profiles) -> Line:
+def seeds_line(app: App, known: speakers.Profiles, seeds: int) -> Line:
     """Takes of one sentence without a prompt."""
     script = f"[S1] {heldout.NATURAL[0]}"
-    waves = (app.say(script, seed=seed)[0].samples for seed in range(SEEDS))
+    waves = (app.say(script, seed=seed)[0].samples for seed in range(seeds))
     chosen = [speakers.identify(speakers.traits(wave), known) for wave in waves]
-    return _rate(DIFFERENT, SEEDS, share_of_pairs(chosen, equal=False), voices=chosen)
+    return _rate(DIFFERENT, seeds, share_of_pairs(chosen, equal=False), voices=chosen)
 
 
-def same_line(app: App, prompts: Prompts, known: speakers.Profiles) -> Line:
+def same_line(app: App, prompts: Prompts, known: speakers.Profiles, seeds: int) -> Line:
     """Takes of one sentence after one prompt, several seeds for each voice."""
     shares = []
     for name in EIGHT:
-        takes = [say_prompted(app, prompts, name, 0, seed) for seed in range(SEEDS // len(EIGHT))]
+        takes = [say_prompted(app, prompts, name, 0, seed) for seed in range(seeds)]
         heard = [speakers.identify(take.traits, known) for take in takes]
         shares.append(share_of_pairs(heard, equal=True))
-    return _rate(SAME, SEEDS, float(np.mean(shares)))
+    return _rate(SAME, seeds * len(EIGHT), float(np.mean(shares)))
