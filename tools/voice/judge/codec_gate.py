@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -36,11 +36,16 @@ class Pair:
     mel: float
 
 
-@torch.no_grad()
-def recode(sentence: str, name: str, prompts: Prompts, source: Path) -> Pair:
+@lru_cache
+def load_codec(source: Path) -> torch.nn.Module:
     torch.set_num_threads(1)
     load = network.load_exported if source.is_dir() else network.load_codec
-    codec, wave = load(source), prompts.speak(name, sentence)
+    return load(source)
+
+
+@torch.no_grad()
+def recode(sentence: str, name: str, prompts: Prompts, source: Path) -> Pair:
+    codec, wave = load_codec(source), prompts.speak(name, sentence)
     before = torch.from_numpy(wave)[None]
     codes = codec.quantizer(codec.encoder(before[:, None]))[1]
     after = network.decode(codec, codes)
