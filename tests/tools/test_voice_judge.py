@@ -155,19 +155,23 @@ def test_an_identified_take_is_the_prompts_voice():
         name: [Measured("", "", np.zeros(1), t, SECONDS) for t in each]
         for name, each in again.items()
     }
-    assert voice_trials.identity_line(takes, known).met
+    assert voice_trials.identity_line(takes, known, voice_trials.IDENTIFIED).met
     first, second = list(takes)[:2]
     takes[first] = takes[second]  # a model that ignores one of eight prompts
-    line = voice_trials.identity_line(takes, known)
+    line = voice_trials.identity_line(takes, known, voice_trials.IDENTIFIED)
     assert not line.met
     assert line.value == 7 / 8
     assert line.notes["confused"][first] == [second]
 
 
-def test_pairs_of_takes_share_a_voice_or_do_not():
-    assert voice_trials.share_of_pairs(["a", "a", "b"], equal=True) == pytest.approx(1 / 3)
-    assert voice_trials.share_of_pairs(["a", "a", "b"], equal=False) == pytest.approx(2 / 3)
-    assert voice_trials.share_of_pairs([None, None], equal=True) == 0, "silence is no voice"
+def test_pairs_of_takes_differ_when_their_voices_do():
+    known, again = speakers.profiles(voices(0.3)), voices(0.3, seed=2)
+    first, second, *_ = again.values()
+    assert voice_trials.different_pairs(first[:6], known) < 0.2
+    assert voice_trials.different_pairs([first[0], second[0]], known) == 1
+    mixed = [first[0], first[1], second[0]]
+    assert voice_trials.different_pairs(mixed, known) == pytest.approx(2 / 3)
+    assert voice_trials.different_pairs([None, None], known) == 1, "silence is no voice"
 
 
 def test_a_codec_may_lose_three_points_of_words():

@@ -10,7 +10,7 @@ from tools.voice.teacher import prosody, vocoder
 from tools.voice.teacher.melody import phone_pitch
 from tools.voice.teacher.phones import HOP, SAMPLE_RATE
 from tools.voice.teacher.sources import Source, timed_phones
-from tools.voice.teacher.voices import VOICES, Voice
+from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES, Voice
 
 SOURCE = Source("none", 100.0, 60.0, 200.0)
 
@@ -132,3 +132,11 @@ def test_voices_have_a_pulse_in_every_frame_however_low_they_fall():
     for name, voice in VOICES.items():
         assert voice.pulses("aa", 1, -prosody.RANGE) >= 1, name
         assert voice.f0 * 2 ** (prosody.RANGE / 12) < 400, name
+
+
+def test_the_corpus_has_none_of_the_unseen_voices():
+    assert set(EIGHT) <= set(VOICES)
+    trained = {(v.source, v.f0, v.warp) for v in VOICES.values()}
+    assert len(trained) == len(VOICES)
+    assert not trained & {(v.source, v.f0, v.warp) for v in UNSEEN.values()}
+    assert not set(UNSEEN) & set(VOICES)

@@ -6,7 +6,8 @@ takes of one voice have, so that pitch and spectrum count alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,11 +28,15 @@ class Traits:
 
 @dataclass(frozen=True)
 class Profiles:
-    """The mean traits of each voice, and the spread of single takes around them."""
+    """The mean traits of each voice, and the spread of single takes around them.
+
+    `limit`: 95% of the pairs of takes of one voice are nearer to each other.
+    """
 
     voices: dict[str, Traits]
     pitch_spread: float
     envelope_spread: float
+    limit: float = 0.0
 
 
 def envelope(wave: np.ndarray) -> np.ndarray:
@@ -57,7 +62,7 @@ def traits(wave: np.ndarray) -> Traits | None:
 
 
 def profiles(takes: dict[str, list[Traits]]) -> Profiles:
-    """From some takes of each voice."""
+    """From at least two takes of each voice."""
     voices = {
         name: Traits(
             float(np.mean([t.pitch for t in each])), np.mean([t.envelope for t in each], 0)
@@ -67,13 +72,22 @@ def profiles(takes: dict[str, list[Traits]]) -> Profiles:
     pairs = [(t, voices[name]) for name, each in takes.items() for t in each]
     pitch = np.sqrt(np.mean([(t.pitch - v.pitch) ** 2 for t, v in pairs]))
     bands = np.sqrt(np.mean([np.square(t.envelope - v.envelope).mean() for t, v in pairs]))
-    return Profiles(voices, max(float(pitch), FLOOR[0]), max(float(bands), FLOOR[1]))
+    known = Profiles(voices, max(float(pitch), FLOOR[0]), max(float(bands), FLOOR[1]))
+    same = [
+        distance(a, b, known) for each in takes.values() for a, b in itertools.combinations(each, 2)
+    ]
+    return replace(known, limit=float(np.quantile(same, 0.95)))
 
 
 def distance(a: Traits, b: Traits, known: Profiles) -> float:
     """Squared distance; about 2 between a take and its own voice's profile."""
     pitch = (a.pitch - b.pitch) / known.pitch_spread
     return float(pitch**2 + np.square((a.envelope - b.envelope) / known.envelope_spread).mean())
+
+
+def differ(a: Traits | None, b: Traits | None, known: Profiles) -> bool:
+    """Whether two takes are farther apart than takes of one voice; silence differs from all."""
+    return a is None or b is None or distance(a, b, known) > known.limit
 
 
 def identify(take: Traits | None, known: Profiles) -> str | None:

@@ -17,7 +17,14 @@ import numpy as np
 from dia_demo.services.bench.words import word_error
 from tools.voice.corpus import heldout, shards
 from tools.voice.judge import intonation, speakers
-from tools.voice.judge.voice_trials import Measured, Prompts, identity_line, measure
+from tools.voice.judge.voice_trials import (
+    ALL_VOICES,
+    IDENTIFIED,
+    Measured,
+    Prompts,
+    identity_line,
+    measure,
+)
 from tools.voice.teacher.voices import VOICES
 
 
@@ -34,7 +41,7 @@ def level(waves: list[np.ndarray]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--voices", nargs="+", choices=VOICES, default=list(VOICES))
+    parser.add_argument("--voices", nargs="+", choices=ALL_VOICES, default=list(VOICES))
     parser.add_argument("--count", type=int, default=30, help="sentences for each voice")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
@@ -54,7 +61,7 @@ def main() -> None:
             )
     # every second take makes the profiles, the others are identified
     known = speakers.profiles({n: [t.traits for t in each[::2]] for n, each in takes.items()})
-    line = identity_line({name: each[1::2] for name, each in takes.items()}, known)
+    line = identity_line({n: each[1::2] for n, each in takes.items()}, known, IDENTIFIED)
     print(f"identified: {line.value:.1%} of {line.count}, confused: {line.notes['confused']}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +24,11 @@ from tools.voice.judge.trials import Line
 from tools.voice.teacher import speech
 from tools.voice.teacher.melody import pitch_track
 from tools.voice.teacher.phones import SAMPLE_RATE
-from tools.voice.teacher.voices import EIGHT, VOICES
+from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES
 
 PROMPTS, PROFILES = 12, 10  # sentences for each voice
 PROMPT_SECONDS = 3.0  # at least
+ALL_VOICES = VOICES | UNSEEN
 SEEDS, SEEDS_OF_PROMPT = 40, 5  # takes without a prompt; takes of one prompt, for each voice
 FLITE_DEVIATION = 2.3  # semitones within a sentence, flite's own
 MEAN_ERROR, WORST_ERROR = "word error of prompted voices, mean", "the same, worst voice"
@@ -35,6 +36,7 @@ DEVIATION = "pitch within a sentence, standard deviation in semitones, worst voi
 TWO_STEPS = "voiced frames in the two commonest steps of pitch, worst voice"
 RUMBLE = "power below 50 Hz in dB, worst voice"
 IDENTIFIED = "speaker of a prompted take identified among eight"
+UNSEEN_IDENTIFIED = "the same, voices never trained on, among ten"
 DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt with the same voice"
 BARS = {
     MEAN_ERROR: 0.08,
@@ -43,6 +45,7 @@ BARS = {
     TWO_STEPS: 0.6,
     RUMBLE: -25.0,
     IDENTIFIED: 0.95,
+    UNSEEN_IDENTIFIED: 0.95,
     DIFFERENT: 0.95,
     SAME: 0.95,
 }
@@ -100,21 +103,20 @@ def melody_lines(takes: dict[str, list[Measured]]) -> Iterator[Line]:
         yield Line(title, voice, len(takes[voice]), value, f"{sign} {bar:g}", met, notes=values)
 
 
-def identity_line(takes: dict[str, list[Measured]], known: speakers.Profiles) -> Line:
-    """How often the speaker of a prompted take is the prompt's."""
+def identity_line(takes: dict[str, list[Measured]], known: speakers.Profiles, title: str) -> Line:
+    """How often the speaker of a take is the voice that it is listed under."""
     right, confused = [], {}
     for name, each in takes.items():
         heard = [speakers.identify(t.traits, known) for t in each]
         right += [name == other for other in heard]
         confused[name] = sorted({str(other) for other in heard if other != name})
-    return _rate(IDENTIFIED, len(right), float(np.mean(right)), confused=confused)
+    return _rate(title, len(right), float(np.mean(right)), confused=confused)
 
 
-def share_of_pairs(names: Iterable[str | None], equal: bool) -> float:
-    """The share of all pairs of takes whose voices are equal, or differ; nobody equals nobody."""
-    pairs = list(itertools.combinations(names, 2))
-    same = [a == b and a is not None for a, b in pairs]
-    return float(np.mean([x == equal for x in same]))
+def different_pairs(takes: list[speakers.Traits | None], known: speakers.Profiles) -> float:
+    """The share of all pairs of takes whose voices differ."""
+    pairs = itertools.combinations(takes, 2)
+    return float(np.mean([speakers.differ(a, b, known) for a, b in pairs]))
 
 
 class Prompts:
@@ -124,7 +126,7 @@ class Prompts:
         self.tables = tables
 
     def speak(self, name: str, text: str) -> np.ndarray:
-        voice = VOICES[name]
+        voice = ALL_VOICES[name]
         return speech.speak(text, voice, self.tables[voice.source.flite]).wave
 
     def prompt(self, name: str, first: int) -> tuple[np.ndarray, str]:
@@ -135,10 +137,10 @@ class Prompts:
             waves.append(self.speak(name, texts[-1]))
         return np.concatenate(waves), " ".join(texts)
 
-    def profiles(self) -> speakers.Profiles:
+    def profiles(self, names: tuple[str, ...]) -> speakers.Profiles:
         """From sentences that are neither prompts nor spoken after one."""
         last = heldout.NATURAL[-PROFILES:]
-        traits = {n: [speakers.traits(self.speak(n, text)) for text in last] for n in EIGHT}
+        traits = {n: [speakers.traits(self.speak(n, text)) for text in last] for n in names}
         return speakers.profiles(traits)
 
 
@@ -155,31 +157,41 @@ def say_prompted(app: App, prompts: Prompts, name: str, first: int, seed: int) -
 
 def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
     """Every line of many voices; a smaller share of the takes for a quick look."""
-    known = prompts.profiles()
+    known = prompts.profiles(EIGHT)
     takes = {
         name: [say_prompted(app, prompts, name, k, seed=k) for k in range(round(share * PROMPTS))]
         for name in EIGHT
     }
     yield from word_lines(takes)
     yield from melody_lines(takes)
-    yield identity_line(takes, known)
+    yield identity_line(takes, known, IDENTIFIED)
+    yield unseen_line(app, prompts, share)
     yield seeds_line(app, known, round(share * SEEDS))
     yield same_line(app, prompts, known, max(2, round(share * SEEDS_OF_PROMPT)))
+
+
+def unseen_line(app: App, prompts: Prompts, share: float) -> Line:
+    """Prompts in voices that were never trained on, identified among the eight and themselves."""
+    known = prompts.profiles((*EIGHT, *UNSEEN))
+    takes = {
+        name: [say_prompted(app, prompts, name, k, k) for k in range(round(share * PROMPTS))]
+        for name in UNSEEN
+    }
+    return identity_line(takes, known, UNSEEN_IDENTIFIED)
 
 
 def seeds_line(app: App, known: speakers.Profiles, seeds: int) -> Line:
     """Takes of one sentence without a prompt."""
     script = f"[S1] {heldout.NATURAL[0]}"
-    waves = (app.say(script, seed=seed)[0].samples for seed in range(seeds))
-    chosen = [speakers.identify(speakers.traits(wave), known) for wave in waves]
-    return _rate(DIFFERENT, seeds, share_of_pairs(chosen, equal=False), voices=chosen)
+    takes = [speakers.traits(app.say(script, seed=seed)[0].samples) for seed in range(seeds)]
+    nearest = [speakers.identify(take, known) for take in takes]
+    return _rate(DIFFERENT, seeds, different_pairs(takes, known), nearest=nearest)
 
 
 def same_line(app: App, prompts: Prompts, known: speakers.Profiles, seeds: int) -> Line:
     """Takes of one sentence after one prompt, several seeds for each voice."""
     shares = []
     for name in EIGHT:
-        takes = [say_prompted(app, prompts, name, 0, seed) for seed in range(seeds)]
-        heard = [speakers.identify(take.traits, known) for take in takes]
-        shares.append(share_of_pairs(heard, equal=True))
+        takes = [say_prompted(app, prompts, name, 0, seed).traits for seed in range(seeds)]
+        shares.append(1 - different_pairs(takes, known))
     return _rate(SAME, seeds * len(EIGHT), float(np.mean(shares)))

@@ -38,6 +38,24 @@ VOICES = {
     "slt bright": Voice(SOURCES["slt"], 190.0, 0.5, warp=0.93),
     "slt male": Voice(SOURCES["slt"], 120.0, 0.5, warp=0.87),
 }
+# between them: (Hz, formants), so that a model learns to follow a prompt instead of fourteen names
+BETWEEN = {
+    "rms": ((132, 1.02), (165, 1.05), (138, 1.12), (180, 1.12), (160, 1.17), (225, 1.17)),
+    "awb": ((116, 1.02), (142, 1.05), (150, 1.1), (175, 1.1)),
+    "kal": ((122, 1.04), (140, 1.09), (155, 1.06)),
+    "slt": ((135, 0.9), (168, 0.91)),
+}
+GAINS = {"rms": 0.95, "awb": 0.9, "kal": 2.2, "slt": 0.5}
+VOICES |= {
+    f"{source} {hertz}": Voice(SOURCES[source], hertz, GAINS[source], warp)
+    for source, voices in BETWEEN.items()
+    for hertz, warp in voices
+}
+# never trained on: for prompts alone
+UNSEEN = {
+    "rms unseen": Voice(SOURCES["rms"], 190.0, 0.9, warp=1.09),
+    "kal unseen": Voice(SOURCES["kal"], 130.0, 2.2, warp=1.07),
+}
 # the voices that a model of many is measured on: distinct, and each well understood
 EIGHT = ("rms", "rms mid", "rms high", "rms child", "awb deep", "awb mid", "kal", "slt low")
 # the voices of scripts' two speakers, for a model that knows no others
