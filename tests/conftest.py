@@ -15,7 +15,7 @@ import dia_demo  # noqa: F401
 import pytest
 import torch
 
-from tests.helpers import browser
+from tests.helpers.page import browser
 from tools.torchaudio_guard import hide_broken_torchaudio
 
 hide_broken_torchaudio()
@@ -26,7 +26,7 @@ torch.set_num_threads(1)
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A tiny checkpoint with a codec, to be read alone."""
-    from tests.helpers.checkpoints import write_small
+    from tests.helpers.models.checkpoints import write_small
 
     return write_small(tmp_path_factory.mktemp("checkpoint") / "small", codec=True)
 
@@ -51,7 +51,7 @@ def talkative(monkeypatch):
 @pytest.fixture
 def in_threads(monkeypatch):
     """A device's process is a thread, and reports after every step."""
-    from tests.helpers.faults import ThreadProcess
+    from tests.helpers.stand_ins.faults import ThreadProcess
 
     for module in ("selfcheck.runner", "remote"):
         monkeypatch.setattr(f"dia_demo.accelerator.{module}.DeviceProcess", ThreadProcess)
@@ -100,7 +100,7 @@ def voting(finished, tmp_path):
 def own_cache(tmp_path, monkeypatch):
     """A folder of its own for prepared weights; models are loaded for one kernel."""
     from dia_demo.model import packed_cache
-    from tests.helpers.kernels import choose_compiled
+    from tests.helpers.models.kernels import choose_compiled
 
     monkeypatch.setattr(packed_cache, "cache_folder", lambda: tmp_path / "cache")
     choose_compiled(monkeypatch)
@@ -117,7 +117,7 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="session")
 def finished_pairs(tmp_path_factory):
     """Two finished pairs that differ in temperature; tests open copies of it on the page."""
-    from tests.helpers.lab_page import make_pairs
+    from tests.helpers.page.lab_page import make_pairs
 
     return make_pairs(tmp_path_factory.mktemp("lab-made"))
 

@@ -24,7 +24,7 @@ from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import KERNELS
 from dia_demo.services.settings import Settings
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL
+from tests.helpers.models.checkpoints import SMALL
 
 pytestmark = pytest.mark.processor
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.helpers import browser
+from tests.helpers.page import browser
 
 # Notes when Generate is pressed, and the time for which the first sound is sent to the speakers.
 NOTE_TIMES = """document.addEventListener("click", ({ target }) => {

@@ -12,7 +12,8 @@ from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.selfcheck.report import Race
 from dia_demo.engine.events import AudioChunk, Failed, Finished, Progress, Started, Waiting
 from dia_demo.errors import InputError
-from tests.helpers.accelerators import (
+from tests.helpers.models.checkpoints import load, write_small
+from tests.helpers.stand_ins.accelerators import (
     ANYTHING,
     FASTER,
     LIMITS,
@@ -22,8 +23,7 @@ from tests.helpers.accelerators import (
     stand_in,
     trusted,
 )
-from tests.helpers.checkpoints import load, write_small
-from tests.helpers.faults import FaultyBackend
+from tests.helpers.stand_ins.faults import FaultyBackend
 
 
 def test_a_seed_gives_the_same_take_as_on_the_cpu(folder, in_threads):

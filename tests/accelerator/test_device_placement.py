@@ -15,9 +15,9 @@ from dia_demo.engine.row import Row
 from dia_demo.errors import RunError
 from dia_demo.model import kv_cache
 from dia_demo.model.dia import Dia
-from tests.helpers.checkpoints import SMALL, load, say
-from tests.helpers.fake_xpu import FakeXpu
-from tests.helpers.faults import FaultyBackend
+from tests.helpers.models.checkpoints import SMALL, load, say
+from tests.helpers.stand_ins.fake_xpu import FakeXpu
+from tests.helpers.stand_ins.faults import FaultyBackend
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from dia_demo.accelerator.selfcheck.stages import ALL, run_stage, run_stages
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.task import Task, result_of
-from tests.helpers.checkpoints import load, write_small
-from tests.helpers.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
+from tests.helpers.models.checkpoints import load, write_small
+from tests.helpers.stand_ins.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
 
 PLAN = CheckPlan(
     linear_rows=(2, 8),

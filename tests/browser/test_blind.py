@@ -15,8 +15,8 @@ from collections import Counter
 import pytest
 
 from dia_demo.services.listening.comparison import Comparison
-from tests.helpers.browser import DESKTOP, PHONE
-from tests.helpers.lab_page import (
+from tests.helpers.page.browser import DESKTOP, PHONE
+from tests.helpers.page.lab_page import (
     WAIT,
     ask_server,
     compare_tab,

@@ -16,8 +16,8 @@ import soundfile
 from dia_demo.files import ROOT
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
-from tests.helpers.browser import DESKTOP, PHONE, press, script_of, wait_state, write_script
-from tests.helpers.lab_page import (
+from tests.helpers.page.browser import DESKTOP, PHONE, press, script_of, wait_state, write_script
+from tests.helpers.page.lab_page import (
     WAIT,
     compare_tab,
     fill,

@@ -8,7 +8,9 @@ import shutil
 import pytest
 
 from dia_demo.checkpoint_files import MANIFEST
-from tests.helpers.browser import (
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.models.exports import export_of
+from tests.helpers.page.browser import (
     DESKTOP,
     Watch,
     choose,
@@ -17,9 +19,7 @@ from tests.helpers.browser import (
     wait_state,
     write_script,
 )
-from tests.helpers.checkpoints import write_small
-from tests.helpers.exports import export_of
-from tests.helpers.stand_in_hub import NAME, Hub, running_hub
+from tests.helpers.stand_ins.stand_in_hub import NAME, Hub, running_hub
 
 WEIGHTS = "prepared-int8.safetensors"
 

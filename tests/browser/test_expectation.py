@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.helpers.browser import DESKTOP, PHONE, press, wait_state, write_script
+from tests.helpers.page.browser import DESKTOP, PHONE, press, wait_state, write_script
 
 SHORT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
 DIA_SECONDS = re.compile(r"about (\d+) s for this script on this machine")

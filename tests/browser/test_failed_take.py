@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.browser import PHONE, Watch, press, running_app
-from tests.helpers.checkpoints import write_small
-from tests.helpers.lab_page import SCRIPT, compare_tab, fill_in, hear, ready, vote
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.page.browser import PHONE, Watch, press, running_app
+from tests.helpers.page.lab_page import SCRIPT, compare_tab, fill_in, hear, ready, vote
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 from dia_demo import audio
 from dia_demo.files import ROOT
-from tests.helpers.browser import (
+from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
     figure,

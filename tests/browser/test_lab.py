@@ -14,8 +14,8 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
-from tests.helpers.browser import DESKTOP, PHONE, Watch, press, press_twice, running_app
-from tests.helpers.lab_page import (
+from tests.helpers.page.browser import DESKTOP, PHONE, Watch, press, press_twice, running_app
+from tests.helpers.page.lab_page import (
     WAIT,
     compare_tab,
     fill_in,

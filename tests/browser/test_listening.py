@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.helpers.browser import DESKTOP, press, running_app
-from tests.helpers.checkpoints import write_small
-from tests.helpers.lab_page import (
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.page.browser import DESKTOP, press, running_app
+from tests.helpers.page.lab_page import (
     SCRIPT,
     compare_tab,
     fill_in,

@@ -8,7 +8,7 @@ import pytest
 
 from dia_demo.config import PRECISIONS
 from dia_demo.files import ROOT
-from tests.helpers.browser import DESKTOP, PHONE, press, press_twice, wait_state, write_script
+from tests.helpers.page.browser import DESKTOP, PHONE, press, press_twice, wait_state, write_script
 
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 

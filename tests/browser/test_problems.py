@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.helpers.browser import DESKTOP, Watch, running_app
-from tests.helpers.checkpoints import write_small
-from tests.helpers.event_triggers import Failing, a_take, press_id, rule_of, upload
-from tests.helpers.lab_page import make_pairs, zipped
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.page.browser import DESKTOP, Watch, running_app
+from tests.helpers.page.event_triggers import Failing, a_take, press_id, rule_of, upload
+from tests.helpers.page.lab_page import make_pairs, zipped
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

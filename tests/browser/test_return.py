@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.helpers.browser import (
+from tests.helpers.page.browser import (
     PHONE,
     figure,
     press,
@@ -15,7 +15,7 @@ from tests.helpers.browser import (
     wait_state,
     write_script,
 )
-from tests.helpers.lab_page import compare_tab, fill_in
+from tests.helpers.page.lab_page import compare_tab, fill_in
 from tools.app_process import free_port
 
 sync_api = pytest.importorskip("playwright.sync_api")

@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from dia_demo import audio
-from tests.helpers.browser import choose, figure, press, wait_state, write_script
+from tests.helpers.page.browser import choose, figure, press, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from tests.helpers.browser import (
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
     Watch,
@@ -17,8 +18,7 @@ from tests.helpers.browser import (
     wait_state,
     write_script,
 )
-from tests.helpers.checkpoints import write_small
-from tests.helpers.lab_page import WAIT
+from tests.helpers.page.lab_page import WAIT
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dia_demo.cli.main import main
-from tests.helpers.checkpoints import write_small
+from tests.helpers.models.checkpoints import write_small
 
 
 @pytest.fixture(scope="module")

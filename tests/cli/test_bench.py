@@ -16,7 +16,7 @@ from dia_demo.services.bench.report import RUN_KEYS, BenchReport
 from dia_demo.services.bench.runner import Measuring
 from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.ui import machine_html
-from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result
+from tests.helpers.stand_ins.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result
 
 pytestmark = pytest.mark.processor
 

@@ -10,7 +10,7 @@ from dia_demo.cli.main import main
 from dia_demo.errors import InputError
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
-from tests.helpers.checkpoints import write_small
+from tests.helpers.models.checkpoints import write_small
 
 SIDES = ["--a", "temperature=0.7", "max_tokens=60", "--b", "temperature=1.9,max-tokens=60"]
 

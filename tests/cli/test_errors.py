@@ -13,8 +13,8 @@ import torch
 
 from dia_demo.engine import engine as engine_module
 from dia_demo.files import ROOT
-from tests.helpers.checkpoints import SMALL, write_small
 from tests.helpers.cli import SCRIPT, error_line
+from tests.helpers.models.checkpoints import SMALL, write_small
 
 # What cannot be
 

@@ -11,8 +11,8 @@ import soundfile
 
 from dia_demo.audio import read_metadata
 from dia_demo.engine import engine as engine_module
-from tests.helpers.checkpoints import SMALL, random_codes, write_small
 from tests.helpers.cli import SCRIPT, error_line
+from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 
 KEYS = (
     "audio_seconds, wall_seconds, realtime_factor, token_seconds, codec_seconds, "

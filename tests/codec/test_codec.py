@@ -11,7 +11,7 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.model import autotune
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.processor import multiplies_bfloat16
-from tests.helpers.codec_folders import decode_interleaved, random_codes, signal_to_noise
+from tests.helpers.models.codec_folders import decode_interleaved, random_codes, signal_to_noise
 
 pytestmark = pytest.mark.processor
 

@@ -11,7 +11,7 @@ from dia_demo.codec import files as codec_files
 from dia_demo.codec.codec import load_codec, open_codec
 from dia_demo.codec.files import codec_source
 from dia_demo.errors import InputError
-from tests.helpers.codec_folders import (
+from tests.helpers.models.codec_folders import (
     HF_SHAPE,
     NATIVE,
     dac_model,

@@ -13,7 +13,7 @@ from dia_demo.codec.highpass import HighPass
 from dia_demo.errors import InputError
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.codec.test_codec import random_codes, streamed
-from tests.helpers.codec_folders import (
+from tests.helpers.models.codec_folders import (
     NATIVE,
     dac_model,
     decode_interleaved,

@@ -10,7 +10,7 @@ from dia_demo.codec.codec import Codec, load_codec
 from dia_demo.codec.files import CodecSource
 from dia_demo.codec.weights import open_dac
 from dia_demo.errors import InputError
-from tests.helpers.codec_folders import (
+from tests.helpers.models.codec_folders import (
     HF_SHAPE,
     NATIVE,
     dac_model,

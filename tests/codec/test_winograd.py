@@ -9,7 +9,7 @@ from dia_demo.codec import convolution, winograd
 from dia_demo.codec.codec import random_codec
 from dia_demo.codec.convolution import LARGEST_ERROR, choose_backend
 from dia_demo.codec.winograd import GroupedWinogradConvolution, WinogradConvolution
-from tests.helpers.codec_folders import random_codes, signal_to_noise
+from tests.helpers.models.codec_folders import random_codes, signal_to_noise
 
 
 @pytest.fixture(params=convolution.WINOGRAD.values(), ids=convolution.WINOGRAD)

@@ -21,7 +21,7 @@ from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import (
+from tests.helpers.models.checkpoints import (
     SMALL,
     load,
     marks_for,

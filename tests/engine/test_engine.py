@@ -29,7 +29,7 @@ from dia_demo.engine.row import Row
 from dia_demo.errors import RunError
 from dia_demo.model import linear
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL, random_codes, write_small
+from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 
 pytestmark = pytest.mark.processor
 

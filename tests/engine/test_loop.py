@@ -17,7 +17,7 @@ from dia_demo.model import checkpoint, kv_cache
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import (
+from tests.helpers.models.checkpoints import (
     SMALL,
     load,
     marks_for,

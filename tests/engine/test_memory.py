@@ -21,7 +21,7 @@ from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.tensor_names import transformers_tensors
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL, write_small
+from tests.helpers.models.checkpoints import SMALL, write_small
 
 DIA = ModelConfig()
 NAMED = [name for name in PRECISIONS if name != "auto"]

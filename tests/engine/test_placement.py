@@ -12,7 +12,7 @@ from dia_demo.errors import InputError
 from dia_demo.model import autotune
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import decoder_weights
-from tests.helpers.checkpoints import SMALL
+from tests.helpers.models.checkpoints import SMALL
 
 pytestmark = pytest.mark.processor
 

@@ -16,7 +16,13 @@ from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import PromptMemory, PromptState
 from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL, marks_for, random_codes, threads_for, write_small
+from tests.helpers.models.checkpoints import (
+    SMALL,
+    marks_for,
+    random_codes,
+    threads_for,
+    write_small,
+)
 
 pytestmark = pytest.mark.processor
 

@@ -9,7 +9,7 @@ import torch
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
-from tests.helpers.checkpoints import SMALL, random_codes
+from tests.helpers.models.checkpoints import SMALL, random_codes
 
 pytestmark = pytest.mark.processor
 

@@ -8,7 +8,7 @@ import soundfile
 
 from dia_demo.engine.events import Finished, Started
 from dia_demo.services.take import VoicePrompt
-from tests.helpers.checkpoints import SMALL, random_codes
+from tests.helpers.models.checkpoints import SMALL, random_codes
 from tests.helpers.synthesis_requests import make_request, refusal, say
 
 pytestmark = [pytest.mark.processor, pytest.mark.usefixtures("talkative")]

@@ -6,7 +6,7 @@ import time
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.downloads.downloads import Downloads, DownloadState, DownloadStatus
-from tests.helpers.stand_in_hub import NAME
+from tests.helpers.stand_ins.stand_in_hub import NAME
 
 FIRST, SHARD = "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"
 

@@ -18,7 +18,7 @@ from dia_demo.engine.events import (
 )
 from dia_demo.errors import InputError
 from dia_demo.services.take import Request
-from tests.helpers.checkpoints import SMALL
+from tests.helpers.models.checkpoints import SMALL
 
 SCRIPT = "[S1] Hello there. [S2] Hi."
 LETTERS = {

@@ -20,9 +20,9 @@ from dia_demo.services.models import (
     fetch_description,
 )
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import nari_state, say, write_shards
-from tests.helpers.references import make_reference
-from tests.helpers.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
+from tests.helpers.models.checkpoints import nari_state, say, write_shards
+from tests.helpers.models.references import make_reference
+from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from dia_demo.hub import transfer
 from dia_demo.hub.cache import cached_file
 from dia_demo.hub.fetch import fetch_file
 from dia_demo.task import Task, result_of
-from tests.helpers.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
+from tests.helpers.stand_ins.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
 
 SIZE = 300_000
 CONTENT = bytes(range(256)) * (SIZE // 256)

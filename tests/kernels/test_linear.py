@@ -13,8 +13,8 @@ from dia_demo.errors import InputError
 from dia_demo.model import autotune, linear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
 from dia_demo.model.packed_linear import PackedLinear
-from tests.helpers.checkpoints import SMALL
-from tests.helpers.kernels import COMPILED
+from tests.helpers.models.checkpoints import SMALL
+from tests.helpers.models.kernels import COMPILED
 from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor

@@ -19,8 +19,8 @@ from numba.core.caching import FunctionCache
 from dia_demo.kernels import jit
 from dia_demo.kernels.intrinsics import barrier_wait
 from dia_demo.kernels.thread_pool import ThreadPool, yield_core
-from tests.helpers.disks import mounted
 from tests.helpers.processes import run_python
+from tests.helpers.stand_ins.disks import mounted
 
 pytestmark = pytest.mark.processor
 

@@ -17,8 +17,8 @@ from dia_demo.model.calibration.gptq import quantize
 from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.task import Task, result_of
-from tests.helpers.checkpoints import say, write_small
-from tests.helpers.kernels import COMPILED
+from tests.helpers.models.checkpoints import say, write_small
+from tests.helpers.models.kernels import COMPILED
 
 pytestmark = pytest.mark.processor
 

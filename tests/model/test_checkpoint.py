@@ -16,8 +16,15 @@ from dia_demo.checkpoint_files import INDEX, SAFETENSORS, weight_files
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint, tensor_files
 from dia_demo.model.checkpoint import local_folder
-from tests.helpers.checkpoints import layouts, load, nari_state, say, write_shards, write_small
-from tests.helpers.references import make_reference
+from tests.helpers.models.checkpoints import (
+    layouts,
+    load,
+    nari_state,
+    say,
+    write_shards,
+    write_small,
+)
+from tests.helpers.models.references import make_reference
 
 SHAPE = "four channels, gqa 1"
 

@@ -20,7 +20,7 @@ from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task, result_of
-from tests.helpers.checkpoints import say, write_small
+from tests.helpers.models.checkpoints import say, write_small
 from tests.helpers.synthesis_requests import make_request, runtime
 from tests.helpers.synthesis_requests import say as take
 

@@ -11,7 +11,7 @@ from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.linear import INTEGERS, KERNELS
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL, marks_for, random_codes
+from tests.helpers.models.checkpoints import SMALL, marks_for, random_codes
 
 TEXT, PROMPT = b"\x01 Hello there.", torch.from_numpy(random_codes(SMALL, 9)).long()
 DOT_PRODUCTS = KERNELS[0]

@@ -16,8 +16,8 @@ from dia_demo.model.delay import apply_delay
 from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
 from dia_demo.text.script import encode_script
-from tests.helpers.checkpoints import marks_for, threads_for
-from tests.helpers.references import SHAPES, make_reference
+from tests.helpers.models.checkpoints import marks_for, threads_for
+from tests.helpers.models.references import SHAPES, make_reference
 from tools.transformers_codes import generate
 
 pytestmark = pytest.mark.processor

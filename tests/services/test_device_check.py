@@ -12,7 +12,7 @@ from dia_demo.services.device_check import CheckStopped, check_device, last_repo
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
-from tests.helpers.accelerators import events_of, request, service, stand_in
+from tests.helpers.stand_ins.accelerators import events_of, request, service, stand_in
 
 
 def test_after_a_passed_check_the_device_runs(folder, in_threads):

@@ -18,8 +18,8 @@ from dia_demo.model.autotune import Budget, Case, run_trial
 from dia_demo.services import system_info as machine_service
 from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
-from tests.helpers.bench_stubs import QUICK, write_speed
-from tests.helpers.checkpoints import write_small
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.stand_ins.bench_stubs import QUICK, write_speed
 
 pytestmark = pytest.mark.processor
 

@@ -19,7 +19,7 @@ from dia_demo.files import ROOT
 from dia_demo.services.folders import app_folders
 from dia_demo.services.scratch import DAY_SECONDS, IN_USE_SECONDS, Scratch
 from dia_demo.services.settings import Settings
-from tests.helpers.browser import running_app
+from tests.helpers.page.browser import running_app
 
 HOLD = """
 import sys

@@ -13,7 +13,7 @@ from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.render import RenderEnded
 from dia_demo.services.listening.store import ComparisonStore, new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS
-from tests.helpers.disks import fill, mounted
+from tests.helpers.stand_ins.disks import fill, mounted
 
 
 @pytest.fixture

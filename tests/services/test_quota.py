@@ -22,7 +22,7 @@ from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.compare.html import result
 from dia_demo.ui.compare.progress import status_of_stored, title
 from tests.helpers.comparisons import random_bytes, with_plan
-from tests.helpers.page_stubs import silent_take
+from tests.helpers.page.page_stubs import silent_take
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 HEARD = {"A": 9.0, "B": 9.0}

@@ -21,7 +21,7 @@ from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
 from dia_demo.ui.page import build_ui, launch_options
-from tests.helpers.page_stubs import parts_by_name
+from tests.helpers.page.page_stubs import parts_by_name
 from tests.helpers.synthesis_requests import make_request, refusal, runtime
 
 MISTAKES = {

@@ -18,7 +18,7 @@ from dia_demo.errors import RunError
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.synthesis import Synthesis
-from tests.helpers import browser
+from tests.helpers.page import browser
 from tests.helpers.synthesis_requests import runtime
 from tools.app_process import app_environment, free_port
 

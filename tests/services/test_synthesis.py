@@ -21,7 +21,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt, random_seed
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import SMALL, write_small
+from tests.helpers.models.checkpoints import SMALL, write_small
 from tests.helpers.synthesis_requests import letters, make_request, refusal, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")

@@ -20,8 +20,8 @@ from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.script import encode_script
 from dia_demo.text.script_check import check_script
 from dia_demo.ui import html
-from tests.helpers.checkpoints import write_small
 from tests.helpers.comparisons import make
+from tests.helpers.models.checkpoints import write_small
 
 CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
 PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dia_demo.text.script_check import check_script
-from tests.helpers.checkpoints import write_small
-from tests.helpers.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 from tools import check_real_weights
 from tools.make_random_dia import CODECS, TINY, write_codec
 from tools.real_weights import codes, takes

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from tests.helpers.checkpoints import load
+from tests.helpers.models.checkpoints import load
 from tools.voice import parallel
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings

@@ -28,7 +28,7 @@ from dia_demo.ui.machine import (
     bench_status,
     full_size_info,
 )
-from tests.helpers.bench_stubs import (
+from tests.helpers.stand_ins.bench_stubs import (
     CODEC,
     HARDWARE,
     QUICK,

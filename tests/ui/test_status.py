@@ -12,7 +12,7 @@ from dia_demo.services.listening.render import RenderEnded
 from dia_demo.ui.compare.progress import status_of as plan_status
 from dia_demo.ui.html import status_card
 from dia_demo.ui.status import PREPARING, Status, status_of
-from tests.helpers.page_stubs import result
+from tests.helpers.page.page_stubs import result
 
 # 24 of an expected 30 seconds: the bar is at 80%.
 SPEAKING = status_of(

@@ -31,7 +31,7 @@ from dia_demo.ui.status import (
     tokens_hint,
     with_remarks,
 )
-from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, result
+from tests.helpers.page.page_stubs import FIGURES, RUNNING, STARTED, result
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.page import build_ui
 from dia_demo.ui.xpu import XpuHandlers, XpuPanel, toggle_state
-from tests.helpers.accelerators import FASTER, stand_in, trusted
-from tests.helpers.page_stubs import field_values, parts_by_name
+from tests.helpers.page.page_stubs import field_values, parts_by_name
+from tests.helpers.stand_ins.accelerators import FASTER, stand_in, trusted
 
 pytestmark = pytest.mark.usefixtures("in_threads")
 PAGE = SimpleNamespace(session_hash="page")

@@ -13,7 +13,7 @@ import soundfile
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from dia_demo.audio import integrated_loudness
-from tests.helpers import browser
+from tests.helpers.page import browser
 
 LINE = "We walk along the river and talk of the weather."
 SCRIPT = "[S1] We walk along the river. What a fine day. [S2] It is, and we have time. [S1]"

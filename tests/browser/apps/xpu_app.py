@@ -21,7 +21,7 @@ def main() -> None:
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
     from dia_demo.ui.page import build_ui, launch_options
-    from tests.helpers.faults import CARD, MIB, as_written
+    from tests.helpers.stand_ins.faults import CARD, MIB, as_written
 
     accelerator = Accelerator(
         device="xpu",

@@ -6,8 +6,8 @@ import csv
 
 import pytest
 
-from tests.helpers.browser import DESKTOP, PHONE, press
-from tests.helpers.lab_page import (
+from tests.helpers.page.browser import DESKTOP, PHONE, press
+from tests.helpers.page.lab_page import (
     SCRIPT,
     choose,
     compare_tab,

@@ -10,8 +10,8 @@ import pytest
 import soundfile
 
 from dia_demo.files import PAGE_FILES, ROOT
-from tests.helpers.browser import DESKTOP, Watch
-from tests.helpers.lab_page import (
+from tests.helpers.page.browser import DESKTOP, Watch
+from tests.helpers.page.lab_page import (
     compare_tab,
     fill,
     hear,

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from dia_demo.services.bench.words import SAMPLE_RATE, Recogniser, words
-from tests.helpers.browser import PHONE, Watch, script_of, wait_state
+from tests.helpers.page.browser import PHONE, Watch, script_of, wait_state
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

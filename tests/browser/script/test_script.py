@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.helpers.browser import PHONE, choose, press, script_of, wait_state, write_script
+from tests.helpers.page.browser import PHONE, choose, press, script_of, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.helpers.browser import script_of, write_script
+from tests.helpers.page.browser import script_of, write_script
 
 pytest.importorskip("playwright.sync_api")
 

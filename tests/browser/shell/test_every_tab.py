@@ -17,9 +17,9 @@ from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.bench.types import CodecResult
 from dia_demo.ui.machine_html import report_html
-from tests.helpers.bench_stubs import CODEC, hardware_result, run_result
-from tests.helpers.browser import DESKTOP, Watch, press, wait_state, write_script
-from tests.helpers.lab_page import WAIT, hear, open_zip, vote, zipped
+from tests.helpers.page.browser import DESKTOP, Watch, press, wait_state, write_script
+from tests.helpers.page.lab_page import WAIT, hear, open_zip, vote, zipped
+from tests.helpers.stand_ins.bench_stubs import CODEC, hardware_result, run_result
 
 pytest.importorskip("playwright.sync_api")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.lab_page import WAIT
+from tests.helpers.page.lab_page import WAIT
 
 pytest.importorskip("playwright.sync_api")
 

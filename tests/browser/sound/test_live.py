@@ -7,8 +7,8 @@ import re
 import pytest
 import soundfile
 
-from tests.helpers import browser
-from tests.helpers.browser import PHONE, figure, press, running_app, wait_state, write_script
+from tests.helpers.page import browser
+from tests.helpers.page.browser import PHONE, figure, press, running_app, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

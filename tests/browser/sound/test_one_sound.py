@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.browser import press, wait_state, write_script
+from tests.helpers.page.browser import press, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 

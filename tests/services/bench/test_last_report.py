@@ -18,7 +18,7 @@ from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
-from tests.helpers.bench_stubs import (
+from tests.helpers.stand_ins.bench_stubs import (
     CODEC,
     HARDWARE,
     RAW,

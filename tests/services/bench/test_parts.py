@@ -15,7 +15,7 @@ from dia_demo.services.bench import codec, hardware, quality, steps, words
 from dia_demo.services.bench.fixtures import make_rows, step_bytes
 from dia_demo.services.bench.report import RUN_KEYS, finish_run
 from dia_demo.services.bench.types import Job, JobKind
-from tests.helpers.checkpoints import SMALL, load
+from tests.helpers.models.checkpoints import SMALL, load
 
 pytestmark = pytest.mark.processor
 

@@ -9,7 +9,7 @@ import pytest
 
 from dia_demo.services.bench.report import BenchReport, FailedRun, finish_run, meaning, pair_ratios
 from dia_demo.services.bench.types import CodecResult, PrecisionQuality, QualityResult
-from tests.helpers.bench_stubs import CODEC, TINY, hardware_result, run_result
+from tests.helpers.stand_ins.bench_stubs import CODEC, TINY, hardware_result, run_result
 
 
 def test_figures_follow_from_what_was_measured():

@@ -19,7 +19,7 @@ from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.types import HardwareResult, Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.task import Task
-from tests.helpers.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
+from tests.helpers.stand_ins.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
 pytestmark = pytest.mark.processor
 

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.codec import files as codec_files
 from dia_demo.services.downloads.downloads import Downloads
-from tests.helpers.checkpoints import write_shards, write_small
-from tests.helpers.stand_in_hub import Hub, isolate, point_at, running_hub
+from tests.helpers.models.checkpoints import write_shards, write_small
+from tests.helpers.stand_ins.stand_in_hub import Hub, isolate, point_at, running_hub
 
 CODEC_SIZE = 1000
 

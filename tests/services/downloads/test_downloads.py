@@ -10,7 +10,6 @@ from dia_demo.codec import files as codec_files
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads, DownloadState
 from dia_demo.services.downloads.plan import is_here
 from dia_demo.services.models import ModelRef
-from tests.helpers.checkpoints import write_codec
 from tests.helpers.downloads import (
     FIRST,
     SHARD,
@@ -20,7 +19,8 @@ from tests.helpers.downloads import (
     wait_for,
     weights_size,
 )
-from tests.helpers.stand_in_hub import NAME
+from tests.helpers.models.checkpoints import write_codec
+from tests.helpers.stand_ins.stand_in_hub import NAME
 
 # What is said before anything starts
 

@@ -16,7 +16,7 @@ from dia_demo.services.downloads.downloads import DownloadState
 from dia_demo.services.models import ModelRef, choices
 from dia_demo.task import result_of
 from tests.helpers.downloads import SHARD, problem, settled
-from tests.helpers.stand_in_hub import NAME, point_at
+from tests.helpers.stand_ins.stand_in_hub import NAME, point_at
 
 
 def test_no_network(downloads, server, monkeypatch):

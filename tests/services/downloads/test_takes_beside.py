@@ -13,7 +13,7 @@ from dia_demo.services.models import ModelRef, choices, first_choice
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers.downloads import assert_each_was_fetched_once, runtime_of_hub, settled, wait_for
-from tests.helpers.stand_in_hub import NAME
+from tests.helpers.stand_ins.stand_in_hub import NAME
 from tests.helpers.synthesis_requests import make_request
 
 # A take beside it

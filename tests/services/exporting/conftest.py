@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.checkpoints import write_small
-from tests.helpers.exports import export_of
-from tests.helpers.kernels import choose_compiled
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.models.exports import export_of
+from tests.helpers.models.kernels import choose_compiled
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import MANIFEST, FileRecord, Manifest, header_sha256, write_manifest
 from dia_demo.errors import InputError
 from dia_demo.model import packed_cache
-from tests.helpers.exports import loading_refusal
+from tests.helpers.models.exports import loading_refusal
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
 WEIGHTS = "prepared-int8.safetensors"

@@ -31,11 +31,11 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
 from dia_demo.ui.generate.expectation import ExpectationHandlers, ExpectationPanel
-from tests.helpers.checkpoints import load, write_small
-from tests.helpers.disks import fill, mounted
-from tests.helpers.exports import codes_of, export_of
-from tests.helpers.page_stubs import parts_by_name
+from tests.helpers.models.checkpoints import load, write_small
+from tests.helpers.models.exports import codes_of, export_of
+from tests.helpers.page.page_stubs import parts_by_name
 from tests.helpers.processes import run_python
+from tests.helpers.stand_ins.disks import fill, mounted
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
 
@@ -75,7 +75,7 @@ from pathlib import Path
 from dia_demo import processor
 from dia_demo.model import loading
 from dia_demo.model.linear import KERNELS, KernelChoice
-from tests.helpers.exports import codes_of
+from tests.helpers.models.exports import codes_of
 loading.choose_kernel = lambda *_: KernelChoice(KERNELS[0], 1)
 original, exported = (codes_of(Path(folder)) for folder in sys.argv[1:])
 assert processor.override() == "avx2" and len(original) and (original == exported).all()

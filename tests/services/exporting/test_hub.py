@@ -15,8 +15,8 @@ from dia_demo.hub.cache import cached_source
 from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.services.models import ModelRef, fetch_description
 from dia_demo.task import result_of
-from tests.helpers.exports import codes_of, export_of
-from tests.helpers.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
+from tests.helpers.models.exports import codes_of, export_of
+from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
 WEIGHTS = "prepared-int8.safetensors"

@@ -17,7 +17,7 @@ from dia_demo.services.queue import Queue
 from dia_demo.services.speed import background, quick
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
-from tests.helpers.bench_stubs import QUICK
+from tests.helpers.stand_ins.bench_stubs import QUICK
 
 SOON = 30.0
 

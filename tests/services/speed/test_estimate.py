@@ -10,7 +10,7 @@ from dia_demo import system
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.models import DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.speed.estimate import derived_pace, memory_shortage, precision_here
-from tests.helpers.bench_stubs import QUICK
+from tests.helpers.stand_ins.bench_stubs import QUICK
 
 DIA, NANO = (ModelRef.resolve(name).describe() for name in (DIA_NAME, "nano"))
 

@@ -12,9 +12,9 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.services.models import DIA_NAME, ModelRef
 from dia_demo.services.speed import machine_speed as speed_module
 from dia_demo.services.speed.machine_speed import FEWEST_STEPS, LAST_TAKES, MachineSpeed
-from tests.helpers.bench_stubs import QUICK, run_result
-from tests.helpers.disks import fill, mounted
-from tests.helpers.page_stubs import FIGURES
+from tests.helpers.page.page_stubs import FIGURES
+from tests.helpers.stand_ins.bench_stubs import QUICK, run_result
+from tests.helpers.stand_ins.disks import fill, mounted
 
 DIA, NANO = (ModelRef.resolve(name).describe() for name in (DIA_NAME, "nano"))
 ON_NANO, ON_DIA = RuntimeConfig(), RuntimeConfig(DIA_NAME, "int8")

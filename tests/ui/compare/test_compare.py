@@ -21,7 +21,7 @@ from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.progress import status_of
 from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.comparisons import HEARD
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
+from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
 # What a page sends of a pair that was listened to.
 LISTENED = {"heard": HEARD, "covered": HEARD}

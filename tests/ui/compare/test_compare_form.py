@@ -14,7 +14,7 @@ from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS
 from dia_demo.ui.compare.form import default_side as default_fields
 from dia_demo.ui.compare.question import default_values, round_values
 from dia_demo.ui.compare.setup import START, SetupHandlers
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values
+from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts, build_layout
 from dia_demo.ui.compare.reload import reopened, restored
 from dia_demo.ui.compare.room_api import RoomApi
-from tests.helpers.page_stubs import compare_values, parts_by_name
+from tests.helpers.page.page_stubs import compare_values, parts_by_name
 
 PAGE = SimpleNamespace(session_hash="page")
 

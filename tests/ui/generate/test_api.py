@@ -24,7 +24,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import api
 from dia_demo.ui.generate.arguments import arguments_of_check, arguments_of_generate
 from dia_demo.ui.page import build_ui
-from tests.helpers.bench_stubs import QUICK
+from tests.helpers.stand_ins.bench_stubs import QUICK
 
 ARGUMENTS = (
     "script temperature cfg_scale max_tokens top_p top_k seed speed voice_prompt voice_transcript "

@@ -20,15 +20,15 @@ from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import download
 from dia_demo.ui.generate.download import DownloadHandlers, card_html, figures, person_of
-from tests.helpers.bench_stubs import QUICK
-from tests.helpers.page_stubs import (
+from tests.helpers.page.page_stubs import (
     STARTED,
     compare_values,
     field_values,
     parts_by_name,
     stub_handlers,
 )
-from tests.helpers.stand_in_hub import isolate
+from tests.helpers.stand_ins.bench_stubs import QUICK
+from tests.helpers.stand_ins.stand_in_hub import isolate
 
 NEEDED = DownloadStatus(DIA_NAME, DownloadState.NEEDED, 0, 6_750_000_000, free_disk=41 * 10**9)
 RUNNING = DownloadStatus(

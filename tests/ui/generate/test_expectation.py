@@ -15,8 +15,8 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
-from tests.helpers.bench_stubs import QUICK
-from tests.helpers.page_stubs import FIGURES, parts_by_name
+from tests.helpers.page.page_stubs import FIGURES, parts_by_name
+from tests.helpers.stand_ins.bench_stubs import QUICK
 
 SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
 FIRST = (SCRIPT, False, "nano", 1024, "auto", 1.0, None, False)

@@ -12,7 +12,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from tests.helpers.page_stubs import field_values, parts_by_name
+from tests.helpers.page.page_stubs import field_values, parts_by_name
 
 
 @pytest.mark.parametrize("asked", [None, "", " ", "-1", -1, -1.0])

@@ -15,7 +15,14 @@ from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
-from tests.helpers.page_stubs import FIGURES, RUNNING, STARTED, field_values, result, stub_handlers
+from tests.helpers.page.page_stubs import (
+    FIGURES,
+    RUNNING,
+    STARTED,
+    field_values,
+    result,
+    stub_handlers,
+)
 
 PAGE = SimpleNamespace(session_hash="s")
 

@@ -22,7 +22,7 @@ from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START
 from dia_demo.ui.generate.history import HistoryHandlers, answer
-from tests.helpers.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
+from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from dia_demo.services.scratch import Scratch
 from dia_demo.ui.generate.history import answer
 from dia_demo.ui.generate.returning import ReturnHandlers
 from dia_demo.ui.generate.take_files import figures_of
-from tests.helpers.disks import fill, mounted
-from tests.helpers.page_stubs import (
+from tests.helpers.page.page_stubs import (
     FIGURES,
     RUNNING,
     STARTED,
@@ -30,6 +29,7 @@ from tests.helpers.page_stubs import (
     silent_take,
     stub_handlers,
 )
+from tests.helpers.stand_ins.disks import fill, mounted
 
 PAGE = SimpleNamespace(session_hash="s")
 

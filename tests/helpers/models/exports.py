@@ -15,7 +15,7 @@ from dia_demo.errors import InputError
 from dia_demo.model.loading import Calibrator, load_model
 from dia_demo.services.exporting.exporter import ExportReport, export
 from dia_demo.task import result_of
-from tests.helpers.checkpoints import say
+from tests.helpers.models.checkpoints import say
 
 
 def export_of(model: Path | str, target: Path, precision: str = "int8") -> ExportReport:

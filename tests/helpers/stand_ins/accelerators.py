@@ -19,7 +19,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
 from tests.accelerator.test_selfcheck import PLAN
-from tests.helpers.faults import CARD, MIB, FaultyBackend
+from tests.helpers.stand_ins.faults import CARD, MIB, FaultyBackend
 
 ANYTHING = WaveformBounds(high_band=2.0, clipped=2.0, dc=9.0, crest_db=-1.0)
 LIMITS = Limits(step_seconds=3.0, drift_every=4, memory_slack=64 * MIB)

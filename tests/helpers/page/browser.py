@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dia_demo.files import ROOT, cache_folder
-from tests.helpers.bench_stubs import QUICK, write_speed
+from tests.helpers.stand_ins.bench_stubs import QUICK, write_speed
 from tools.app_process import START_SECONDS, app_environment, free_port
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}

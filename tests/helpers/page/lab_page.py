@@ -16,7 +16,7 @@ from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from tests.helpers.checkpoints import write_small
+from tests.helpers.models.checkpoints import write_small
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 WAIT = 60_000  # a shared machine may be slow

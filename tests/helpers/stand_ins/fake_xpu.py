@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake
 from torch.overrides import TorchFunctionMode
 
 from dia_demo.accelerator.backend import Backend
-from tests.helpers.checkpoints import SMALL
+from tests.helpers.models.checkpoints import SMALL
 
 
 class FakeXpu(Backend):

@@ -1,0 +1,1 @@
+"""The page in tests: a real browser, and the page without one."""
