@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
-from dia_demo.hub.fetch import fetch_file, locate_missing
+from dia_demo.hub.fetch import fetch_file, locate_all
 from dia_demo.hub.transfer import RemoteFile
 from dia_demo.task import result_of
 
@@ -158,12 +158,12 @@ def is_codec_here(folder: Path) -> bool:
     return True
 
 
-def missing_codec_files(folder: Path) -> Generator[float, None, list[RemoteFile]]:
-    """What `find_codec` would fetch from the hub, with sizes; the files of `<folder>/codec` are the
+def remote_codec_files(folder: Path) -> Generator[float, None, list[RemoteFile]]:
+    """What `find_codec` would take from the hub, with sizes; the files of `<folder>/codec` are the
     checkpoint's. Raises InputError where the hub does not say."""
     if (folder / "codec").is_dir() or is_codec_here(folder):
         return []
-    return (yield from locate_missing(HUB_NAME, HUB_FILES))
+    return (yield from locate_all(HUB_NAME, HUB_FILES))
 
 
 def _finders(allow_download: bool) -> list:

@@ -60,24 +60,23 @@ def fetch_checkpoint(name: str) -> Generator[float, None, Path]:
     return folder
 
 
-def missing_files(name: str) -> Generator[float, None, list[RemoteFile]]:
-    """What `fetch_checkpoint` would fetch beside config files, with sizes. Fetches only those."""
+def remote_files(name: str) -> Generator[float, None, list[RemoteFile]]:
+    """The files of `fetch_checkpoint` but for config files, with sizes. Fetches only those."""
     folder = yield from fetch_config(name)
     if is_prepared(folder):
-        files = list(read_manifest(folder).files)
+        files = [file for file in read_manifest(folder).files if not file.endswith(".json")]
     else:
         files = yield from _weight_names(name, folder)
-    return (yield from locate_missing(name, files, folder.name))
+    return (yield from locate_all(name, files, folder.name))
 
 
-def locate_missing(
+def locate_all(
     name: str, files: Sequence[str], revision: str = MAIN
 ) -> Generator[float, None, list[RemoteFile]]:
-    """Those of the files that are not in the cache, as the hub describes them."""
+    """The files as the hub describes them."""
     remotes = []
     for file in files:
-        if cached_file(name, file, revision) is None:
-            remotes.append((yield from _Request(name, file, revision).steps(_locate)))
+        remotes.append((yield from _Request(name, file, revision).steps(_locate)))
     return remotes
 
 

@@ -33,6 +33,8 @@ REPEATED = (408, 429, 500, 502, 503, 504)
 LOCK_SECONDS = 0.25
 # Left free on the disk for everything else.
 DISK_RESERVE = 200_000_000
+# The suffix of a file's part, as huggingface_hub's.
+INCOMPLETE = ".incomplete"
 # The hub's ETag of a large file is its SHA-256; of any other file, what git calls its blob: the
 # SHA-1 of a header and the file.
 SHA256, GIT_BLOB = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{40}")
@@ -71,7 +73,7 @@ class RemoteFile:
     @property
     def partial(self) -> Path:
         """Where the part that has arrived is kept."""
-        return self.blob.with_name(f"{self.etag}.incomplete")
+        return self.blob.with_name(f"{self.etag}{INCOMPLETE}")
 
     def bytes_here(self) -> int:
         """How much of it is on this machine, whichever process fetched it."""
@@ -146,13 +148,19 @@ def check_disk(files: list[RemoteFile], reserved: int = 0) -> None:
     )
 
 
+def lock_file(name: str, etag: str) -> Path:
+    """The lock of a file of the repository `name`; its folder is made."""
+    path = cache_root() / ".locks" / folder_name(name) / f"{etag}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 @contextmanager
 def _locked(remote: RemoteFile, cancel: threading.Event) -> Iterator[None]:
     """Hold the lock that huggingface_hub uses for this file. Raises TransferStopped."""
     from huggingface_hub.utils import WeakFileLock
 
-    path = cache_root() / ".locks" / folder_name(remote.name) / f"{remote.etag}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = lock_file(remote.name, remote.etag)
     with ExitStack() as stack:
         is_locked = False
         while not is_locked:

@@ -12,6 +12,7 @@ from tests.helpers.models.checkpoints import write_small
 from tests.helpers.models.exports import export_of
 from tests.helpers.page.browser import (
     DESKTOP,
+    PHONE,
     Watch,
     choose,
     press,
@@ -84,13 +85,13 @@ def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
         )
         page.get_by_text(re.compile(r"kB of .* kB, .*kB/s, .* left")).wait_for()
         press(page, "Cancel")
-        assert "are here already" in wait_card(page, "needed")
+        assert "is partly downloaded" in wait_card(page, "needed")
 
         page.reload()
         page.wait_for_function("window.diaRestored === true")
         stand_in.rate = None
         wait_card(page, "needed")
-        press(page, "Download")
+        press(page, "Resume")
         assert "is downloaded. Press Generate." in wait_card(page, "here")
         resumed = [start for file, start in stand_in.ranges if start]
         assert len(resumed) == 1, stand_in.ranges
@@ -100,6 +101,36 @@ def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
         wait_state(page, "done", "cut")
         watch.context.close()
         assert watch.errors == [] and watch.outside == []
+
+
+@pytest.mark.long
+def test_a_partial_download_is_deleted_on_the_page(chromium, stand_in, tmp_path):
+    with running_app(tmp_path, **environment(stand_in, tmp_path)) as url:
+        watch = Watch(chromium.new_context(viewport=PHONE), url)
+        page = watch.open()
+        choose(page, "Model", NAME)
+        wait_card(page, "needed")
+        stand_in.rate = len(stand_in.files[WEIGHTS]) // 6
+        press(page, "Download")
+        wait_card(page, "running")
+        page.wait_for_function(
+            "Number(document.querySelector('#download .bar')?.ariaValueNow) > 10"
+        )
+        press(page, "Cancel")
+        wait_card(page, "needed")
+        press(page, "Delete the partial download")
+        assert parts_in(tmp_path), "the first press asks for confirmation"
+        press(page, "Really delete?")
+        page.get_by_text("is not on this machine.", exact=False).wait_for()
+        page.get_by_role("button", name="Download", exact=True).wait_for()
+        assert parts_in(tmp_path) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        watch.context.close()
+        assert watch.errors == [] and watch.outside == []
+
+
+def parts_in(folder) -> list:
+    return list((folder / "hub").rglob("*.incomplete"))
 
 
 @pytest.mark.long
@@ -134,7 +165,7 @@ def test_a_damaged_repository_is_explained(chromium, stand_in, tmp_path):
     stand_in.files[MANIFEST] = b"{}"
     shutil.rmtree(tmp_path / "hub", ignore_errors=True)
     with running_app(tmp_path, **environment(stand_in, tmp_path)) as url:
-        watch = Watch(chromium.new_context(viewport={"width": 390, "height": 844}), url)
+        watch = Watch(chromium.new_context(viewport=PHONE), url)
         page = watch.open()
         choose(page, "Model", NAME)
         assert "is damaged" in wait_card(page, "failed")

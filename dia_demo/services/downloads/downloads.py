@@ -18,7 +18,14 @@ from enum import StrEnum
 
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.hub.transfer import check_disk, free_disk
-from dia_demo.services.downloads.plan import DownloadPlan, fetch_all, is_here, plan_download
+from dia_demo.services.downloads.plan import (
+    DownloadPlan,
+    bytes_on_disk,
+    fetch_all,
+    is_here,
+    plan_download,
+    remove_download,
+)
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import about
 from dia_demo.task import Task
@@ -47,12 +54,16 @@ class DownloadState(StrEnum):
     FAILED = "failed"
 
 
+STOPPED = (DownloadState.NEEDED, DownloadState.FAILED)
+
+
 @dataclass(frozen=True)
 class DownloadStatus:
     """A model's download as one person sees it.
 
-    here, total: bytes of what was missing when the hub was asked. speed: bytes a second, None until
-    it is known. waiting: seconds without a new byte, if they are many. mine: whether this person
+    here, total: bytes of its files, and of a codec that is not here. on_disk: what a download that
+    is not complete, or failed, takes on the disk. speed: bytes a second, None until it is known.
+    waiting: seconds without a new byte, if they are many. mine: whether this person
     asked for it; others: how many others did. problem: why it failed. can_retry: whether trying
     again can help.
     """
@@ -61,6 +72,7 @@ class DownloadStatus:
     state: DownloadState
     here: int = 0
     total: int = 0
+    on_disk: int = 0
     speed: float | None = None
     waiting: float | None = None
     mine: bool = False
@@ -156,6 +168,9 @@ class Downloads:
         """Download a model for `person`; if that is in progress, join it."""
         with self._lock:
             download = self._of(model)
+            if download.state is DownloadState.HERE:  # The page has not noticed yet.
+                download.finished_for.add(person)
+                return
             is_working = _is_alive(download.thread) and not download.cancel.is_set()
             is_fetching = is_working and bool(download.askers)
             if len(download.askers) < MOST_ASKERS:
@@ -168,6 +183,13 @@ class Downloads:
         with self._lock:
             if self._of(model).state is DownloadState.FAILED:
                 del self._downloads[model]
+
+    def remove(self, model: str) -> None:
+        """Remove what has arrived of a model whose download is neither running nor complete."""
+        with self._lock:
+            download = self._of(model)
+            if download.state in STOPPED:
+                self._begin(download, _remove)
 
     def cancel(self, model: str, person: str) -> None:
         """`person` no longer wants the model; if nobody else does, its download stops."""
@@ -233,16 +255,15 @@ class Downloads:
         download.thread.start()
 
     def _fetch(self, download: _ModelDownload) -> Steps:
-        if download.plan is None or not download.plan.files:
+        if download.plan is None:
             yield from _look(download)
         assert download.plan is not None, "it was just made"
-        if download.plan.files:
-            reserved = sum(
-                other.missing_bytes()
-                for other in list(self._downloads.values())
-                if other is not download
-            )
-            check_disk(list(download.plan.files), reserved)
+        reserved = sum(
+            other.missing_bytes()
+            for other in list(self._downloads.values())
+            if other is not download
+        )
+        check_disk(list(download.plan.files), reserved)
         yield from fetch_all(download.model)
         download.finished_for, download.askers = download.askers, set()
 
@@ -251,6 +272,12 @@ def _look(download: _ModelDownload) -> Steps:
     plan = Task(plan_download(download.model))
     yield from plan
     download.plan = plan.result
+
+
+def _remove(download: _ModelDownload) -> Steps:
+    download.plan = None  # The hub is asked again: the files that it has may be others now.
+    remove_download(download.model)
+    yield
 
 
 def _problem_of(work: Steps, download: _ModelDownload, cancel: threading.Event) -> str:
@@ -284,6 +311,7 @@ def _status_of(download: _ModelDownload, person: str) -> DownloadStatus:
         state,
         here,
         total,
+        on_disk=bytes_on_disk(download.model) if state in STOPPED else 0,
         speed=download.speed() if state is DownloadState.RUNNING else None,
         waiting=quiet if quiet > STALLED_SECONDS else None,
         mine=person in (download.askers or download.finished_for),

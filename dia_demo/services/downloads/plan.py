@@ -1,13 +1,16 @@
-"""What has to be fetched for a hub model: its files, their sizes, and how much of them is here."""
+"""The files of a hub model: their sizes, how much of them is here, fetching and removing them."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 
-from dia_demo.codec.files import find_codec, is_codec_here, missing_codec_files
+from dia_demo.codec.files import HUB_NAME, find_codec, is_codec_here, remote_codec_files
 from dia_demo.errors import InputError
-from dia_demo.hub.fetch import fetch_checkpoint, missing_files
+from dia_demo.hub.cache import is_hub_name
+from dia_demo.hub.fetch import fetch_checkpoint, remote_files
+from dia_demo.hub.partial import part_files, remove, whole_files
 from dia_demo.hub.transfer import RemoteFile
 from dia_demo.model.checkpoint import check_tensors
 from dia_demo.services.models import ModelRef
@@ -15,7 +18,7 @@ from dia_demo.services.models import ModelRef
 
 @dataclass(frozen=True)
 class DownloadPlan:
-    """The files that a model lacks on this machine, its codec's included."""
+    """The weight files of a model, and those of its codec if that is not on this machine."""
 
     model: str
     files: tuple[RemoteFile, ...]
@@ -42,12 +45,12 @@ def plan_download(model: str) -> Generator[float, None, DownloadPlan]:
 
     Raises InputError where the hub has no such model, or it is not a Dia checkpoint.
     """
-    files = yield from missing_files(model)
+    files = yield from remote_files(model)
     ref = ModelRef.resolve(model)
     ref.describe()  # Raises InputError for a config of something else.
     assert ref.cached is not None, "its config was fetched"
     try:
-        files += yield from missing_codec_files(ref.cached)
+        files += yield from remote_codec_files(ref.cached)
     except InputError:
         pass  # Descript's own release is tried as well, at an unknown size.
     return DownloadPlan(model, tuple(files))
@@ -62,3 +65,32 @@ def fetch_all(model: str) -> Generator[float, None, None]:
     for _ in find_codec(folder):
         yield 1.0
     check_tensors(folder)
+
+
+def bytes_on_disk(model: str) -> int:
+    """The disk space of a model's weights, whole or in part. No network."""
+    return sum(_size(path) for _, path in _removable(model))
+
+
+def remove_download(model: str) -> None:
+    """Remove a model's weights from the hub's cache, whole or in part.
+
+    Raises InputError while another program transfers one of them.
+    """
+    for name, path in _removable(model):
+        remove(name, path)
+
+
+def _removable(model: str) -> list[tuple[str, Path]]:
+    """Repositories and files: whole files of the codec stay, since other models use it."""
+    if not is_hub_name(model):
+        return []
+    paths = [(model, path) for path in (*part_files(model), *whole_files(model))]
+    return paths + [(HUB_NAME, path) for path in part_files(HUB_NAME)]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # It became whole, and has another name.
+        return 0

@@ -35,6 +35,15 @@ ANNOUNCED = {
     DownloadState.RUNNING: "Downloading",
     DownloadState.FAILED: "Download failed",
 }
+# What the buttons of the card do, and their labels.
+LABELS = {
+    "download": "Download",
+    "resume": "Resume",
+    "cancel": "Cancel",
+    "retry": "Try again",
+    "delete": "Delete the partial download",
+    "discard": "Delete the download",
+}
 CHANGING = (DownloadState.LOOKING, DownloadState.RUNNING)
 
 
@@ -99,13 +108,15 @@ class DownloadHandlers:
         precision: str,
         described: str,
     ) -> Updates:
-        """Download, cancel or try again, for the model that the card shows."""
+        """Download, cancel, try again or delete, for the model that the card shows."""
         downloads, person = self.synthesis.downloads, person_of(request, key)
         status = self._status_to_show(model, person)
         match event_value(event, "action"), status:
+            case "download" | "resume", None:  # Somebody else's download has just ended.
+                downloads.start(model, person)
             case _, None:
                 pass
-            case "download", _:
+            case "download" | "resume", _:
                 downloads.start(status.model, person)
             case "cancel", _:
                 downloads.cancel(status.model, person)
@@ -113,6 +124,8 @@ class DownloadHandlers:
                 downloads.start(status.model, person)
             case "retry", _:
                 downloads.look_again(status.model)
+            case "delete" | "discard", _:
+                downloads.remove(status.model)
         return self.refresh(request, key, model, precision, described)
 
     def _status_to_show(self, model: str, person: str) -> DownloadStatus | None:
@@ -145,9 +158,6 @@ def person_of(request: gr.Request, key: object) -> str:
 
 def figures(status: DownloadStatus, needs: Needs) -> list[tuple[str, str]]:
     """What a download and the model need against what is there, as (name, value)."""
-    download = byte_size(status.missing)
-    if status.here:
-        download += f"; {byte_size(status.here)} of {byte_size(status.total)} are here already"
     disk = byte_size(status.missing)
     if needs.prepared:
         disk += f", and {byte_size(needs.prepared)} for weights prepared in {needs.precision}"
@@ -162,45 +172,69 @@ def figures(status: DownloadStatus, needs: Needs) -> list[tuple[str, str]]:
     if needs.realtime is not None:
         wait = about(EXAMPLE_SECONDS / needs.realtime)
         speed = f"{factor(needs.realtime)} realtime: {wait} for {EXAMPLE_SECONDS:.0f} s of speech"
-    return [("Download", download), ("Disk", disk), ("Memory", memory), ("Speed here", speed)]
+    return [
+        ("Download", byte_size(status.missing)),
+        ("Disk", disk),
+        ("Memory", memory),
+        ("Speed here", speed),
+    ]
 
 
 def card_html(title: str, status: DownloadStatus, rows: Sequence[tuple[str, str]] = ()) -> str:
     """The card of a model's download. rows: of `figures`."""
-    line, action = _line_and_action(title, status)
     cells = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in rows
     )
-    button = ""
-    if action:
-        label = {"download": "Download", "cancel": "Cancel", "retry": "Try again"}[action]
-        button = f'<button type="button" data-action="{action}">{label}</button>'
+    buttons = "".join(
+        f'<button type="button" data-action="{action}">{LABELS[action]}</button>'
+        for action in _actions(status)
+    )
     return (
         f'<div class="download" data-state="{status.state}">'
-        f'<div class="download-words">{line}{_bar(title, status)}'
-        f'<dl class="download-figures">{cells}</dl></div>{button}'
+        f'<div class="download-words"><p>{_line(title, status)}</p>{_bar(title, status)}'
+        f'<dl class="download-figures">{cells}</dl></div>'
+        f'<div class="download-buttons">{buttons}</div>'
         f'<p class="sr-only" role="status" aria-live="polite">{escape(ANNOUNCED[status.state])}</p>'
         "</div>"
     )
 
 
-def _line_and_action(title: str, status: DownloadStatus) -> tuple[str, str]:
-    """What is the case, as HTML, and what the button does, if there is one."""
-    name = f"<strong>{escape(title)}</strong>"
+def _actions(status: DownloadStatus) -> list[str]:
+    """What the buttons do, the first one the main one."""
+    match status.state:
+        case DownloadState.NEEDED:
+            actions = ["resume" if status.on_disk else "download"]
+        case DownloadState.RUNNING:
+            actions = ["cancel"] if status.mine else []
+        case DownloadState.FAILED:
+            again = "resume" if status.on_disk and status.total else "retry"
+            if not status.can_retry:
+                return ["discard"] if status.on_disk else []
+            actions = [again]
+        case _:
+            actions = []
+    return [*actions, "delete"] if status.on_disk else actions
+
+
+def _line(title: str, status: DownloadStatus) -> str:
+    """What is the case, as HTML."""
+    name, size = f"<strong>{escape(title)}</strong>", byte_size(status.on_disk)
+    if status.total:
+        size += f" of {byte_size(status.total)}"
     match status.state:
         case DownloadState.LOOKING:
-            text, action = f"{name} is not on this machine. Asking the hub for its size.", ""
+            return f"{name} is not on this machine. Asking the hub for its size."
+        case DownloadState.NEEDED if status.on_disk:
+            return f"{name} is partly downloaded: {size} are on this machine."
         case DownloadState.NEEDED:
-            text, action = f"{name} is not on this machine.", "download"
+            return f"{name} is not on this machine."
         case DownloadState.RUNNING:
-            text = f"Downloading {name}: {escape(progress_text(status))}"
-            action = "cancel" if status.mine else ""
+            return f"Downloading {name}: {escape(progress_text(status))}"
         case DownloadState.FAILED:
             text = f"{name} is not ready. {escape(status.problem)}"
-            action = "retry" if status.can_retry else ""
+            return f"{text} Downloaded so far: {size}." if status.on_disk else text
         case _:
-            text, action = f"{name} is downloaded. Press Generate.", ""
-    return f"<p>{text}</p>", action
+            return f"{name} is downloaded. Press Generate."
 
 
 def progress_text(status: DownloadStatus) -> str:

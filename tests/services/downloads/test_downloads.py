@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 from huggingface_hub import constants
 
@@ -10,6 +11,7 @@ from dia_demo.codec import files as codec_files
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads, DownloadState
 from dia_demo.services.downloads.plan import is_here
 from dia_demo.services.models import ModelRef
+from dia_demo.task import result_of
 from tests.helpers.downloads import (
     FIRST,
     SHARD,
@@ -20,7 +22,7 @@ from tests.helpers.downloads import (
     weights_size,
 )
 from tests.helpers.models.checkpoints import write_codec
-from tests.helpers.stand_ins.stand_in_hub import NAME
+from tests.helpers.stand_ins.stand_in_hub import NAME, point_at
 
 # What is said before anything starts
 
@@ -34,13 +36,11 @@ def test_the_size_is_known_before_the_download(server, downloads):
 
 
 def test_what_is_here_already_is_subtracted(server, downloads):
-    server.cuts = {SHARD: [500, *[0] * 30]}
-    problem(downloads)
+    first = fetch_part(server, downloads)
     again = Downloads()  # As after a restart.
     status = settled(again)
-    first = len(server.files[FIRST])
-    assert status.total == weights_size(server) - first, "the first file is whole"
-    assert status.here == 500
+    assert status.state is DownloadState.NEEDED and status.total == weights_size(server)
+    assert status.here == status.on_disk == first + 500
 
 
 def test_a_model_in_a_folder_needs_nothing(downloads, folder):
@@ -65,6 +65,13 @@ def test_offline_the_reason_is_said(server, downloads, monkeypatch):
     assert server.asked == []
 
 
+def fetch_part(server, downloads) -> int:
+    """Let a download fail in its second file, after 500 bytes; returns the size of the first."""
+    server.cuts = {SHARD: [500, *[0] * 30]}
+    problem(downloads)
+    return len(server.files[FIRST])
+
+
 # The download
 
 
@@ -75,6 +82,14 @@ def test_a_download_ends_with_the_model_on_this_machine(server, downloads):
     assert status.state is DownloadState.HERE and status.mine
     assert not downloads.status(NAME, "berta").mine, "who did not ask is shown nothing"
     assert is_here(NAME) and ModelRef.resolve(NAME).has_weights
+
+
+def test_who_asks_too_late_shares_the_end(server, downloads):
+    """Two pages press Resume, and the first download has ended before the second asks."""
+    for person in ("anna", "berta"):
+        downloads.start(NAME, person)
+        settled(downloads)
+    assert downloads.status(NAME, "anna").mine and downloads.status(NAME, "berta").mine
 
 
 def test_bytes_and_speed_are_shown_meanwhile(server, downloads):
@@ -143,3 +158,74 @@ def test_after_a_restart_it_is_continued(server, downloads):
     assert settled(again).state is DownloadState.HERE
     (start,) = server.starts(FIRST)
     assert start > 0, "it began again"
+
+
+# What is left of a download that ended before its time
+
+
+def test_a_download_that_failed_says_what_it_left(server, downloads):
+    first = fetch_part(server, downloads)
+    status = settled(downloads)
+    assert status.state is DownloadState.FAILED and status.on_disk == first + 500
+
+
+def test_a_partial_download_can_be_removed(server, downloads):
+    """Its whole files too: nothing else could remove them."""
+    fetch_part(server, downloads)
+    downloads.remove(NAME)
+    status = settled(downloads)
+    assert status.state is DownloadState.NEEDED
+    assert (status.here, status.on_disk, status.total) == (0, 0, weights_size(server))
+    assert large_files() == []
+    server.cuts = {}
+    downloads.start(NAME, "anna")
+    assert settled(downloads).state is DownloadState.HERE
+
+
+def test_what_a_cancelled_download_left_can_be_removed_at_once(server, downloads):
+    """Its transfer may not have ended yet."""
+    settled(downloads)
+    server.rate = weights_size(server) // 3
+    downloads.start(NAME, "anna")
+    wait_for(downloads, "", lambda status: status.here > 0)
+    downloads.cancel(NAME, "anna")
+    downloads.remove(NAME)
+    assert settled(downloads).on_disk == 0 and large_files() == []
+
+
+def test_without_a_network_a_partial_download_can_be_removed(server, downloads, monkeypatch):
+    fetch_part(server, downloads)
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    again = Downloads()
+    assert settled(again).on_disk > 0
+    again.remove(NAME)
+    assert settled(again).on_disk == 0 and large_files() == []
+
+
+def test_a_running_download_cannot_be_removed(server, downloads):
+    settled(downloads)
+    server.hold = threading.Event()
+    downloads.start(NAME, "anna")
+    wait_for(downloads, "", lambda status: status.here > 0)
+    downloads.remove(NAME)
+    server.hold.set()
+    assert settled(downloads).state is DownloadState.HERE
+    downloads.remove(NAME)
+    assert settled(downloads).state is DownloadState.HERE, "it is whole"
+
+
+def test_a_codec_that_other_models_use_stays(server, downloads, tmp_path):
+    codec_files._descript_path().unlink()
+    write_codec(tmp_path / "codec")
+    server.upload(tmp_path / "codec", codec_files.HUB_NAME)
+    result_of(codec_files.find_codec())
+    fetch_part(server, downloads)
+    downloads.remove(NAME)
+    assert settled(downloads).on_disk == 0
+    assert result_of(codec_files.find_codec(allow_download=False)).weights.is_file()
+
+
+def large_files() -> list[str]:
+    """What the hub's cache has of weights."""
+    paths = [path for path in Path(constants.HF_HUB_CACHE).rglob("*") if path.is_file()]
+    return [path.name for path in paths if path.stat().st_size > 5000]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +35,9 @@ NEEDED = DownloadStatus(DIA_NAME, DownloadState.NEEDED, 0, 6_750_000_000, free_d
 RUNNING = DownloadStatus(
     DIA_NAME, DownloadState.RUNNING, 1_200_000_000, 6_750_000_000, speed=24e6, mine=True
 )
+PARTIAL = DownloadStatus(
+    DIA_NAME, DownloadState.NEEDED, 2_100_000_000, 6_750_000_000, on_disk=2_100_000_000
+)
 NEEDS = Needs("int8", 1_620_000_000, 2_800_000_000, 11 * 10**9, None, 0.34)
 PAGE = SimpleNamespace(session_hash="page")
 
@@ -52,10 +56,7 @@ def test_the_figures_are_what_is_needed_against_what_is_there():
 
 
 def test_what_is_here_is_not_fetched_again():
-    status = DownloadStatus(DIA_NAME, DownloadState.NEEDED, 2_100_000_000, 6_750_000_000)
-    assert figures(status, NEEDS)[0] == (
-        "Download", "4.7 GB; 2.1 GB of 6.8 GB are here already"
-    )  # fmt: skip
+    assert figures(PARTIAL, NEEDS)[0] == ("Download", "4.7 GB")
 
 
 def test_too_little_memory_is_said_before_the_download():
@@ -77,10 +78,16 @@ def test_the_needs_of_dia_are_those_of_this_machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("status", "words", "button"),
+    ("status", "words", "buttons"),
     [
         (DownloadStatus(DIA_NAME, DownloadState.LOOKING), "Dia is not on this machine. Asking", ""),
         (NEEDED, "Dia is not on this machine. Download", "download"),
+        (
+            PARTIAL,
+            "Dia is partly downloaded: 2.1 GB of 6.8 GB are on this machine. Resume Delete the "
+            "partial download",
+            "resume delete",
+        ),
         (RUNNING, "Downloading Dia : 1.2 GB of 6.8 GB, 24 MB/s, about 4 min left.", "cancel"),
         (
             DownloadStatus(DIA_NAME, DownloadState.FAILED, problem="The hub has no model."),
@@ -93,6 +100,22 @@ def test_the_needs_of_dia_are_those_of_this_machine(monkeypatch):
             "",
         ),
         (
+            replace(PARTIAL, state=DownloadState.FAILED, problem="The connection was lost."),
+            "Dia is not ready. The connection was lost. Downloaded so far: 2.1 GB of 6.8 GB. "
+            "Resume Delete the partial download",
+            "resume delete",
+        ),
+        (
+            DownloadStatus(DIA_NAME, DownloadState.FAILED, on_disk=10**9, problem="No network."),
+            "Dia is not ready. No network. Downloaded so far: 1.0 GB. Try again Delete",
+            "retry delete",
+        ),
+        (
+            replace(PARTIAL, state=DownloadState.FAILED, problem="NaN.", can_retry=False),
+            "Dia is not ready. NaN. Downloaded so far: 2.1 GB of 6.8 GB. Delete the download",
+            "discard",
+        ),
+        (
             DownloadStatus(DIA_NAME, DownloadState.HERE, mine=True),
             "Dia is downloaded. Press Generate.",
             "",
@@ -100,10 +123,10 @@ def test_the_needs_of_dia_are_those_of_this_machine(monkeypatch):
     ],
     ids=lambda value: value.state if isinstance(value, DownloadStatus) else None,
 )
-def test_each_state_has_its_words(status, words, button):
+def test_each_state_has_its_words(status, words, buttons):
     html = card_html("Dia", status)
     assert text(html).startswith(words)
-    assert re.findall('data-action="(.*?)"', html) == ([button] if button else [])
+    assert re.findall('data-action="(.*?)"', html) == buttons.split()
     assert html.count('role="progressbar"') == (status.state is DownloadState.RUNNING)
 
 
@@ -151,6 +174,12 @@ def test_without_a_network_the_card_says_why(handlers):
     assert "hub cannot be reached" in updates["card"] and 'data-action="retry"' in updates["card"]
 
 
+def test_who_resumes_what_has_just_been_downloaded_is_told_so(handlers):
+    event = SimpleNamespace(action="resume")
+    updates = handlers.act(event, PAGE, None, "nano", "auto", "")
+    assert "is downloaded. Press Generate." in updates["card"]
+
+
 def test_the_sliders_follow_a_config_that_arrives_later(handlers, monkeypatch):
     """Until then they are those of Dia-1.6B."""
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", "nano")
@@ -184,7 +213,7 @@ def test_compare_fetches_no_model(handlers, tmp_path):
     assert store.list(key) == []
 
 
-@pytest.mark.parametrize("action", ["download", "cancel", "retry", "format", None])
+@pytest.mark.parametrize("action", ["download", "cancel", "retry", "delete", "format", None])
 def test_no_action_breaks_the_page(handlers, action):
     event = SimpleNamespace(action=action)
     for model in ("nano", DIA_NAME):
