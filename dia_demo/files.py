@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -30,6 +31,15 @@ def cache_folder() -> Path:
     else:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "dia-demo"
+
+
+def is_own_folder(path: Path) -> bool:
+    """Whether `path` is a folder, not a link to one, that belongs to the user of this process."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 Stamp = tuple[int, int, int]

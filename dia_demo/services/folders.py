@@ -4,6 +4,7 @@ when it ends."""
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,11 +15,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from dia_demo.errors import InputError
-from dia_demo.files import PART
+from dia_demo.files import PART, is_own_folder
 from dia_demo.services.listening.archive import IMPORTING
 from dia_demo.services.listening.plan_file import NAME as PLAN
 from dia_demo.services.listening.votes import NAME as VOTES
-from dia_demo.services.settings import Settings
+from dia_demo.services.settings import Settings, default_takes
 
 LOCK = ".dia-demo.lock"
 _RUN = "dia-run-"
@@ -80,6 +81,8 @@ def _own_folder(home: Path) -> Iterator[Path]:
     """A new folder in `home`, removed at the end. Folders of apps that have ended are removed."""
     try:
         home.mkdir(parents=True, exist_ok=True)
+        if home == default_takes() and hasattr(os, "getuid"):
+            _keep_private(home)
         with FileLock(home / LOCK):
             _remove_left_behind(home)
             folder = Path(tempfile.mkdtemp(prefix=_RUN, dir=home))
@@ -96,6 +99,16 @@ def _own_folder(home: Path) -> Iterator[Path]:
     finally:
         lock.release()
         _remove(folder)
+
+
+def _keep_private(home: Path) -> None:
+    """Close a folder that anybody could have made. Raises InputError unless it is our own."""
+    if not is_own_folder(home):
+        raise InputError(
+            f"The folder for takes, {home}, belongs to another user of this machine. Ask them to "
+            "delete it, or set DIA_TAKES to a folder of your own."
+        )
+    home.chmod(0o700)
 
 
 def _remove_left_behind(home: Path) -> None:

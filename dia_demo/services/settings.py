@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.files import is_own_folder
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.processor import check_override
 from dia_demo.services.models import DIA_NAME
@@ -25,8 +26,16 @@ _ORIGIN = re.compile(r"https?://[^/]+")
 _LOGIN = re.compile(r"[^:]+:.+")
 
 
-def _default_takes() -> Path:
-    return Path(tempfile.gettempdir()) / "dia-demo-takes"
+def default_takes() -> Path:
+    """In the system's temporary folder, a folder of this user alone, with the user's number.
+
+    The folder of earlier versions had no number. Its owner, the first user of a machine, still uses
+    it, and so do systems where every user has a temporary folder.
+    """
+    folder = Path(tempfile.gettempdir()) / "dia-demo-takes"
+    if not hasattr(os, "getuid") or is_own_folder(folder):
+        return folder
+    return folder.with_name(f"{folder.name}-{os.getuid()}")
 
 
 def _default_kept() -> Path:
@@ -45,7 +54,7 @@ class Settings:
 
     runtime: RuntimeConfig = RuntimeConfig()
     queue_size: int = 64
-    takes_folder: Path = field(default_factory=_default_takes)
+    takes_folder: Path = field(default_factory=default_takes)
     temp_bytes: int = TEMP_GB * 10**9
     kept_folder: Path = field(default_factory=_default_kept)
     kept_bytes: int = KEPT_GB * 10**9
@@ -83,7 +92,7 @@ class Settings:
             prompt_seconds=read.whole("DIA_PROMPT_SECONDS", cls.prompt_seconds, 1),
             upload_mb=read.whole("DIA_UPLOAD_MB", cls.upload_mb, 1),
             logins=read.logins("DIA_LOGIN"),
-            takes_folder=Path(read.text("DIA_TAKES", "") or _default_takes()),
+            takes_folder=Path(read.text("DIA_TAKES", "") or default_takes()),
             temp_bytes=read.whole("DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
             kept_folder=Path(read.text("DIA_KEPT", "") or _default_kept()),
             kept_bytes=read.whole("DIA_KEPT_GB", KEPT_GB, 1) * 10**9,

@@ -18,9 +18,10 @@ from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.services.folders import app_folders
 from dia_demo.services.scratch import DAY_SECONDS, IN_USE_SECONDS, Scratch
-from dia_demo.services.settings import Settings
+from dia_demo.services.settings import Settings, default_takes
 from tests.helpers.page.browser import running_app
 
+POSIX = pytest.mark.skipif(not hasattr(os, "getuid"), reason="each user has a temporary folder")
 HOLD = """
 import sys
 from pathlib import Path
@@ -105,6 +106,69 @@ def test_a_folder_of_takes_that_cannot_be_written_is_named(tmp_path):
     with pytest.raises(InputError, match="DIA_TAKES"):
         with app_folders(settings_in(tmp_path)):
             pass
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """An empty folder as the system's folder for temporary files."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def become(monkeypatch, user: int) -> None:
+    """Every file belongs to another user from here on."""
+    monkeypatch.setattr(os, "getuid", lambda: user)
+
+
+@POSIX
+def test_every_user_has_a_folder_for_takes(temporary, tmp_path, monkeypatch):
+    """The first user's, of an earlier version, stays; once it ended the app of any other."""
+    (temporary / "dia-demo-takes").mkdir()
+    assert default_takes() == temporary / "dia-demo-takes"
+    become(monkeypatch, 12345)
+    assert default_takes() == temporary / "dia-demo-takes-12345"
+
+
+@POSIX
+def test_the_default_folder_for_takes_is_private(temporary, tmp_path):
+    with app_folders(Settings(kept_folder=tmp_path / "kept")) as settings:
+        home = settings.takes_folder.parent
+        assert home == temporary / f"dia-demo-takes-{os.getuid()}"
+        assert home.stat().st_mode & 0o777 == 0o700
+
+
+@POSIX
+def test_what_an_earlier_version_left_is_found(temporary, tmp_path):
+    left = temporary / "dia-demo-takes" / "dia-run-1" / "take.wav"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"x")
+    with app_folders(Settings(kept_folder=tmp_path / "kept")) as settings:
+        assert settings.takes_folder.parent == temporary / "dia-demo-takes"
+        assert not left.exists(), "its app has ended"
+
+
+@POSIX
+@pytest.mark.parametrize("is_link", [False, True], ids=["folder", "link"])
+def test_a_default_folder_of_another_user_is_refused(temporary, tmp_path, monkeypatch, is_link):
+    become(monkeypatch, 12345)
+    if is_link:
+        default_takes().symlink_to(tmp_path)
+    else:
+        default_takes().mkdir()
+    with pytest.raises(InputError, match="belongs to another user.*DIA_TAKES"):
+        with app_folders(Settings(kept_folder=tmp_path / "kept")):
+            pass
+
+
+@POSIX
+def test_a_folder_that_was_chosen_may_belong_to_anybody(tmp_path, monkeypatch):
+    """Such as the volume of a container."""
+    (tmp_path / "takes").mkdir(mode=0o755)
+    become(monkeypatch, 12345)
+    with app_folders(settings_in(tmp_path)):
+        assert (tmp_path / "takes").stat().st_mode & 0o777 == 0o755
 
 
 def test_nothing_but_our_own_folder_is_served(tmp_path):

@@ -110,8 +110,6 @@ class Space:
         return f"{CORES} cores, {MEMORY_BYTES >> 30} GB by control groups, version {limits.version}"
 
     def add_user(self) -> str:
-        # Left behind by apps of other users on this machine.
-        shutil.rmtree(self.root.inside("/tmp/dia-demo-takes"), ignore_errors=True)
         added = self.root.run(
             ["useradd", "--create-home", "--non-unique", "--uid", "1000", USER],
             {"PATH": SYSTEM_PATH},
