@@ -277,7 +277,7 @@ def _look(download: _ModelDownload) -> Steps:
 def _remove(download: _ModelDownload) -> Steps:
     download.plan = None  # The hub is asked again: the files that it has may be others now.
     remove_download(download.model)
-    yield
+    yield None
 
 
 def _problem_of(work: Steps, download: _ModelDownload, cancel: threading.Event) -> str:
