@@ -5,9 +5,10 @@ RUN useradd --create-home --uid 1000 dia && install -d -o dia /data
 WORKDIR /home/dia/app
 
 COPY requirements-cpu.txt requirements.txt constraints.txt ./
-# Where PyTorch's own index cannot be reached, the usual one brings torch's CUDA build: it works, and
-# takes several gigabytes more.
-RUN (pip install --no-cache-dir -r requirements-cpu.txt -c constraints.txt --retries 1 \
+# Torch alone: PyTorch's own index need not have the tested versions of what torch depends on. Where
+# it cannot be reached, the usual one brings torch's CUDA build: it works, and takes several gigabytes
+# more.
+RUN (pip install --no-cache-dir --no-deps -r requirements-cpu.txt -c constraints.txt --retries 1 \
      || echo "PyTorch's index cannot be reached, so torch comes as its CUDA build.") \
  && pip install --no-cache-dir -r requirements.txt -c constraints.txt
 
