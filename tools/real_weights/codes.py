@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dia_demo.checkpoint_config import read_model_config
+from dia_demo.checkpoint_files import fingerprint
 from dia_demo.files import write_atomic
 from tools.real_weights.check import Check, Outcome
 from tools.real_weights.takes import python, say
@@ -14,18 +15,26 @@ from tools.transformers_codes import CFG_SCALE, TOP_K, max_tokens_for
 
 
 def compare_codes(check: Check, folder: Path, outcome: Outcome) -> None:
-    """Greedy in float32: ours beside those of transformers, each in a process of its own."""
+    """Greedy in float32: ours beside those of transformers, each in a process of its own.
+
+    Those that an earlier run made, of the same weights and as many frames, are used again.
+    """
     home = check.work / "codes"
     home.mkdir(parents=True, exist_ok=True)
     script, most = check.dialogues[0], max_tokens_for(read_model_config(folder), check.frames)
-    ours, theirs = home / "ours.npy", home / "transformers.npy"
+    name = f"{fingerprint(folder)}-{check.frames}"
+    ours, theirs = home / f"{name}-ours.npy", home / f"{name}-transformers.npy"
     try:
         if not theirs.is_file():
             with write_atomic(theirs) as part:
                 arguments = (folder, script, "-o", part, "--frames", check.frames)
                 python("-m", "tools.transformers_codes", *arguments)
-        greedy = ("--temperature", 0, "--cfg-scale", CFG_SCALE, "--top-k", TOP_K)
-        say(check, script, *greedy, "--precision", "float32", "--max-tokens", most, "--codes", ours)
+        if not ours.is_file():
+            greedy = ("--temperature", 0, "--cfg-scale", CFG_SCALE, "--top-k", TOP_K)
+            part = home / "unfinished.npy"  # Whatever is in it, nothing reads it.
+            limits = ("--precision", "float32", "--max-tokens", most)
+            say(check, script, *greedy, *limits, "--codes", part)
+            part.replace(ours)
     except RuntimeError as error:
         outcome.failures.append(f"first codes: {error}")
         return
