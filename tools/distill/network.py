@@ -25,7 +25,7 @@ TextKeys = list[tuple[Tensor, Tensor]]
 
 
 def norm(module: RMSNorm, x: Tensor) -> Tensor:
-    return functional.rms_norm(x.float(), (x.shape[-1],), module.weight, module.eps)
+    return functional.rms_norm(x.float(), (x.shape[-1],), module.weight.float(), module.eps)
 
 
 def attend(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,0 +1,272 @@
+"""tools/distill: a student learns the guided distribution from the teacher's own takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from dia_demo.engine.sampling import Sampler
+from dia_demo.errors import InputError
+from dia_demo.model.linear import decoder_weights
+from tests.helpers.checkpoints import SMALL, load, random_codes, say, write_small
+from tools.distill import __main__ as command
+from tools.distill import guidance, network, rehearsal, speed, takes
+from tools.distill.rule import counted, divergence, guided_distribution
+from tools.distill.student import student_config, student_of, write_student
+
+SCALES = (0.0, 1.0, 2.0)
+DEFAULTS = replace(SMALL.defaults, cfg_scale=1.0, max_tokens=40, top_k=12)
+PLAN = guidance.Plan(steps=40, lr=2e-3, positions=400)
+TEXTS = [b"\x01 Hello there.", b"\x02 Rain, again, and no boat in sight.", b"\x01 Yes."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = write_small(tmp_path_factory.mktemp("teacher"))
+    settings = {"guidance_scale": 1.0, "max_length": 40, "top_k": 12, "temperature": 0.9}
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def teacher(folder):
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def sampled(teacher):
+    return takes.sample_shard(teacher, TEXTS * 4, SCALES, seed=3)
+
+
+@pytest.fixture
+def lesson(teacher):
+    torch.manual_seed(0)
+    return guidance.lesson_of(teacher, student_of(teacher, SCALES), "cpu")
+
+
+# The rule
+
+
+@pytest.mark.parametrize("cfg_scale", [0.7, 1.0, 3.0])
+def test_the_target_is_the_distribution_of_guided_sampling(cfg_scale):
+    """Of engine/sampling.py, before temperature and top p."""
+    decoder, top_k = SMALL.decoder, 9
+    shape = (50, decoder.num_channels, decoder.vocab_size)
+    cond, uncond = 3 * torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
+    params = replace(DEFAULTS, cfg_scale=cfg_scale, top_k=top_k)
+    codes, logits = Sampler.of([params] * 50, decoder).candidates_of(cond, uncond)
+    expected = torch.full(shape, -torch.inf).scatter(-1, codes, logits).log_softmax(-1)
+    scales = torch.full((50,), cfg_scale)
+    found = guided_distribution(cond[:, None], uncond[:, None], scales, top_k, decoder)[:, 0]
+    torch.testing.assert_close(found, expected)
+
+
+def test_without_guidance_the_target_is_the_likeliest_codes_that_are_audio():
+    decoder = SMALL.decoder
+    cond = torch.randn(4, 6, decoder.num_channels, decoder.vocab_size)
+    log_p = guided_distribution(cond, torch.randn_like(cond), torch.zeros(4), 9, decoder)
+    assert ((log_p > -torch.inf).sum(-1) == 9).all()
+    assert (log_p[..., 1:, decoder.eos :] == -torch.inf).all()
+    best = cond[:, :, 1:, : decoder.eos].argmax(-1)
+    assert torch.equal(log_p[:, :, 1:].argmax(-1), best)
+
+
+def test_the_divergence_is_zero_only_from_itself():
+    logits = torch.randn(2, 5, 3, 8)
+    log_p = logits.log_softmax(-1)
+    assert divergence(log_p, 2.5 + logits).abs().max() < 1e-6
+    log_p = logits.masked_fill(logits < 0, -torch.inf).log_softmax(-1)
+    expected = -(logits.softmax(-1) * (logits >= 0)).sum(-1).log()
+    torch.testing.assert_close(divergence(log_p, logits), expected)
+
+
+def test_codes_that_the_delay_pattern_sets_are_not_counted(sampled):
+    decoder, codes = SMALL.decoder, torch.from_numpy(sampled[0].codes)[None]
+    mask = counted(codes, decoder)[0]
+    fed_next = codes[0, 1:]
+    assert not mask[:2, 1].any() and mask[:2, 0].all(), "channel 1 starts two positions later"
+    assert torch.equal(mask[:, 1], fed_next[:, 1] < decoder.eos)
+
+
+# The network
+
+
+def test_a_padded_batch_has_the_logits_of_the_engine(teacher, sampled):
+    batch = takes.collate(sampled[:3], SMALL, "cpu")
+    with torch.no_grad():
+        texts = network.read_texts(teacher, batch.text, batch.text_mask)
+        bias = network.hidden_where(~batch.text_mask)
+        found = network.decode(teacher, batch.codes, texts, bias)
+    for row, take in enumerate(sampled[:3]):
+        codes = torch.from_numpy(take.codes)[None]
+        cache = teacher.encode(take.text, 0.0, len(take.codes))
+        expected = teacher(codes, [cache])[0]
+        torch.testing.assert_close(found[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_take_longer_than_a_chunk_has_the_logits_of_the_engine(teacher):
+    codes = torch.from_numpy(random_codes(SMALL, 2 * network.CHUNK + 7))[None]
+    text = torch.tensor([list(TEXTS[0])])
+    with torch.no_grad():
+        texts = network.read_texts(teacher, text, text != 0)
+        found = network.decode(teacher, codes, texts, None)
+    expected = teacher(codes, [teacher.encode(TEXTS[0], 0.0, codes.shape[1])])
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_weight_of_the_student_is_trained(lesson, sampled):
+    batch = takes.collate(sampled, SMALL, "cpu")
+    kl, mask = lesson.divergences(batch, [take.cfg_scale for take in sampled])
+    kl[mask].mean().backward()
+    still = [n for n, p in lesson.student.named_parameters() if p.grad is None or not p.grad.any()]
+    assert not still
+    assert all(p.grad is None for p in lesson.teacher.parameters())
+
+
+# Takes
+
+
+def test_takes_are_stored_as_they_were_sampled(tmp_path, sampled):
+    takes.save_shard(tmp_path / "0.npz", sampled)
+    for stored, take in zip(takes.load_shard(tmp_path / "0.npz"), sampled, strict=True):
+        assert stored.text == take.text and stored.cfg_scale == take.cfg_scale
+        assert np.array_equal(stored.codes, take.codes)
+
+
+def test_a_stored_shard_is_not_sampled_again(tmp_path, teacher, monkeypatch):
+    asked = []
+
+    def scripts(number):
+        asked.append(number)
+        return iter(TEXTS)
+
+    monkeypatch.setattr(takes, "SHARD", 3)
+    takes.sample_takes(tmp_path, teacher, scripts, SCALES, 3)
+    takes.sample_takes(tmp_path, teacher, scripts, SCALES, 6)
+    assert asked == [0, 1]
+    assert len(takes.load_takes(tmp_path, 5)) == 5
+
+
+def test_every_take_is_in_one_batch(sampled):
+    batches = list(takes.in_batches(sampled, 130, Random(0)))
+    assert sorted(id(t) for part in batches for t in part) == sorted(map(id, sampled))
+    assert all(len(part) == 1 or len(part) * max(len(t.codes) for t in part) <= 130
+               for part in batches)  # fmt: skip
+
+
+# Training
+
+
+def test_a_student_comes_nearer_to_the_guided_teacher(lesson, sampled, tmp_path):
+    before = guidance.measure(lesson, sampled, 400)
+    guidance.Training(lesson, PLAN, tmp_path / "state.pt").run(sampled)
+    after = guidance.measure(lesson, sampled, 400)
+    assert list(before) == list(SCALES)
+    assert all(after[scale] < 0.8 * before[scale] for scale in SCALES[1:]), (before, after)
+
+
+def test_training_goes_on_after_a_kill_as_if_there_had_been_none(teacher, sampled, tmp_path):
+    def train(name: str, stop: int | None = None):
+        lesson = guidance.lesson_of(teacher, student_of(teacher, SCALES), "cpu")
+        plan = replace(PLAN, steps=6, save_seconds=0.0)
+        training = guidance.Training(lesson, plan, tmp_path / name)
+        begun, advance = training.step, training.advance
+
+        def killed(*arguments):
+            if training.step == stop:
+                raise KeyboardInterrupt
+            return advance(*arguments)
+
+        training.advance = killed
+        training.run(sampled)
+        return lesson.student, begun
+
+    whole, _ = train("whole")
+    with pytest.raises(KeyboardInterrupt):
+        train("killed", stop=4)
+    resumed, begun = train("killed")
+    assert begun == 4
+    for first, second in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(first, second)
+
+
+# Files
+
+
+def test_a_written_student_is_read_by_the_engine(lesson, folder, tmp_path):
+    write_student(lesson.student, folder, tmp_path / "student")
+    read = load(tmp_path / "student")
+    assert read.config.guidance_scales == SCALES
+    assert read.config.defaults == DEFAULTS.__class__(**vars(load(folder).config.defaults))
+    for name, tensor in read.state_dict().items():
+        assert torch.equal(tensor, lesson.student.state_dict()[name]), name
+
+
+def test_the_command_makes_a_checkpoint_that_speaks(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(takes, "SHARD", 4)
+    (tmp_path / "scripts.txt").write_text("[S1] Hello there.\n\n[S2] Rain again.\n")
+    out = tmp_path / "out"
+    arguments = f"guidance --teacher {folder} --out {out} --text {tmp_path / 'scripts.txt'}"
+    sizes = "--scales 0 1 2 --takes 4 --held-out 4 --steps 4 --positions 200"
+    command.main(f"{arguments} {sizes}".split())
+    student = load(out / "student")
+    assert len(say(student, max_tokens=20).codes()) > 5
+    kl = [json.loads((out / name).read_text()) for name in ("before.json", "after.json")]
+    assert [list(each) for each in kl] == [["0.0", "1.0", "2.0"]] * 2
+    with pytest.raises(SystemExit, match="exists: this student is finished"):
+        command.main(f"{arguments} {sizes}".split())
+
+
+@pytest.mark.parametrize("scales", [(1.0,), (0.0, 2.0, 1.0), (1.0, 1.0)])
+def test_scales_that_do_not_grow_are_refused(scales):
+    with pytest.raises(InputError, match="each larger than the one before"):
+        student_config(replace(SMALL, defaults=DEFAULTS), scales)
+
+
+def test_scales_without_the_default_between_them_are_refused():
+    with pytest.raises(InputError, match="cfg_scale must be a number from 2 to 3, not 1.0"):
+        student_config(replace(SMALL, defaults=DEFAULTS), (2.0, 3.0))
+
+
+def test_a_student_is_no_teacher(lesson):
+    with pytest.raises(InputError, match="distilled already"):
+        student_config(lesson.student.config, SCALES)
+
+
+# What it saves and what it needs
+
+
+def test_the_saving_is_measured_on_equal_work():
+    saving = speed.measure(SMALL, "float32", 1, rows=3, text_bytes=2, steps=10)
+    assert saving.rows == 3
+    assert saving.teacher_ms > 0 and saving.student_ms > 0
+    d = SMALL.decoder
+    text = 3 * 2 * d.num_layers * d.cross_num_kv_heads * d.cross_head_dim * 4
+    unconditional = text  # Of one position; the text has two.
+    own = saving.student_cache - 2 * text
+    assert saving.teacher_cache == 2 * own + 2 * text + unconditional
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_rehearsal_takes_steps_at_the_size_that_is_asked_for(dtype):
+    found = rehearsal.rehearse(replace(SMALL, defaults=DEFAULTS), 2, 20, dtype, "cpu")
+    assert len(found.seconds) == len(found.kl) == 2
+    assert min(found.kl) > 0 and found.kl[1] != found.kl[0], "the weights have changed"
+    assert found.parameters > decoder_weights(SMALL)
+    assert found.flops == 10 * 20 * decoder_weights(SMALL)
+    assert found.peak_bytes > 10**7
+
+
+def test_the_sizes_of_the_commands_are_those_of_a_checkpoint(folder, capsys):
+    command.main(f"speed --size {folder} --rows 1 2 --steps 5".split())
+    command.main(f"rehearse --size {folder} --layers 1 --positions 12 --steps 1".split())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines[:2]] == ["1 rows", "2 rows"]
+    assert "12 positions" in lines[2]
+    with pytest.raises(SystemExit, match="is not on this machine"):
+        command.main(["speed", "--size", "nari-labs/Dia-1.6B-0626"])

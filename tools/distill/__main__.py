@@ -1,0 +1,177 @@
+"""Distillation of guidance. See docs/distillation.md.
+
+`python -m tools.distill guidance --teacher nano --out FOLDER` makes a student that needs no
+unconditional half: the teacher samples takes, the student learns from them, and FOLDER/student is a
+checkpoint that the app loads. Run the command again to go on after a kill. `speed` measures what a
+student saves, `rehearse` what training needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.config import PRECISIONS, ModelConfig
+from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.model import checkpoint
+from dia_demo.model.cpu_model import CpuModel
+from dia_demo.model.loading import Calibrator, load_model
+from dia_demo.task import result_of
+from tools.distill import guidance, rehearsal, scripts, speed, takes
+from tools.distill.student import student_config, student_of, write_student
+
+log = logging.getLogger("tools.distill")
+# Scripts for held-out takes are drawn with seeds far above those of training.
+HELD_OUT_SEED = 10_000
+
+
+def sampler_of(folder: Path, args: argparse.Namespace) -> CpuModel:
+    """The teacher as the engine runs it, for sampling takes."""
+    calibrator = Calibrator(lambda _: iter(()), why_not="not needed")
+    return result_of(load_model(folder, args.precision, args.threads, calibrator)).model
+
+
+def sample(folder: Path, args: argparse.Namespace) -> None:
+    """Takes for training and for measuring."""
+    config = read_model_config(folder)
+    longest = min(args.longest_text, config.encoder.max_positions)
+
+    def source(offset: int):
+        if args.text is not None:
+            return lambda number: scripts.from_file(args.text, offset + number, longest)
+        return lambda number: scripts.drawn(offset + number, longest)
+
+    sets = ("held-out", HELD_OUT_SEED, args.held_out), ("takes", 0, args.takes)
+    if all(len(takes.load_takes(args.out / name, count)) == count for name, _, count in sets):
+        return
+    teacher = sampler_of(folder, args)
+    for name, offset, count in sets:
+        takes.sample_takes(args.out / name, teacher, source(offset), args.scales, count)
+
+
+def distill_guidance(args: argparse.Namespace) -> None:
+    folder = checkpoint.local_folder(args.teacher)
+    if folder is None:
+        raise InputError(f"Fetch {args.teacher} first: the teacher must be a folder or nano.")
+    student_folder = args.out / "student"
+    if student_folder.exists():
+        raise InputError(f"{student_folder} exists: this student is finished.")
+    student_config(read_model_config(folder), args.scales)
+    args.out.mkdir(parents=True, exist_ok=True)
+    handlers = [logging.FileHandler(args.out / "log.txt"), logging.StreamHandler()]
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
+    sample(folder, args)
+    teacher = result_of(checkpoint.load(folder, "float32"))
+    lesson = guidance.lesson_of(teacher, student_of(teacher, args.scales, args.seed), args.device)
+    plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device)
+    held_out = takes.load_takes(args.out / "held-out", args.held_out)
+    before_file = args.out / "before.json"
+    if not before_file.exists():
+        before = guidance.measure(lesson, held_out, args.positions)
+        before_file.write_text(json.dumps(before))
+        log.info("KL without distillation, by CFG scale: %s", before)
+    training = guidance.Training(lesson, plan, args.out / "training.pt")
+    training.run(takes.load_takes(args.out / "takes", args.takes))
+    after = guidance.measure(lesson, held_out, args.positions)
+    log.info("KL of the student, by CFG scale: %s", after)
+    (args.out / "after.json").write_text(json.dumps(after))
+    write_student(lesson.student, folder, student_folder)
+
+
+def show_speed(args: argparse.Namespace) -> None:
+    for rows in args.rows:
+        saving = speed.measure(
+            size_of(args), args.precision, args.threads, rows, args.text_bytes, args.steps
+        )
+        print(
+            f"{rows} rows, {args.precision}: a step {saving.teacher_ms:.2f} ms with guidance, "
+            f"{saving.student_ms:.2f} ms distilled ({saving.time_ratio:.2f}); caches "
+            f"{saving.teacher_cache / 1e6:.2f} and {saving.student_cache / 1e6:.2f} MB "
+            f"({saving.memory_ratio:.2f})"
+        )
+
+
+def show_rehearsal(args: argparse.Namespace) -> None:
+    dtype = getattr(torch, args.dtype)
+    found = rehearsal.rehearse(size_of(args), args.steps, args.positions, dtype, args.device)
+    seconds = ", ".join(f"{each:.1f}" for each in found.seconds)
+    print(
+        f"{found.parameters / 1e9:.2f} billion weights, {found.positions} positions, "
+        f"{found.flops / 1e12:.2f} TFLOP a step: {seconds} s; KL {found.kl}; peak memory "
+        f"{found.peak_bytes / 1e9:.1f} GB"
+    )
+
+
+def size_of(args: argparse.Namespace) -> ModelConfig:
+    """The shape of a model, with fewer layers where that is asked for."""
+    if args.size == "dia-1.6b":
+        config = ModelConfig()
+    elif (folder := checkpoint.local_folder(args.size)) is not None:
+        config = read_model_config(folder)
+    else:
+        raise InputError(f"{args.size} is not on this machine: use dia-1.6b, nano or a folder.")
+    if not args.layers:
+        return config
+    return replace(
+        config,
+        encoder=replace(config.encoder, num_layers=args.layers),
+        decoder=replace(config.decoder, num_layers=args.layers),
+    )
+
+
+def add_size(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--size", default="nano", help="dia-1.6b, nano, or a checkpoint's folder")
+    command.add_argument("--layers", type=int, help="fewer, to measure a part of a large model")
+    command.add_argument("--threads", type=int, default=1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.distill", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    phase = commands.add_parser("guidance", help="phase 1: no unconditional half")
+    phase.set_defaults(run=distill_guidance)
+    phase.add_argument("--teacher", default="nano", help="nano, or a checkpoint's folder")
+    phase.add_argument("--out", type=Path, required=True)
+    phase.add_argument("--scales", type=float, nargs="+", default=[0.0, 1.0, 2.0, 3.0])
+    phase.add_argument("--takes", type=int, default=1024, help="that the teacher samples")
+    phase.add_argument("--held-out", type=int, default=200, help="takes to measure with")
+    phase.add_argument("--text", type=Path, help="one script a line, instead of the grammar")
+    phase.add_argument("--longest-text", type=int, default=330, help="bytes of a script")
+    phase.add_argument("--steps", type=int, default=3000)
+    phase.add_argument("--lr", type=float, default=1.5e-4)
+    phase.add_argument("--positions", type=int, default=3000, help="in a batch")
+    phase.add_argument("--precision", default="float32", help="in which the teacher samples")
+    phase.add_argument("--device", default="cpu", help="of the training")
+    phase.add_argument("--threads", type=int, default=1)
+    phase.add_argument("--seed", type=int, default=0)
+    faster = commands.add_parser("speed", help="what a student saves, on random weights")
+    faster.set_defaults(run=show_speed)
+    add_size(faster)
+    faster.add_argument("--precision", choices=PRECISIONS[1:], default="float32")
+    faster.add_argument("--rows", type=int, nargs="+", default=[1, 8])
+    faster.add_argument("--text-bytes", type=int, default=80)
+    faster.add_argument("--steps", type=int, default=100)
+    trial = commands.add_parser("rehearse", help="phase 1 on random weights: memory, time a step")
+    trial.set_defaults(run=show_rehearsal)
+    add_size(trial)
+    trial.add_argument("--steps", type=int, default=3)
+    trial.add_argument("--positions", type=int, default=128, help="in a batch")
+    trial.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    trial.add_argument("--device", default="cpu")
+    args = parser.parse_args(arguments)
+    torch.set_num_threads(args.threads)
+    try:
+        args.run(args)
+    except DiaDemoError as error:
+        raise SystemExit(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Phase 1: a student that gives guided logits itself, without an unconditional half.
+
+The student starts as the teacher. On takes that the teacher sampled, its distribution at every step
+is brought to that of the teacher's guided sampling (rule.py), for CFG scales drawn at random.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import torch
+from torch import Tensor
+
+from dia_demo.files import write_atomic
+from dia_demo.model.dia import EMPTY_TEXT, Dia
+from tools.distill import network
+from tools.distill.rule import counted, divergence, guided_distribution
+from tools.distill.takes import Batch, SampledTake, collate, draw_scale, in_batches
+
+log = logging.getLogger(__name__)
+
+WARM_UP, LOWEST = 50, 0.02  # Steps; the learning rate at the end, as a part of the highest.
+LARGEST_GRADIENT = 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """steps: of the optimizer. positions: in a batch. save_seconds: between two saved states."""
+
+    steps: int
+    lr: float = 1.5e-4
+    positions: int = 3000
+    seed: int = 0
+    device: str = "cpu"
+    save_seconds: float = 30.0
+    log_steps: int = 50
+
+
+@dataclass
+class Lesson:
+    """A teacher, frozen, and the student that learns from it."""
+
+    teacher: Dia
+    student: Dia
+    device: str = "cpu"
+    _no_text: network.TextKeys = field(default_factory=list)
+
+    def autocast(self) -> AbstractContextManager[None]:
+        return torch.autocast(self.device, torch.bfloat16)
+
+    @torch.no_grad()
+    def target(self, batch: Batch, scales: Sequence[float]) -> Tensor:
+        """log p [B, T, C, V] of the teacher's guided sampling with these CFG scales."""
+        with self.autocast():
+            texts = network.read_texts(self.teacher, batch.text, batch.text_mask)
+            if not self._no_text:
+                letters = torch.tensor([list(EMPTY_TEXT)], device=self.device)
+                self._no_text = network.read_texts(self.teacher, letters, letters == 0)
+            bias = network.hidden_where(~batch.text_mask)
+            inputs = batch.codes[:, :-1]
+            cond = network.decode(self.teacher, inputs, texts, bias)
+            uncond = network.decode(self.teacher, inputs, self._no_text, None)
+        config = self.teacher.config
+        return guided_distribution(
+            cond,
+            uncond,
+            torch.tensor(scales, device=self.device),
+            config.defaults.top_k,
+            config.decoder,
+        )
+
+    def logits(self, batch: Batch, scales: Sequence[float]) -> Tensor:
+        """The student's logits [B, T, C, V] with these CFG scales."""
+        with self.autocast():
+            texts = network.read_texts(self.student, batch.text, batch.text_mask)
+            bias = network.hidden_where(~batch.text_mask)
+            vectors = network.scale_vectors(self.student, scales)
+            return network.decode(self.student, batch.codes[:, :-1], texts, bias, vectors)
+
+    def divergences(self, batch: Batch, scales: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """KL(teacher || student) [B, T, C], and where it counts."""
+        kl = divergence(self.target(batch, scales), self.logits(batch, scales))
+        return kl, counted(batch.codes, self.teacher.config.decoder)
+
+
+@torch.no_grad()
+def measure(lesson: Lesson, takes: Sequence[SampledTake], positions: int) -> dict[float, float]:
+    """Mean KL in nats a code, for each of the student's own CFG scales, over all the takes."""
+    found = {}
+    for scale in lesson.student.config.guidance_scales:
+        total, count = 0.0, 0
+        for part in in_batches(takes, positions):
+            batch = collate(part, lesson.teacher.config, lesson.device)
+            kl, mask = lesson.divergences(batch, [scale] * len(part))
+            total, count = total + float(kl[mask].sum()), count + int(mask.sum())
+        found[scale] = total / count
+    return found
+
+
+def learning_rate(plan: Plan, step: int) -> float:
+    """Warm-up, then a cosine down to LOWEST."""
+    done = min(1.0, step / plan.steps)
+    cosine = LOWEST + (1 - LOWEST) * (1 + math.cos(math.pi * done)) / 2
+    return plan.lr * min(1.0, (step + 1) / WARM_UP) * cosine
+
+
+def endless(takes: Sequence[SampledTake], plan: Plan) -> Iterator[tuple[int, list[SampledTake]]]:
+    """(step, takes) of every step; the same after a restart."""
+    step, epoch = 0, 0
+    while True:
+        for part in in_batches(takes, plan.positions, Random(f"{plan.seed} {epoch}")):
+            yield step, part
+            step += 1
+        epoch += 1
+
+
+def optimizer_of(student: Dia, plan: Plan) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(student.parameters(), plan.lr, betas=(0.9, 0.98), weight_decay=0.0)
+
+
+class Training:
+    """A lesson's progress, saved in the file `path`, if there is one: training goes on where it was
+    when its process ended."""
+
+    def __init__(self, lesson: Lesson, plan: Plan, path: Path | None = None) -> None:
+        self.lesson, self.plan, self.path = lesson, plan, path
+        self.optimizer = optimizer_of(lesson.student, plan)
+        self.step = 0
+        self._saved = time.monotonic()
+        if path is not None and path.exists():
+            state = torch.load(path, map_location=lesson.device, weights_only=True)
+            lesson.student.load_state_dict(state["student"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step = state["step"]
+            log.info("goes on after step %d", self.step)
+
+    def save(self) -> None:
+        state = {
+            "student": self.lesson.student.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+        }
+        if self.path is not None:
+            with write_atomic(self.path) as part:
+                torch.save(state, part)
+        self._saved = time.monotonic()
+
+    def run(self, takes: Sequence[SampledTake]) -> None:
+        """Train up to the plan's last step."""
+        sums: dict[int, list[float]] = {}
+        for step, part in endless(takes, self.plan):
+            if step < self.step:
+                continue
+            if step >= self.plan.steps:
+                break
+            scales = self._scales(step, len(part))
+            for scale, kl in zip(scales, self.advance(part, scales), strict=True):
+                sums.setdefault(round(scale), []).append(kl)
+            self.step = step + 1
+            if self.step % self.plan.log_steps == 0:
+                self._log(sums)
+                sums.clear()
+            if time.monotonic() - self._saved > self.plan.save_seconds:
+                self.save()
+        self.save()
+
+    def _scales(self, step: int, count: int) -> list[float]:
+        random = Random(f"{self.plan.seed} scales {step}")
+        return [
+            draw_scale(random, self.lesson.student.config.guidance_scales) for _ in range(count)
+        ]
+
+    def advance(self, takes: Sequence[SampledTake], scales: Sequence[float]) -> list[float]:
+        """One step of the optimizer; the mean KL of each take."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.plan, self.step)
+        batch = collate(takes, self.lesson.teacher.config, self.lesson.device)
+        kl, mask = self.lesson.divergences(batch, scales)
+        kl = kl.masked_fill(~mask, 0.0)
+        self.optimizer.zero_grad()
+        (kl.sum() / mask.sum()).backward()
+        torch.nn.utils.clip_grad_norm_(self.lesson.student.parameters(), LARGEST_GRADIENT)
+        self.optimizer.step()
+        return (kl.detach().sum((1, 2)) / mask.sum((1, 2))).tolist()
+
+    def _log(self, sums: dict[int, list[float]]) -> None:
+        means = " ".join(f"w{k}: {sum(v) / len(v):.4f}" for k, v in sorted(sums.items()))
+        rate = learning_rate(self.plan, self.step)
+        log.info("step %d of %d, lr %.1e, KL %s", self.step, self.plan.steps, rate, means)
+
+
+def lesson_of(teacher: Dia, student: Dia, device: str) -> Lesson:
+    """The teacher frozen, both on the device."""
+    frozen = copy.deepcopy(teacher).requires_grad_(False)
+    return Lesson(frozen.to(device), student.to(device), device)
