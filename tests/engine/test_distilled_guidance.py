@@ -17,6 +17,7 @@ from dia_demo.engine.memory import WORKING_POSITIONS, needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint, packed_cache
+from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS
@@ -31,6 +32,7 @@ from tests.helpers.models.checkpoints import (
     write_small,
 )
 from tools.distill import network
+from tools.make_random_dia import write_checkpoint
 
 pytestmark = pytest.mark.processor
 
@@ -172,6 +174,24 @@ def test_prepared_weights_keep_the_vectors(folder, tmp_path):
     codes = torch.from_numpy(CODES)
     first, second = (stepwise(kernel.install(d, 1), codes, 2.2, 1) for d in (packed, again))
     assert torch.equal(first, second)
+
+
+@pytest.mark.kernels
+def test_int4_is_calibrated_on_what_the_student_reads(folder, dia):
+    kernel = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
+    packed = result_of(checkpoint.load(folder, "bfloat16", kernel=kernel))
+    result_of(calibrate(packed, [CalibrationTake(TEXT, CODES)]))
+    codes = torch.from_numpy(CODES)
+    found = stepwise(kernel.install(packed, 1), codes, STUDENT.defaults.cfg_scale, 1)
+    expected = reference(dia, codes, STUDENT.defaults.cfg_scale)
+    assert divergence(expected, found) <= LARGEST_KL["int4"]
+
+
+@pytest.mark.parametrize("naming", ["transformers", "nari"])
+def test_both_public_layouts_hold_the_vectors(tmp_path, naming):
+    write_checkpoint(tmp_path, STUDENT, naming)
+    vectors = load(tmp_path).decoder.guidance_embedding.weight
+    assert vectors.shape == (len(SCALES), STUDENT.decoder.hidden_size)
 
 
 def test_a_scale_beyond_the_trained_ones_is_refused():
