@@ -93,8 +93,8 @@ def stepwise(model, codes: Tensor, cfg_scale: float, prompt: int) -> Tensor:
     return torch.cat(parts)
 
 
-def divergence(expected: Tensor, found: Tensor) -> float:
-    log_p, log_q = (x.double().log_softmax(-1) for x in (expected, found))
+def divergence(expected: Tensor, logits: Tensor) -> float:
+    log_p, log_q = (x.double().log_softmax(-1) for x in (expected, logits))
     return float((log_p.exp() * (log_p - log_q)).sum(-1).mean())
 
 
@@ -104,10 +104,10 @@ def test_logits_are_those_of_plain_torch(built, dia, cfg_scale, prompt):
     model, precision = built
     codes = torch.from_numpy(CODES)
     expected = reference(dia, codes, cfg_scale)[prompt - 1 :]
-    found = stepwise(model, codes, cfg_scale, prompt)
-    assert divergence(expected, found) <= LARGEST_KL[precision]
+    logits = stepwise(model, codes, cfg_scale, prompt)
+    assert divergence(expected, logits) <= LARGEST_KL[precision]
     other = reference(dia, codes, 3.0 if cfg_scale < 2 else 0.0)[prompt - 1 :]
-    assert divergence(other, found) > 2 * divergence(expected, found)
+    assert divergence(other, logits) > 2 * divergence(expected, logits)
 
 
 def test_a_batch_of_eight_gives_the_takes_of_single_rows(built):
@@ -182,9 +182,9 @@ def test_int4_is_calibrated_on_what_the_student_reads(folder, dia):
     packed = result_of(checkpoint.load(folder, "bfloat16", kernel=kernel))
     result_of(calibrate(packed, [CalibrationTake(TEXT, CODES)]))
     codes = torch.from_numpy(CODES)
-    found = stepwise(kernel.install(packed, 1), codes, STUDENT.defaults.cfg_scale, 1)
+    logits = stepwise(kernel.install(packed, 1), codes, STUDENT.defaults.cfg_scale, 1)
     expected = reference(dia, codes, STUDENT.defaults.cfg_scale)
-    assert divergence(expected, found) <= LARGEST_KL["int4"]
+    assert divergence(expected, logits) <= LARGEST_KL["int4"]
 
 
 @pytest.mark.parametrize("naming", ["transformers", "nari"])

@@ -62,8 +62,8 @@ def test_the_target_is_the_distribution_of_guided_sampling(cfg_scale):
     codes, logits = Sampler.of([params] * 50, decoder).candidates_of(cond, uncond)
     expected = torch.full(shape, -torch.inf).scatter(-1, codes, logits).log_softmax(-1)
     scales = torch.full((50,), cfg_scale)
-    found = guided_distribution(cond[:, None], uncond[:, None], scales, top_k, decoder)[:, 0]
-    torch.testing.assert_close(found, expected)
+    log_p = guided_distribution(cond[:, None], uncond[:, None], scales, top_k, decoder)[:, 0]
+    torch.testing.assert_close(log_p, expected)
 
 
 def test_without_guidance_the_target_is_the_likeliest_codes_that_are_audio():
@@ -101,12 +101,12 @@ def test_a_padded_batch_has_the_logits_of_the_engine(teacher, sampled):
     with torch.no_grad():
         texts = network.read_texts(teacher, batch.text, batch.text_mask)
         bias = network.hidden_where(~batch.text_mask)
-        found = network.decode(teacher, batch.codes, texts, bias)
+        logits = network.decode(teacher, batch.codes, texts, bias)
     for row, take in enumerate(sampled[:3]):
         codes = torch.from_numpy(take.codes)[None]
         cache = teacher.encode(take.text, 0.0, len(take.codes))
         expected = teacher(codes, [cache])[0]
-        torch.testing.assert_close(found[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(logits[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_take_longer_than_a_chunk_has_the_logits_of_the_engine(teacher):
@@ -114,9 +114,9 @@ def test_a_take_longer_than_a_chunk_has_the_logits_of_the_engine(teacher):
     text = torch.tensor([list(TEXTS[0])])
     with torch.no_grad():
         texts = network.read_texts(teacher, text, text != 0)
-        found = network.decode(teacher, codes, texts, None)
+        logits = network.decode(teacher, codes, texts, None)
     expected = teacher(codes, [teacher.encode(TEXTS[0], 0.0, codes.shape[1])])
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_every_weight_of_the_student_is_trained(lesson, sampled):
@@ -254,12 +254,12 @@ def test_the_saving_is_measured_on_equal_work():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_a_rehearsal_takes_steps_at_the_size_that_is_asked_for(dtype):
-    found = rehearsal.rehearse(replace(SMALL, defaults=DEFAULTS), 2, 20, dtype, "cpu")
-    assert len(found.seconds) == len(found.kl) == 2
-    assert min(found.kl) > 0 and found.kl[1] != found.kl[0], "the weights have changed"
-    assert found.parameters > decoder_weights(SMALL)
-    assert found.flops == 10 * 20 * decoder_weights(SMALL)
-    assert found.peak_bytes > 10**7
+    rehearsed = rehearsal.rehearse(replace(SMALL, defaults=DEFAULTS), 2, 20, dtype, "cpu")
+    assert len(rehearsed.seconds) == len(rehearsed.kl) == 2
+    assert min(rehearsed.kl) > 0 and rehearsed.kl[1] != rehearsed.kl[0], "the weights have changed"
+    assert rehearsed.parameters > decoder_weights(SMALL)
+    assert rehearsed.flops == 10 * 20 * decoder_weights(SMALL)
+    assert rehearsed.peak_bytes > 10**7
 
 
 def test_the_sizes_of_the_commands_are_those_of_a_checkpoint(folder, capsys):

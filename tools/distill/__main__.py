@@ -100,12 +100,12 @@ def show_speed(args: argparse.Namespace) -> None:
 
 def show_rehearsal(args: argparse.Namespace) -> None:
     dtype = getattr(torch, args.dtype)
-    found = rehearsal.rehearse(size_of(args), args.steps, args.positions, dtype, args.device)
-    seconds = ", ".join(f"{each:.1f}" for each in found.seconds)
+    rehearsed = rehearsal.rehearse(size_of(args), args.steps, args.positions, dtype, args.device)
+    seconds = ", ".join(f"{each:.1f}" for each in rehearsed.seconds)
     print(
-        f"{found.parameters / 1e9:.2f} billion weights, {found.positions} positions, "
-        f"{found.flops / 1e12:.2f} TFLOP a step: {seconds} s; KL {found.kl}; peak memory "
-        f"{found.peak_bytes / 1e9:.1f} GB"
+        f"{rehearsed.parameters / 1e9:.2f} billion weights, {rehearsed.positions} positions, "
+        f"{rehearsed.flops / 1e12:.2f} TFLOP a step: {seconds} s; KL {rehearsed.kl}; peak memory "
+        f"{rehearsed.peak_bytes / 1e9:.1f} GB"
     )
 
 

@@ -94,15 +94,15 @@ class Lesson:
 @torch.no_grad()
 def measure(lesson: Lesson, takes: Sequence[SampledTake], positions: int) -> dict[float, float]:
     """Mean KL in nats a code, for each of the student's own CFG scales, over all the takes."""
-    found = {}
+    means = {}
     for scale in lesson.student.config.guidance_scales:
         total, count = 0.0, 0
         for part in in_batches(takes, positions):
             batch = collate(part, lesson.teacher.config, lesson.device)
             kl, mask = lesson.divergences(batch, [scale] * len(part))
             total, count = total + float(kl[mask].sum()), count + int(mask.sum())
-        found[scale] = total / count
-    return found
+        means[scale] = total / count
+    return means
 
 
 def learning_rate(plan: Plan, step: int) -> float:

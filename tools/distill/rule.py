@@ -24,11 +24,11 @@ def guided_distribution(
     is_code = torch.arange(decoder.vocab_size, device=cond.device) < limits
     # Without guidance the top k are those of the codes that may be drawn.
     guided = guided.masked_fill((scales == 0) & ~is_code, -torch.inf)
-    kept = torch.zeros_like(guided, dtype=torch.bool)
-    kept.scatter_(-1, guided.topk(min(top_k, decoder.vocab_size), dim=-1).indices, True)
-    kept &= is_code
-    kept = torch.where(kept.any(-1, keepdim=True), kept, is_code)
-    return cond.masked_fill(~kept, -torch.inf).log_softmax(-1)
+    drawable = torch.zeros_like(guided, dtype=torch.bool)
+    drawable.scatter_(-1, guided.topk(min(top_k, decoder.vocab_size), dim=-1).indices, True)
+    drawable &= is_code
+    drawable = torch.where(drawable.any(-1, keepdim=True), drawable, is_code)
+    return cond.masked_fill(~drawable, -torch.inf).log_softmax(-1)
 
 
 def divergence(log_p: Tensor, student: Tensor) -> Tensor:
