@@ -81,8 +81,9 @@ def test_the_divergence_is_zero_only_from_itself():
     log_p = logits.log_softmax(-1)
     assert divergence(log_p, 2.5 + logits).abs().max() < 1e-6
     log_p = logits.masked_fill(logits < 0, -torch.inf).log_softmax(-1)
-    expected = -(logits.softmax(-1) * (logits >= 0)).sum(-1).log()
-    torch.testing.assert_close(divergence(log_p, logits), expected)
+    for temperature in (1.0, 0.3):
+        expected = -((logits / temperature).softmax(-1) * (logits >= 0)).sum(-1).log()
+        torch.testing.assert_close(divergence(log_p, logits, temperature), expected)
 
 
 def test_codes_that_the_delay_pattern_sets_are_not_counted(sampled):
@@ -121,7 +122,7 @@ def test_a_take_longer_than_a_chunk_has_the_logits_of_the_engine(teacher):
 
 def test_every_weight_of_the_student_is_trained(lesson, sampled):
     batch = takes.collate(sampled, SMALL, "cpu")
-    kl, mask = lesson.divergences(batch, [take.cfg_scale for take in sampled])
+    (kl,), mask = lesson.divergences(batch, [take.cfg_scale for take in sampled])
     kl[mask].mean().backward()
     still = [n for n, p in lesson.student.named_parameters() if p.grad is None or not p.grad.any()]
     assert not still
@@ -167,7 +168,7 @@ def test_a_student_comes_nearer_to_the_guided_teacher(lesson, sampled, tmp_path)
     guidance.Training(lesson, PLAN, tmp_path / "state.pt").run(sampled)
     after = guidance.measure(lesson, sampled, 400)
     assert list(before) == list(SCALES)
-    assert all(after[scale] < 0.8 * before[scale] for scale in SCALES[1:]), (before, after)
+    assert all(after[w][1.0] < 0.8 * before[w][1.0] for w in SCALES[1:]), (before, after)
 
 
 def test_training_goes_on_after_a_kill_as_if_there_had_been_none(teacher, sampled, tmp_path):
@@ -218,6 +219,7 @@ def test_the_command_makes_a_checkpoint_that_speaks(folder, tmp_path, monkeypatc
     assert len(say(student, max_tokens=20).codes()) > 5
     kl = [json.loads((out / name).read_text()) for name in ("before.json", "after.json")]
     assert [list(each) for each in kl] == [["0.0", "1.0", "2.0"]] * 2
+    assert [list(each) for each in kl[1].values()] == [["1.0", "0.9"]] * 3
     with pytest.raises(SystemExit, match="exists: this student is finished"):
         command.main(f"{arguments} {sizes}".split())
 

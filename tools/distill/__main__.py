@@ -76,11 +76,11 @@ def distill_guidance(args: argparse.Namespace) -> None:
     if not before_file.exists():
         before = guidance.measure(lesson, held_out, args.positions)
         before_file.write_text(json.dumps(before))
-        log.info("KL without distillation, by CFG scale: %s", before)
+        log.info("KL without distillation, by CFG scale and temperature: %s", before)
     training = guidance.Training(lesson, plan, args.out / "training.pt")
     training.run(takes.load_takes(args.out / "takes", args.takes))
     after = guidance.measure(lesson, held_out, args.positions)
-    log.info("KL of the student, by CFG scale: %s", after)
+    log.info("KL of the student, by CFG scale and temperature: %s", after)
     (args.out / "after.json").write_text(json.dumps(after))
     write_student(lesson.student, folder, student_folder)
 

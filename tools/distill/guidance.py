@@ -85,23 +85,32 @@ class Lesson:
             vectors = network.scale_vectors(self.student, scales)
             return network.decode(self.student, batch.codes[:, :-1], texts, bias, vectors)
 
-    def divergences(self, batch: Batch, scales: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """KL(teacher || student) [B, T, C], and where it counts."""
-        kl = divergence(self.target(batch, scales), self.logits(batch, scales))
-        return kl, counted(batch.codes, self.teacher.config.decoder)
+    def divergences(
+        self, batch: Batch, scales: Sequence[float], temperatures: Sequence[float] = (1.0,)
+    ) -> tuple[list[Tensor], Tensor]:
+        """KL(teacher || student) [B, T, C] at each temperature, and where it counts."""
+        log_p, logits = self.target(batch, scales), self.logits(batch, scales)
+        kls = [divergence(log_p, logits, temperature) for temperature in temperatures]
+        return kls, counted(batch.codes, self.teacher.config.decoder)
 
 
 @torch.no_grad()
-def measure(lesson: Lesson, takes: Sequence[SampledTake], positions: int) -> dict[float, float]:
-    """Mean KL in nats a code, for each of the student's own CFG scales, over all the takes."""
+def measure(
+    lesson: Lesson, takes: Sequence[SampledTake], positions: int
+) -> dict[float, dict[float, float]]:
+    """Mean KL in nats a code over all the takes: for each of the student's own CFG scales, at
+    temperature 1 and at the checkpoint's own."""
+    own = lesson.teacher.config.defaults.temperature
+    temperatures = [1.0, own] if own not in (0.0, 1.0) else [1.0]
     means = {}
     for scale in lesson.student.config.guidance_scales:
-        total, count = 0.0, 0
+        totals, count = [0.0] * len(temperatures), 0
         for part in in_batches(takes, positions):
             batch = collate(part, lesson.teacher.config, lesson.device)
-            kl, mask = lesson.divergences(batch, [scale] * len(part))
-            total, count = total + float(kl[mask].sum()), count + int(mask.sum())
-        means[scale] = total / count
+            kls, mask = lesson.divergences(batch, [scale] * len(part), temperatures)
+            totals = [total + float(kl[mask].sum()) for total, kl in zip(totals, kls, strict=True)]
+            count += int(mask.sum())
+        means[scale] = {t: total / count for t, total in zip(temperatures, totals, strict=True)}
     return means
 
 
@@ -183,7 +192,7 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.plan, self.step)
         batch = collate(takes, self.lesson.teacher.config, self.lesson.device)
-        kl, mask = self.lesson.divergences(batch, scales)
+        (kl,), mask = self.lesson.divergences(batch, scales)
         kl = kl.masked_fill(~mask, 0.0)
         self.optimizer.zero_grad()
         (kl.sum() / mask.sum()).backward()

@@ -31,9 +31,11 @@ def guided_distribution(
     return cond.masked_fill(~drawable, -torch.inf).log_softmax(-1)
 
 
-def divergence(log_p: Tensor, student: Tensor) -> Tensor:
-    """KL(p || student) in nats, [B, T, C]; student: logits."""
-    log_q = student.log_softmax(-1)
+def divergence(log_p: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
+    """KL(p || student) in nats, [B, T, C], both at this temperature; student: logits."""
+    if temperature != 1:
+        log_p = (log_p / temperature).log_softmax(-1)
+    log_q = (student / temperature).log_softmax(-1)
     never = log_p == -torch.inf
     difference = torch.where(never, 0.0, log_p - log_q)
     return (log_p.exp() * difference).sum(-1)
