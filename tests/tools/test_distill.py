@@ -13,7 +13,7 @@ import torch
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import InputError
 from dia_demo.model.linear import decoder_weights
-from tests.helpers.checkpoints import SMALL, load, random_codes, say, write_small
+from tests.helpers.models.checkpoints import SMALL, load, random_codes, say, write_small
 from tools.distill import __main__ as command
 from tools.distill import guidance, network, rehearsal, speed, takes
 from tools.distill.rule import counted, divergence, guided_distribution
