@@ -153,6 +153,11 @@ def has_avx512() -> bool:
     return "avx512f" in features()
 
 
+def is_arm64() -> bool:
+    """Whether it is a 64-bit ARM, which always has NEON."""
+    return platform.machine() in ("aarch64", "arm64", "ARM64")
+
+
 def _is_x86() -> bool:
     return platform.machine() in ("x86_64", "AMD64")
 

@@ -15,7 +15,7 @@ from dia_demo.model.linear import decoder_weights
 
 # Bytes of one weight, including scales: in the linears that a step reads, and elsewhere, where a
 # weight has at least 8 bits (in embeddings 16).
-STEP_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.002, "int4": 0.532}
+STEP_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.002, "int4": 0.534}
 OTHER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.1, "int4": 1.1}
 # Python with torch and the app's other imports; a running codec of Descript's size; a small one.
 PROGRAM, CODEC, SMALL_CODEC = 450_000_000, 450_000_000, 150_000_000

@@ -17,16 +17,20 @@ from dia_demo.kernels.microkernels import (
     PREFETCH_BYTES,
     SUMS_AVX2,
     ZERO_POINT,
+    half_scales,
+    nibbles,
     scale_rows,
     tiles_of_rows,
 )
-from dia_demo.kernels.packing import BLOCK, GROUP, INT4, INT8
-from dia_demo.processor import adds_byte_products_at_once
+from dia_demo.kernels.packing import BLOCK, GROUP, HALF, INT4, INT4_VALUES, INT8
+from dia_demo.processor import adds_byte_products_at_once, has_avx512
 
 # INT4 computes longest on a cache line, so it prefetches it earlier into the L2 cache as well.
 FAR_PREFETCH_BYTES = {INT8: 0, INT4: 8192}
-# Vectors of a block whose sums are computed at the same time, with vpdpbusd.
+# Vectors of a block whose sums are computed at the same time, with AVX-512's vpdpbusd.
 VECTORS_AT_ONCE = 4
+# INT4's weights as they are multiplied: unsigned.
+INT4_BYTES = [value + ZERO_POINT[INT4] for value in INT4_VALUES]
 
 
 @intrinsic(prefer_literal=True)
@@ -36,7 +40,7 @@ def gemm_int_dot_block(
     """out [rows, BLOCK] += x @ weights by dot products of bytes.
 
     format (INT8, INT4) is a constant. x is int8 [rows, GROUP * groups], with its float32 scales and
-    int32 sums [rows, groups] from `quantize`. out is float32; strides are in bytes.
+    int32 sums [rows, groups, 2] from `quantize`. out is float32; strides are in bytes.
     """
     fmt = format.literal_value
 
@@ -44,8 +48,9 @@ def gemm_int_dot_block(
         _, weights, x, x_stride, scales, x_sums, groups, rows, out, out_stride = arguments
         simd = SimdBuilder(builder, dot_lanes(fmt))
         stride = builder.mul(groups, I64(4))
-        arrays = (x, x_stride), (out, out_stride), (scales, stride), (x_sums, stride)
-        counts = (4, 2, 1) if adds_byte_products_at_once() else (2, 1)
+        sums_stride = builder.mul(groups, I64(8))
+        arrays = (x, x_stride), (out, out_stride), (scales, stride), (x_sums, sums_stride)
+        counts = (4, 2, 1) if fmt == INT4 or adds_byte_products_at_once() else (2, 1)
         for count, x_tile, out_tile, *group_tiles in tiles_of_rows(
             simd, rows, *arrays, counts=counts
         ):
@@ -65,49 +70,88 @@ def _int_dot_tile(
 ) -> None:
     """The block's products with `count` rows: the integer sums of each group, scaled and added."""
     builder = simd.builder
-    vectors, is_vnni = BLOCK // simd.lanes, adds_byte_products_at_once()
-    at_once = min(VECTORS_AT_ONCE, vectors) if is_vnni else SUMS_AVX2 // count
+    vectors = BLOCK // simd.lanes
+    at_once = _vectors_at_once(simd, count)
     sums = simd.variables(count, vectors, simd.floats)
     simd.fill(sums, simd.zeros())
     int_sums = simd.variables(count, at_once, simd.ints)
     stride = builder.mul(groups, I64(4))
     with cgutils.for_range(builder, groups) as loop:
         group_weights = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
-        x_rows = [
-            simd.at(simd.row(x, x_stride, row), builder.mul(loop.index, I64(GROUP)))
-            for row in range(count)
-        ]
-        offset = builder.mul(loop.index, I64(4))
+        x_rows, scale_rows_, x_sum_rows = (
+            [
+                simd.at(simd.row(array, row_bytes, row), builder.mul(loop.index, I64(group_bytes)))
+                for row in range(count)
+            ]
+            for array, row_bytes, group_bytes in (
+                (x, x_stride, GROUP),
+                (scales, stride, 4),
+                (x_sums, builder.add(stride, stride), 8),
+            )
+        )
         for cache_line in range(0, HEADER_BYTES[fmt], 64):
             _prefetch_weights(simd, fmt, simd.at(group_weights, cache_line))
         for first in range(0, vectors, at_once):
-            for row in range(count):
-                start = simd.int_constant(0)
-                if is_vnni or fmt == INT4:
-                    # Weights are multiplied as stored, which is the zero point above their value.
-                    x_sum = simd.broadcast(simd.at(simd.row(x_sums, stride, row), offset), I32)
-                    start = builder.mul(x_sum, simd.int_constant(-ZERO_POINT[fmt]))
-                for v in range(at_once):
-                    builder.store(start, int_sums[row][v])
-            if is_vnni:
-                _dot_group(simd, fmt, group_weights, first, x_rows, int_sums)
-            elif fmt == INT8:
-                _int8_group_avx2(simd, group_weights, first, x_rows, int_sums)
-            else:
-                _int4_group_avx2(simd, group_weights, first, x_rows, int_sums)
-            for row in range(count):
-                scale = simd.broadcast(simd.at(simd.row(scales, stride, row), offset), F32)
-                for v in range(at_once):
-                    factor = scale
-                    if fmt == INT4:
-                        scale_address = simd.at(group_weights, 2 * simd.lanes * (first + v))
-                        factor = builder.fmul(scale, simd.load_bfloats(scale_address))
-                    group_sum = simd.to_floats(builder.load(int_sums[row][v]))
+            group_sums = _GROUP_SUMS[fmt](simd, group_weights, first, x_rows, x_sum_rows, int_sums)
+            for row, row_ints in enumerate(group_sums):
+                scale = simd.broadcast(scale_rows_[row], F32)
+                for v, int_sum in enumerate(row_ints):
                     total = builder.load(sums[row][first + v])
-                    builder.store(simd.fma(group_sum, factor, total), sums[row][first + v])
-    if fmt == INT8:
-        scale_rows(simd, sums, weights, groups)
+                    total = simd.fma(simd.to_floats(int_sum), scale, total)
+                    builder.store(total, sums[row][first + v])
+    scale_rows(simd, fmt, sums, weights, groups)
     simd.add_to_memory(sums, out, out_stride)
+
+
+def _vectors_at_once(simd: SimdBuilder, rows: int) -> int:
+    """How many vectors of a block have their integer sums computed at the same time."""
+    if has_avx512() and adds_byte_products_at_once():
+        return min(VECTORS_AT_ONCE, BLOCK // simd.lanes)
+    return SUMS_AVX2 // rows
+
+
+def _int8_group(simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums) -> list[list]:
+    """The sums of a group's products [rows][vectors], for the block's vectors from `first` on."""
+    builder = simd.builder
+    if not adds_byte_products_at_once():
+        simd.fill(int_sums, simd.int_constant(0))
+        _int8_group_avx2(simd, weights, first, x_rows, int_sums)
+    else:
+        for address, row_sums in zip(x_sums, int_sums, strict=True):
+            halves = [simd.load(simd.at(address, 4 * half), I32) for half in (0, 1)]
+            _fill_start(simd, INT8, builder.add(*halves), row_sums)
+        _dot_steps(simd, INT8, weights, first, range(GROUP // 4), x_rows, int_sums)
+    return [[builder.load(total) for total in row_sums] for row_sums in int_sums]
+
+
+def _int4_group(simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums) -> list[list]:
+    """`_int8_group` of INT4: the sums of both halves, each times its scale."""
+    builder = simd.builder
+    if simd.lanes == 8:  # Also with vpdpbusd in 256 bits, which is no faster here.
+        return _int4_group_avx2(simd, weights, first, x_rows, x_sums, int_sums)
+    totals = simd.variables(len(int_sums), len(int_sums[0]), simd.ints)
+    simd.fill(totals, simd.int_constant(0))
+    for half in (0, 1):
+        for address, row_sums in zip(x_sums, int_sums, strict=True):
+            x_sum = simd.load(simd.at(address, 4 * half), I32)
+            _fill_start(simd, INT4, x_sum, row_sums)
+        steps = range(HALF // 4 * half, HALF // 4 * (half + 1))
+        _dot_steps(simd, INT4, weights, first, steps, x_rows, int_sums)
+        for v in range(len(int_sums[0])):
+            scale = half_scales(simd, weights, half, first + v)
+            for row_totals, row_sums in zip(totals, int_sums, strict=True):
+                product = builder.mul(builder.load(row_sums[v]), scale)
+                builder.store(builder.add(builder.load(row_totals[v]), product), row_totals[v])
+    return [[builder.load(total) for total in row_totals] for row_totals in totals]
+
+
+_GROUP_SUMS = {INT8: _int8_group, INT4: _int4_group}
+
+
+def _fill_start(simd: SimdBuilder, fmt: int, x_sum: ir.Value, row_sums) -> None:
+    """Begin a row's sums: the weights that are multiplied are the zero point above their value."""
+    start = simd.splat(simd.builder.mul(x_sum, I32(-ZERO_POINT[fmt])))
+    simd.fill([row_sums], start)
 
 
 def _prefetch_weights(simd: SimdBuilder, format: int, address: ir.Value) -> None:
@@ -116,29 +160,29 @@ def _prefetch_weights(simd: SimdBuilder, format: int, address: ir.Value) -> None
         simd.prefetch(simd.at(address, FAR_PREFETCH_BYTES[format]), NEXT_CACHE)
 
 
-def _dot_group(simd: SimdBuilder, format: int, weights, first: int, x_rows, int_sums) -> None:
-    """Add one group's products to `int_sums`, for the block's vectors from `first` on."""
+def _dot_steps(
+    simd: SimdBuilder, fmt: int, weights, first: int, steps: range, x_rows, int_sums
+) -> None:
+    """Add the products of some steps of four inputs to `int_sums`, with vpdpbusd."""
     builder = simd.builder
-    nibble, four = simd.int_constant(0x0F0F0F0F), simd.int_constant(4)
-    for step in range(GROUP // 4):
+    weights = simd.at(weights, HEADER_BYTES[fmt] + 4 * simd.lanes * first)
+    for step in steps:
         inputs = [simd.broadcast(simd.at(row, 4 * step), I32) for row in x_rows]
         for v in range(len(int_sums[0])):
-            offset = 4 * BLOCK * (step if format == INT8 else step // 2)
-            offset += HEADER_BYTES[format] + 4 * simd.lanes * (first + v)
-            address = simd.at(weights, offset)
-            if format == INT8 or step % 2 == 0:
-                _prefetch_weights(simd, format, address)
+            offset = 4 * BLOCK * (step if fmt == INT8 else step // 2)
+            address = simd.at(weights, offset + 4 * simd.lanes * v)
+            if fmt == INT8 or step % 2 == 0:
+                _prefetch_weights(simd, fmt, address)
             weight = simd.load(address, simd.ints)
-            if format == INT4:
-                weight = builder.lshr(weight, four) if step % 2 else weight
-                weight = builder.and_(weight, nibble)
+            if fmt == INT4:
+                weight = simd.look_up(nibbles(simd, weight)[step % 2], INT4_BYTES)
             for x, row_sums in zip(inputs, int_sums, strict=True):
                 total = simd.dot(builder.load(row_sums[v]), weight, x)
                 builder.store(total, row_sums[v])
 
 
 def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -> None:
-    """`_dot_group` of INT8 without vpdpbusd, as llama.cpp does it: |x| times the weight with x's
+    """`_dot_steps` of INT8 without vpdpbusd, as llama.cpp does it: |x| times the weight with x's
     sign. No int16 saturates: both are at most 127, and 2 * 127 * 127 is less than 32,768.
 
     The loop is not unrolled: LLVM would spill hundreds of values.
@@ -163,54 +207,80 @@ def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -
                 builder.store(total, int_sums[row][v])
 
 
-def _int4_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -> None:
-    """`_dot_group` of INT4 without vpdpbusd, in two halves of the group.
+def _int4_group_avx2(
+    simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums
+) -> list[list]:
+    """`_int4_group` in vectors of 256 bits, by vpmaddubsw and vpmaddwd.
 
-    The nibbles are unsigned already. A step adds two sums of at most 2 * 15 * 127 to each int16, so
-    the sums of four steps, half a group, are below 32,768.
+    A step adds four products to each int16, at most 4 * 60 * 127 = 30,480, less than 32,768. The
+    multiplication that adds two int16 multiplies with their scale as well.
     """
     builder = simd.builder
-    lane = HEADER_BYTES[INT4] + 4 * simd.lanes * first
-    nibble, four = simd.int_constant(0x0F0F0F0F), simd.int_constant(4)
-    short_sums = simd.variables(len(x_rows), len(int_sums[0]), simd.shorts)
-    steps = GROUP // 16
-    with cgutils.for_range(builder, I64(2)) as half:
-        simd.fill(short_sums, ir.Constant(simd.shorts, [0] * (2 * simd.lanes)))
-        with cgutils.for_range(builder, I64(steps)) as loop:
-            step = builder.add(builder.mul(half.index, I64(steps)), loop.index)
-            step_offset = builder.add(builder.mul(step, I64(4 * BLOCK)), I64(lane))
-            step_weights = simd.at(weights, step_offset)
-            offset = builder.mul(step, I64(8))
-            inputs = [
-                [
-                    simd.bitcast_bytes(simd.broadcast(simd.at(simd.at(row, offset), i), I32))
-                    for i in (0, 4)
-                ]
-                for row in x_rows
+    simd.fill(int_sums, simd.int_constant(0))
+    scales = [
+        [
+            simd.load_bytes(simd.at(weights, BLOCK * half + simd.lanes * (first + v)))
+            for half in (0, 1)
+        ]
+        for v in range(len(int_sums[0]))
+    ]
+    for half in (0, 1):
+        factors = [simd.sext_pairs(halves[half], halves[half]) for halves in scales]
+        _int4_half_avx2(simd, weights, first, half, x_rows, factors, int_sums)
+    totals = []
+    for address, row_sums in zip(x_sums, int_sums, strict=True):
+        low, high = (simd.load(simd.at(address, 4 * half), I32) for half in (0, 1))
+        both = builder.or_(builder.and_(low, I32(0xFFFF)), builder.shl(high, I32(16)))
+        x_pairs = builder.bitcast(simd.splat(both), simd.shorts)
+        row_totals = []
+        for halves, total in zip(scales, row_sums, strict=True):
+            # The zero point is 2 ** 5.
+            above = simd.add_short_pairs(x_pairs, simd.sext_pairs(*halves))
+            above = builder.shl(above, simd.int_constant(ZERO_POINT[INT4].bit_length() - 1))
+            row_totals.append(builder.sub(builder.load(total), above))
+        totals.append(row_totals)
+    return totals
+
+
+def _int4_half_avx2(
+    simd: SimdBuilder, weights, first: int, half: int, x_rows, factors, int_sums
+) -> None:
+    """Add the products of half a group, times `factors` [vectors], to `int_sums`."""
+    builder = simd.builder
+    lane, steps = HEADER_BYTES[INT4] + 4 * simd.lanes * first, GROUP // 16
+    with cgutils.for_range(builder, I64(steps)) as loop:
+        step = builder.add(loop.index, I64(steps * half))
+        step_weights = simd.at(weights, builder.add(builder.mul(step, I64(4 * BLOCK)), I64(lane)))
+        offset = builder.mul(step, I64(8))
+        inputs = [
+            [
+                simd.bitcast_bytes(simd.broadcast(simd.at(simd.at(row, offset), i), I32))
+                for i in (0, 4)
             ]
-            for v in range(len(int_sums[0])):
-                address = simd.at(step_weights, 4 * simd.lanes * v)
-                if (4 * simd.lanes * (first + v)) % 64 == 0:  # Once for each cache line.
-                    _prefetch_weights(simd, INT4, address)
-                both = simd.load(address, simd.ints)
-                low = simd.bitcast_bytes(builder.and_(both, nibble))
-                high = simd.bitcast_bytes(builder.and_(builder.lshr(both, four), nibble))
-                for (x_low, x_high), row_sums in zip(inputs, short_sums, strict=True):
-                    total = builder.load(row_sums[v])
-                    total = builder.add(total, simd.add_byte_pairs(low, x_low))
-                    total = builder.add(total, simd.add_byte_pairs(high, x_high))
-                    builder.store(total, row_sums[v])
-        for row_ints, row_shorts in zip(int_sums, short_sums, strict=True):
-            for total, short_sum in zip(row_ints, row_shorts, strict=True):
-                half_sum = simd.add_short_pairs(builder.load(short_sum))
-                builder.store(builder.add(builder.load(total), half_sum), total)
+            for row in x_rows
+        ]
+        for v, factor in enumerate(factors):
+            address = simd.at(step_weights, 4 * simd.lanes * v)
+            if (4 * simd.lanes * (first + v)) % 64 == 0:  # Once for each cache line.
+                _prefetch_weights(simd, INT4, address)
+            low, high = (
+                simd.bitcast_bytes(simd.look_up(codes, INT4_BYTES))
+                for codes in nibbles(simd, simd.load(address, simd.ints))
+            )
+            for (x_low, x_high), row_sums in zip(inputs, int_sums, strict=True):
+                shorts = builder.add(
+                    simd.add_byte_pairs(low, x_low), simd.add_byte_pairs(high, x_high)
+                )
+                products = simd.add_short_pairs(shorts, factor)
+                builder.store(builder.add(builder.load(row_sums[v]), products), row_sums[v])
 
 
 @intrinsic(prefer_literal=True)
 def quantize(context, x, groups, out, scales, sums):
     """Round float32 x [GROUP * groups] to int8, ties to even; a group's largest becomes 127.
 
-    scales: float32 [groups], the value of 1. sums: int32 [groups], of the int8 numbers.
+    scales: float32 [groups], the value of 1. sums: int32 [groups, 2], of the int8 numbers of each
+    half of a group.
     """
 
     def generate(context, builder, _signature, arguments):
@@ -230,17 +300,19 @@ def quantize(context, x, groups, out, scales, sums):
             peak = builder.bitcast(simd.call(f"llvm.vector.reduce.umax.{ints}", I32, largest), F32)
             is_zero = builder.fcmp_ordered("<", peak, F32(1e-30))
             inverse = builder.select(is_zero, F32(0.0), builder.fdiv(F32(127.0), peak))
-            total = simd.int_constant(0)
+            totals = [simd.int_constant(0)] * 2
             for v, value in enumerate(values):
                 integers = simd.round_to_int(builder.fmul(value, simd.splat(inverse)))
-                total = builder.add(total, integers)
+                half = simd.lanes * v // HALF
+                totals[half] = builder.add(totals[half], integers)
                 as_bytes = builder.trunc(integers, ir.VectorType(BYTE, simd.lanes))
                 out_group = simd.at(out, builder.mul(loop.index, I64(GROUP)))
                 simd.store(as_bytes, simd.at(out_group, simd.lanes * v), align=1)
             offset = builder.mul(loop.index, I64(4))
             simd.store(builder.fdiv(peak, F32(127.0)), simd.at(scales, offset))
-            group_sum = simd.call(f"llvm.vector.reduce.add.{ints}", I32, total)
-            simd.store(group_sum, simd.at(sums, offset))
+            for half, total in enumerate(totals):
+                half_sum = simd.call(f"llvm.vector.reduce.add.{ints}", I32, total)
+                simd.store(half_sum, simd.at(simd.at(sums, builder.add(offset, offset)), 4 * half))
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 5), generate

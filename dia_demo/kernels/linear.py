@@ -120,5 +120,5 @@ def quantize_activations(precision, x, x_stride, inputs, rows, quantized):
                 groups,
                 quantized + row * groups * GROUP,
                 scales + 4 * row * groups,
-                sums + 4 * row * groups,
+                sums + 8 * row * groups,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from llvmlite import ir
 from numba.core import cgutils
 
@@ -38,6 +40,23 @@ def dot_lanes(format: int) -> int:
     if format == BFLOAT16:
         return 16 if "avx512bf16" in processor.features() else 0
     return processor.byte_product_lanes()
+
+
+def look_up_instruction(count: int) -> tuple[str, int]:
+    """The processor's look-up in a table of 16 bytes, and for how many of `count` bytes at once.
+
+    ("", 16) without an instruction.
+
+    The table is the first operand, once for every 16 bytes.
+    """
+    features = processor.features()
+    if "avx512bw" in features and count >= 64:
+        return "llvm.x86.avx512.pshuf.b.512", 64
+    if "avx2" in features:
+        return "llvm.x86.avx2.pshuf.b", 32
+    if "ssse3" in features:
+        return "llvm.x86.ssse3.pshuf.b.128", 16
+    return ("llvm.aarch64.neon.tbl1.v16i8" if processor.is_arm64() else "", 16)
 
 
 class SimdBuilder:
@@ -117,6 +136,15 @@ class SimdBuilder:
         wide = self.builder.shl(self.builder.zext(bits, self.ints), self.int_constant(16))
         return self.as_floats(wide)
 
+    def load_bytes(self, address: ir.Value) -> ir.Value:
+        """Load a signed byte for each lane."""
+        return self.load(address, ir.VectorType(BYTE, self.lanes), align=1)
+
+    def byte_of_lanes(self, ints: ir.Value, byte: int) -> ir.Value:
+        """A signed byte of every lane, as int32."""
+        top = self.builder.shl(ints, self.int_constant(24 - 8 * byte))
+        return self.builder.ashr(top, self.int_constant(24))
+
     def sum_lanes(self, floats: ir.Value) -> ir.Value:
         """The sum of all lanes, in any order."""
         name = f"llvm.vector.reduce.fadd.v{self.lanes}f32"
@@ -144,6 +172,34 @@ class SimdBuilder:
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
         return self.call(name, self.ints, sums, unsigned, signed)
 
+    def look_up(self, codes: ir.Value, table: Sequence[int]) -> ir.Value:
+        """The bytes of a table of 16 at the codes in all bytes of ints, as ints."""
+        builder, count = self.builder, 4 * self.lanes
+        codes, (name, width) = self.bitcast_bytes(codes), look_up_instruction(count)
+        values = ir.Constant(ir.VectorType(BYTE, width), [*table] * (width // len(table)))
+        found = ir.Constant(codes.type, ir.Undefined)
+        if not name:
+            for i in range(count):
+                value = builder.extract_element(values, builder.extract_element(codes, I32(i)))
+                found = builder.insert_element(found, value, I32(i))
+            return builder.bitcast(found, self.ints)
+        parts = []
+        for first in range(0, count, width):
+            part = self.shuffle(codes, range(first, first + width))
+            parts.append(self.call(name, values.type, values, part))
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.shuffle(a, range(2 * a.type.count), b) for a, b in pairs]
+        return builder.bitcast(parts[0], self.ints)
+
+    def shuffle(
+        self, vector: ir.Value, lanes: Iterable[int], second: ir.Value | None = None
+    ) -> ir.Value:
+        """Lanes of a vector, or of a vector with a second one after it."""
+        lanes = list(lanes)
+        mask = ir.Constant(ir.VectorType(I32, len(lanes)), lanes)
+        return self.builder.shuffle_vector(vector, vector if second is None else second, mask)
+
     def bitcast_bytes(self, ints: ir.Value) -> ir.Value:
         return self.builder.bitcast(ints, ir.VectorType(BYTE, 4 * self.lanes))
 
@@ -159,10 +215,16 @@ class SimdBuilder:
         """int16 sums of two products of bytes each; they saturate (vpmaddubsw)."""
         return self.call("llvm.x86.avx2.pmadd.ub.sw", self.shorts, unsigned, signed)
 
-    def add_short_pairs(self, shorts: ir.Value) -> ir.Value:
-        """int32 sums of two int16 each (vpmaddwd)."""
-        ones = ir.Constant(self.shorts, [1] * (2 * self.lanes))
-        return self.call("llvm.x86.avx2.pmadd.wd", self.ints, shorts, ones)
+    def add_short_pairs(self, shorts: ir.Value, factors: ir.Value | None = None) -> ir.Value:
+        """int32 sums of two int16 each, times int16 factors (vpmaddwd)."""
+        if factors is None:
+            factors = ir.Constant(self.shorts, [1] * (2 * self.lanes))
+        return self.call("llvm.x86.avx2.pmadd.wd", self.ints, shorts, factors)
+
+    def sext_pairs(self, first: ir.Value, second: ir.Value) -> ir.Value:
+        """Two signed bytes for each lane as the lane's two int16."""
+        order = [i // 2 + self.lanes * (i % 2) for i in range(2 * self.lanes)]
+        return self.builder.sext(self.shuffle(first, order, second), self.shorts)
 
     def dot_pairs(self, sums: ir.Value, pairs: ir.Value, others: ir.Value) -> ir.Value:
         """float32 sums + the products of the two bfloat16 in every 32-bit lane."""

@@ -10,6 +10,7 @@ layout of a block.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from llvmlite import ir
@@ -25,12 +26,13 @@ from dia_demo.kernels.packing import (
     GROUP,
     INT4,
     INT4_GROUP,
+    INT4_VALUES,
     INT8,
     INT8_GROUP,
 )
 from dia_demo.processor import has_avx512
 
-ZERO_POINT = {INT8: 128, INT4: 8}
+ZERO_POINT = {INT8: 128, INT4: -min(INT4_VALUES)}  # What is added for unsigned bytes.
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}
 HEADER_BYTES = {INT8: 0, INT4: 2 * BLOCK}  # Of a group: its scales, before its weights.
 # How far ahead weights are prefetched: the hardware prefetcher is too late when every cache line is
@@ -159,14 +161,20 @@ def _multiply_add(simd: SimdBuilder, is_dot: bool, weight: ir.Value, x: list, to
     return simd.fma(second, x[1], simd.fma(first, x[0], total))
 
 
-def scale_rows(simd: SimdBuilder, sums, weights, groups) -> None:
-    """Multiply sums with the scales of INT8's outputs, which follow the block's weights."""
+def scale_rows(simd: SimdBuilder, fmt: int, sums, weights, groups) -> None:
+    """Multiply sums with the scales of the outputs, which follow the block's weights."""
     builder = simd.builder
-    scales = simd.at(weights, builder.mul(groups, I64(GROUP_BYTES[INT8])))
+    scales = simd.at(weights, builder.mul(groups, I64(GROUP_BYTES[fmt])))
     for v in range(len(sums[0])):
         scale = simd.load_floats(simd.at(scales, 4 * simd.lanes * v))
         for row_sums in sums:
             builder.store(builder.fmul(builder.load(row_sums[v]), scale), row_sums[v])
+
+
+def half_scales(simd: SimdBuilder, group_weights: ir.Value, half: int, v: int) -> ir.Value:
+    """INT4's scales of half a group and the block's vector v, as int32."""
+    address = simd.at(group_weights, BLOCK * half + simd.lanes * v)
+    return simd.builder.sext(simd.load_bytes(address), simd.ints)
 
 
 @intrinsic(prefer_literal=True)
@@ -176,8 +184,9 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
     format (INT8, INT4) is a constant; x float32 [rows, GROUP * groups]; strides in bytes.
     """
     fmt = format.literal_value
-    per_byte = 1 if fmt == INT8 else 2
-    header = HEADER_BYTES[fmt]
+    # Parts of a group with a scale of their own, and their steps of a vector of weights.
+    parts, steps_of_part = (1, GROUP // 4) if fmt == INT8 else (2, GROUP // 16)
+    step_inputs = 4 if fmt == INT8 else 8
 
     def tile(simd, count, weights, x, x_stride, groups, out, out_stride):
         builder = simd.builder
@@ -187,26 +196,25 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
         group_sums = simd.variables(count, 1, simd.floats)
         with cgutils.for_range(builder, groups) as loop:
             group_weights = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
-            for v in range(vectors):
+            for v, part in itertools.product(range(vectors), range(parts)):
                 simd.fill(group_sums, simd.zeros())
-                with cgutils.for_range(builder, I64(GROUP // 4 // per_byte)) as steps:
-                    first_step = simd.at(group_weights, header + 4 * simd.lanes * v)
-                    bytes_ = simd.load(
-                        simd.at(first_step, builder.mul(steps.index, I64(4 * BLOCK))), simd.ints
-                    )
+                first_step = HEADER_BYTES[fmt] + 4 * (BLOCK * steps_of_part * part + simd.lanes * v)
+                with cgutils.for_range(builder, I64(steps_of_part)) as steps:
+                    step = builder.mul(steps.index, I64(4 * BLOCK))
+                    step_weights = simd.at(simd.at(group_weights, first_step), step)
                     offset = builder.mul(loop.index, I64(4 * GROUP))
-                    offset = simd.at(offset, builder.mul(steps.index, I64(16 * per_byte)))
+                    offset = simd.at(offset, 4 * step_inputs * steps_of_part * part)
+                    offset = simd.at(offset, builder.mul(steps.index, I64(4 * step_inputs)))
                     x_rows = [simd.at(simd.row(x, x_stride, row), offset) for row in range(count)]
-                    _dequant_step(simd, fmt, bytes_, x_rows, group_sums)
+                    _dequant_step(simd, fmt, simd.load(step_weights, simd.ints), x_rows, group_sums)
                 for row in range(count):
                     group_sum = builder.load(group_sums[row][0])
                     if fmt == INT4:
-                        scale = simd.load_bfloats(simd.at(group_weights, 2 * simd.lanes * v))
-                        group_sum = builder.fmul(group_sum, scale)
+                        scale = half_scales(simd, group_weights, part, v)
+                        group_sum = builder.fmul(group_sum, simd.to_floats(scale))
                     total = builder.fadd(builder.load(sums[row][v]), group_sum)
                     builder.store(total, sums[row][v])
-        if fmt == INT8:
-            scale_rows(simd, sums, weights, groups)
+        scale_rows(simd, fmt, sums, weights, groups)
         simd.add_to_memory(sums, out, out_stride)
 
     def generate(context, builder, _signature, arguments):
@@ -219,16 +227,24 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
     return types.void(format, *[types.int64] * 7), generate
 
 
+def nibbles(simd: SimdBuilder, bytes_: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The low and the high nibble of every byte of ints, as bytes."""
+    builder, mask = simd.builder, simd.int_constant(0x0F0F0F0F)
+    upper = builder.lshr(bytes_, simd.int_constant(4))
+    return builder.and_(bytes_, mask), builder.and_(upper, mask)
+
+
 def _dequant_step(simd: SimdBuilder, format: int, bytes_, x_rows, sums) -> None:
     """Add the products of one vector of bytes with its four inputs (INT4: eight) to `sums`."""
     builder = simd.builder
-    bits = 8 if format == INT8 else 4
-    mask, zero_point = simd.int_constant((1 << bits) - 1), simd.int_constant(ZERO_POINT[format])
-    for nibble in range(8 // bits):
+    if format == INT8:  # From the weight + 128 to the weight.
+        signed = [builder.xor(bytes_, simd.int_constant(-0x7F7F7F80))]
+    else:
+        signed = [simd.look_up(codes, INT4_VALUES) for codes in nibbles(simd, bytes_)]
+    for number, four_weights in enumerate(signed):
         for byte in range(4):
-            shifted = builder.lshr(bytes_, simd.int_constant(8 * byte + bits * nibble))
-            weight = simd.to_floats(builder.sub(builder.and_(shifted, mask), zero_point))
+            weight = simd.to_floats(simd.byte_of_lanes(four_weights, byte))
             for x_row, (row_sum,) in zip(x_rows, sums, strict=True):
-                x = simd.broadcast(simd.at(x_row, 4 * (4 * nibble + byte)), F32)
+                x = simd.broadcast(simd.at(x_row, 4 * (4 * number + byte)), F32)
                 total = simd.fma(weight, x, builder.load(row_sum))
                 builder.store(total, row_sum)

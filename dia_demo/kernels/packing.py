@@ -7,10 +7,12 @@ The order in memory is the same on every processor:
     FLOAT32             [K][BLOCK]
     BFLOAT16            [K / 2][BLOCK][2]; if K is odd, the last pairs end with a zero
     INT8                [K / 4][BLOCK][4] bytes: the weight + 128; then BLOCK float32 scales
-    INT4                for every GROUP inputs: BLOCK bfloat16 scales, then [GROUP / 8][BLOCK][4]
-                        bytes: the low nibble is the weight + 8 of the first four of eight inputs,
-                        the high nibble that of the last four
+    INT4                for every GROUP inputs: [2][BLOCK] int8 scales, one for each half of the
+                        group; then [GROUP / 8][BLOCK][4] bytes: the low nibble is the code of the
+                        first four of eight inputs, the high nibble that of the last four; after
+                        all groups BLOCK float32 scales
 
+A weight of INT4 is INT4_VALUES[code] * the scale of its half of a group * the scale of its output.
 In the integer formats K is padded to a multiple of GROUP with weights of zero. Needs no numba.
 """
 
@@ -18,6 +20,10 @@ from __future__ import annotations
 
 BLOCK, GROUP = 64, 64
 FLOAT32, BFLOAT16, INT8, INT4 = range(4)
+# The weights of INT4's codes: closer together near zero, where most weights are. They span no more
+# than 64, so that AVX2 can add four products with them in an int16.
+INT4_VALUES = (-32, -26, -21, -17, -13, -9, -6, -3, 0, 3, 6, 9, 13, 17, 22, 28)
+HALF = GROUP // 2  # The inputs that share a scale of INT4.
 # Bytes of one group of inputs of a block.
 INT8_GROUP = GROUP * BLOCK
 INT4_GROUP = 2 * BLOCK + GROUP * BLOCK // 2
@@ -35,4 +41,4 @@ def block_bytes(format: int, inputs: int) -> int:
     if format == BFLOAT16:
         return 2 * BLOCK * (inputs + inputs % 2)
     groups = (inputs + GROUP - 1) // GROUP
-    return groups * INT8_GROUP + 4 * BLOCK if format == INT8 else groups * INT4_GROUP
+    return groups * (INT8_GROUP if format == INT8 else INT4_GROUP) + 4 * BLOCK

@@ -32,8 +32,8 @@ from dia_demo.model.linear import step_linears
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
 from dia_demo.model.tensor_files import unreadable_error, weight_fault
 
-# Increase it when the bytes of any precision change their meaning.
-LAYOUT = 2
+# Increase a precision's number when its bytes change their meaning.
+LAYOUTS = {"float32": 2, "bfloat16": 2, "int8": 2, "int4": 3}
 # Precisions whose weights are not rounded to the nearest. The cache's files that are rounded in
 # another way are made again.
 ROUNDING = {"int4": "gptq"}
@@ -51,7 +51,8 @@ def prepared_file(folder: Path, precision: str) -> Path:
 
 
 def _file_name(precision: str) -> str:
-    parts = precision, ROUNDING.get(precision), str(LAYOUT), "safetensors"
+    layout = str(LAYOUTS.get(precision, 0))
+    parts = precision, ROUNDING.get(precision), layout, "safetensors"
     return ".".join(part for part in parts if part)
 
 
@@ -80,10 +81,11 @@ def read_packed(file: Path, config: ModelConfig, precision: str) -> Generator[fl
             linears = json.loads(metadata.get("linears", "{}"))
             names = list(opened.keys())
             layout, stored = metadata.get("layout"), metadata.get("precision")
-            if layout != str(LAYOUT) or stored != precision:
+            if layout != str(LAYOUTS[precision]) or stored != precision:
                 raise InputError(
                     f"{file} contains {stored} in layout {layout}, and this program reads "
-                    f"{precision} in layout {LAYOUT}: prepare the original model again."
+                    f"{precision} in layout {LAYOUTS[precision]}: prepare the original model again "
+                    "(python -m dia_demo export)."
                 )
             state = {}
             for done, name in enumerate(names):
@@ -179,7 +181,7 @@ def write_packed(model: Dia, file: Path, precision: str, checkpoint: str) -> Non
     """
     state, linears = _packed_state(model)
     metadata = {
-        "layout": str(LAYOUT),
+        "layout": str(LAYOUTS[precision]),
         "precision": precision,
         "checkpoint": checkpoint,
         "linears": json.dumps(linears),

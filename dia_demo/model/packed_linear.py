@@ -1,8 +1,8 @@
 """Linears as blocks of weights in four precisions, in the order that the compiled step reads.
 
 The order (see kernels/packing.py) is the same on every processor, so that packed weights can be
-stored. int8 has one scale per output; int4 has one per GROUP inputs of an output, the one of a few
-candidates with the smallest error.
+stored. int8 has one scale per output; int4 has one per HALF inputs of an output as well, the one of
+a few candidates with the smallest error.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from dia_demo.kernels.packing import (
     BLOCK,
     FLOAT32,
     GROUP,
+    HALF,
     INT4,
+    INT4_VALUES,
     INT8,
     block_bytes,
     padded,
 )
 
 FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
-# Candidate scales of a group of int4 weights, relative to the one that represents its largest.
-SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65)
+# Candidate scales of HALF int4 weights, relative to the one that represents the largest of them.
+CANDIDATES = (1.1, 1.05, 1.0, 0.97, 0.94, 0.91, 0.88, 0.85, 0.82, 0.79, 0.76, 0.73, 0.7)
+_VALUES = torch.tensor(INT4_VALUES, dtype=torch.float32)
+_BETWEEN = (_VALUES[1:] + _VALUES[:-1]) / 2
 # Outputs that are packed, and unpacked, at once, which bounds the temporary memory.
 PACKED_AT_ONCE, UNPACKED_AT_ONCE = 256, 1024
 
@@ -137,69 +141,80 @@ def _unpack_int8(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
 
 
 def _pack_int4(weight_NK: Tensor) -> Tensor:
-    """Round to the nearest of 16 steps, each weight by itself (GPTQ: model/calibration/gptq.py)."""
-    grouped = _grouped(weight_NK)
-    scale = int4_scales(grouped)
-    return int4_blocks(int4_codes(grouped, scale), scale)
+    """Round to the nearest of 16 values, each weight by itself (GPTQ: calibration/gptq.py)."""
+    halves = _grouped(weight_NK).view(len(weight_NK), -1, HALF)
+    output_scale = int4_output_scales(halves)
+    scale = int4_scales(halves, output_scale)
+    return int4_blocks(int4_values(halves / (scale * output_scale)), scale, output_scale)
 
 
-def int4_scales(grouped: Tensor, importance: Tensor | None = None) -> Tensor:
-    """The scales [N, groups, 1] of weights [N, groups, GROUP] with the least squared errors.
+def int4_output_scales(halves: Tensor) -> Tensor:
+    """The scales [N, 1, 1] of outputs with weights [N, halves, HALF]: every candidate fits int8."""
+    largest = halves.abs().amax((1, 2), keepdim=True)
+    return largest.mul_(CANDIDATES[0] / (127 * _VALUES.abs().max())).clamp_(min=1e-30)
 
-    importance: how much the error of each weight of a group counts, the same if left out. A scale
-    may be negative, so that the side of the largest weight has the additional step.
+
+def int4_scales(halves: Tensor, output_scale: Tensor, importance: Tensor | None = None) -> Tensor:
+    """The scales [N, halves, 1] of weights [N, halves, HALF] with the least squared errors.
+
+    They are whole numbers that fit int8, as float32. One may be negative, so that the side of the
+    largest weight has the larger values. importance: how much the error of each of the HALF weights
+    counts, the same if left out.
     """
-    largest = grouped.gather(2, grouped.abs().argmax(2, keepdim=True))
-    scale, least_error = _scale_with_error(grouped, largest, SHRINKS[0], importance)
-    for shrink in SHRINKS[1:]:
-        candidate, error = _scale_with_error(grouped, largest, shrink, importance)
+    largest = halves.gather(2, halves.abs().argmax(2, keepdim=True))
+    scale, least_error = None, None
+    for candidate in CANDIDATES:
+        tried = int4_rounded_scale(largest * (candidate / _VALUES[0]) / output_scale)
+        step = tried * output_scale
+        error = int4_values(halves / step).mul_(step).sub_(halves).square_()
+        if importance is not None:
+            error.mul_(importance)
+        error = error.sum(2, keepdim=True)
+        if scale is None or least_error is None:
+            scale, least_error = tried, error
+            continue
         is_better = error < least_error
-        scale = torch.where(is_better, candidate, scale)
+        scale = torch.where(is_better, tried, scale)
         least_error = torch.where(is_better, error, least_error)
+    assert scale is not None
     return scale
 
 
-def int4_codes(weights: Tensor, scale: Tensor) -> Tensor:
-    """The nearest of the 16 codes of each weight, float32 from 0 to 15."""
-    return (weights / scale).round_().clamp_(-8, 7).add_(8)
+def int4_rounded_scale(scale: Tensor) -> Tensor:
+    """The nearest scale that can be stored, float32; never 0."""
+    rounded = scale.round().clamp_(-127, 127)
+    return torch.where(rounded == 0, 1.0, rounded)
 
 
-def int4_values(codes: Tensor, scale: Tensor) -> Tensor:
-    """The weights that float32 codes stand for."""
-    return (codes - 8).mul_(scale)
+def int4_values(weights: Tensor) -> Tensor:
+    """The nearest of INT4_VALUES to each weight over its scales, float32."""
+    return _VALUES[torch.bucketize(weights.contiguous(), _BETWEEN, out_int32=True)]
 
 
-def int4_blocks(codes: Tensor, scale: Tensor) -> Tensor:
-    """Blocks of codes [N, groups, GROUP] with scales [N, groups, 1]; N in whole blocks."""
-    N, groups, _ = codes.shape
-    nibbles = codes.to(torch.uint8).view(N // BLOCK, BLOCK, groups, GROUP // 8, 2, 4)
-    joined = nibbles[..., 0, :] | (nibbles[..., 1, :] << 4)
-    bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(N // BLOCK, groups, -1)
-    scales = scale.view(N // BLOCK, BLOCK, groups).transpose(1, 2).bfloat16().contiguous()
-    return torch.cat((scales.view(torch.uint8), bytes_), dim=2).view(N // BLOCK, -1)
-
-
-def _scale_with_error(
-    grouped: Tensor, largest: Tensor, shrink: float, importance: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Candidate scales [N, groups, 1] of int4 weights, and their squared errors."""
-    scale = (largest * (-shrink / 8)).bfloat16().float()
-    scale = torch.where(scale == 0, 1e-30, scale)
-    error = int4_values(int4_codes(grouped, scale), scale).sub_(grouped)
-    error.square_()
-    if importance is not None:
-        error.mul_(importance)
-    return scale, error.sum(2, keepdim=True)
+def int4_blocks(values: Tensor, scale: Tensor, output_scale: Tensor) -> Tensor:
+    """Blocks of values [N, halves, HALF] with their scales [N, halves, 1] and [N, 1, 1]; N in whole
+    blocks."""
+    count, groups = len(values) // BLOCK, values.shape[1] // 2
+    codes = torch.bucketize(values, _BETWEEN, out_int32=True).to(torch.uint8)
+    codes = codes.view(count, BLOCK, groups, GROUP // 8, 2, 4)
+    joined = codes[..., 0, :] | (codes[..., 1, :] << 4)
+    bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(count, groups, -1)
+    scales = scale.view(count, BLOCK, groups, 2).permute(0, 2, 3, 1).to(torch.int8)
+    scales = scales.reshape(count, groups, -1).view(torch.uint8)
+    by_group = torch.cat((scales, bytes_), dim=2).view(count, -1)
+    return torch.cat((by_group, output_scale.view(count, BLOCK).view(torch.uint8)), dim=1)
 
 
 def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
     count = len(blocks)
-    by_group = blocks.view(count, -1, BLOCK * (GROUP // 2 + 2))
-    scale = by_group[:, :, : 2 * BLOCK].contiguous().view(torch.bfloat16).unsqueeze(2)
+    by_group = blocks[:, : -4 * BLOCK].reshape(count, -1, BLOCK * (GROUP // 2 + 2))
+    output_scale = blocks[:, -4 * BLOCK :].contiguous().view(torch.float32)
+    scale = by_group[:, :, : 2 * BLOCK].contiguous().view(torch.int8).view(count, -1, 2, 1, BLOCK)
+    scale = scale * output_scale.view(count, 1, 1, 1, BLOCK)
     bytes_ = by_group[:, :, 2 * BLOCK :].reshape(count, -1, GROUP // 8, BLOCK, 4)
-    nibbles = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
-    numbers = nibbles.transpose(4, 5).reshape(count, -1, GROUP, BLOCK)
-    weights = numbers.to(dtype).sub_(8).mul_(scale.to(dtype))
+    codes = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
+    codes = codes.transpose(4, 5).reshape(count, -1, 2, HALF, BLOCK)
+    weights = _VALUES.to(dtype)[codes.int()].mul_(scale.to(dtype))
     return weights.view(count, -1, BLOCK)[:, :inputs]
 
 

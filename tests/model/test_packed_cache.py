@@ -14,6 +14,7 @@ import torch
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.events import Started
+from dia_demo.errors import InputError
 from dia_demo.model import checkpoint, loading, packed_cache
 from dia_demo.model.loading import Calibrator
 from dia_demo.model.packed_linear import PackedLinear
@@ -21,6 +22,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task, result_of
 from tests.helpers.models.checkpoints import say, write_small
+from tests.helpers.models.kernels import COMPILED
 from tests.helpers.synthesis_requests import make_request, runtime
 from tests.helpers.synthesis_requests import say as take
 
@@ -116,15 +118,30 @@ def test_another_layout_or_checkpoint_is_not_taken(folder, monkeypatch):
     # A file of the right name whose inside is of another layout.
     load(folder)
     file = packed_cache.prepared_file(folder, "int8")
-    monkeypatch.setattr(packed_cache, "LAYOUT", 99)
+    monkeypatch.setitem(packed_cache.LAYOUTS, "int8", 99)
     assert result_of(packed_cache.read(file, read_model_config(folder), "int8")) is None
+
+
+def test_int4_of_the_former_layout_is_refused_with_the_remedy(folder, tmp_path, monkeypatch):
+    """Its codes stood for other values. int8, of the same program, is still read."""
+    model = result_of(checkpoint.load(folder, "int4", kernel=COMPILED))
+    files = {precision: tmp_path / f"{precision}.safetensors" for precision in ("int4", "int8")}
+    with monkeypatch.context() as former:
+        former.setitem(packed_cache.LAYOUTS, "int4", 2)
+        packed_cache.write_packed(model, files["int4"], "int4", "small")
+    model = result_of(checkpoint.load(folder, "int8", kernel=COMPILED))
+    packed_cache.write_packed(model, files["int8"], "int8", "small")
+    config = read_model_config(folder)
+    with pytest.raises(InputError, match=r"int4 in layout 2.*prepare the original model again"):
+        result_of(packed_cache.read_packed(files["int4"], config, "int4"))
+    assert result_of(packed_cache.read_packed(files["int8"], config, "int8"))
 
 
 def test_what_no_start_will_read_again_is_removed(folder, tmp_path, own_cache, monkeypatch):
     """Gigabytes each: of a checkpoint that changed, of one that is gone, of an older layout."""
     gone, other = (write_small(tmp_path / name) for name in ("gone", "other"))
     with monkeypatch.context() as older:
-        older.setattr(packed_cache, "LAYOUT", 0)
+        older.setitem(packed_cache.LAYOUTS, "int4", 0)
         load(other, "int4")
     for checkpoint_folder in (folder, gone, other):
         load(checkpoint_folder)

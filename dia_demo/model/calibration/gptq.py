@@ -16,11 +16,12 @@ from collections.abc import Generator
 import torch
 from torch import Tensor, nn
 
-from dia_demo.kernels.packing import GROUP, padded
+from dia_demo.kernels.packing import HALF, padded
 from dia_demo.model.packed_linear import (
     PackedLinear,
     int4_blocks,
-    int4_codes,
+    int4_output_scales,
+    int4_rounded_scale,
     int4_scales,
     int4_values,
 )
@@ -44,25 +45,28 @@ def quantize(weight_KN: Tensor, x_SK: Tensor) -> Generator[float, None, PackedLi
     order_K = _largest_first(x_SK)
     rounding = _Rounding(weight_KN[order_K].contiguous(), x_SK[:, order_K])
     yield 0.0
-    starts = range(0, padded(inputs), GROUP)
+    starts = range(0, padded(inputs), HALF)
     rounds = [rounding.round_group, *[rounding.improve_group] * SWEEPS]
     for number, round_group in enumerate(rounds):
         for start in starts:
-            round_group(slice(start, start + GROUP))
-            yield (number + (start + GROUP) / padded(inputs)) / len(rounds)
+            round_group(slice(start, start + HALF))
+            yield (number + (start + HALF) / padded(inputs)) / len(rounds)
     return PackedLinear(rounding.blocks(order_K.argsort()), "int4", outputs, inputs)
 
 
 def _largest_first(x_SK: Tensor) -> Tensor:
-    """The order in which inputs [K] are rounded: by mean square, group by group."""
-    squares_Gg = x_SK.square().mean(0).view(-1, GROUP)
+    """The order in which inputs [K] are rounded: by mean square, HALF by HALF."""
+    squares_Gg = x_SK.square().mean(0).view(-1, HALF)
     within_Gg = squares_Gg.argsort(dim=1, descending=True, stable=True)
     groups_G = squares_Gg.mean(1).argsort(descending=True, stable=True)
-    return (groups_G.unsqueeze(1) * GROUP + within_Gg[groups_G]).flatten()
+    return (groups_G.unsqueeze(1) * HALF + within_Gg[groups_G]).flatten()
 
 
 class _Rounding:
-    """Codes and scales of a linear, and what they lack: `error` is the weight minus its value."""
+    """Values and scales of a linear, and what they lack: `error` is weight minus stored weight.
+
+    A group is HALF inputs, which share a scale.
+    """
 
     def __init__(self, weight_KN: Tensor, x_SK: Tensor) -> None:
         self._weight_KN = weight_KN
@@ -70,61 +74,67 @@ class _Rounding:
         diagonal = self._hessian_KK.diagonal()
         diagonal.add_(DAMPING * diagonal.mean() + LEAST_DAMPING)
         self._feedback_KK, self._importance_K = _decompose(self._hessian_KK)
-        self._error_KN, self._codes_KN = torch.empty_like(weight_KN), torch.empty_like(weight_KN)
-        self._scale_GN = weight_KN.new_empty(len(weight_KN) // GROUP, weight_KN.shape[1])
+        self._error_KN, self._value_KN = torch.empty_like(weight_KN), torch.empty_like(weight_KN)
+        self._scale_GN = weight_KN.new_empty(len(weight_KN) // HALF, weight_KN.shape[1])
+        self._output_scale_N = int4_output_scales(weight_KN.t().unsqueeze(1)).flatten()
 
     def round_group(self, group: slice) -> None:
-        """Choose the scales and codes of a group of inputs; those before it must be done."""
+        """Choose the scales and values of a group of inputs; those before it must be done."""
         start, feedback_KK = group.start, self._feedback_KK
         target_KN = self._weight_KN[group].addmm(
             feedback_KK[:start, group].t(), self._error_KN[:start]
         )
-        scale_N = int4_scales(target_KN.t().unsqueeze(1), self._importance_K[group]).flatten()
-        self._scale_GN[start // GROUP] = scale_N
+        output_scale_N11 = self._output_scale_N.view(-1, 1, 1)
+        importance_K = self._importance_K[group]
+        scale_N = int4_scales(target_KN.t().unsqueeze(1), output_scale_N11, importance_K).flatten()
+        self._scale_GN[start // HALF] = scale_N
+        step_N = scale_N * self._output_scale_N
         for k in range(start, group.stop):
-            codes_N = int4_codes(target_KN[k - start], scale_N)
-            self._codes_KN[k] = codes_N
-            torch.sub(self._weight_KN[k], int4_values(codes_N, scale_N), out=self._error_KN[k])
+            value_N = int4_values(target_KN[k - start] / step_N)
+            self._value_KN[k] = value_N
+            torch.sub(self._weight_KN[k], value_N * step_N, out=self._error_KN[k])
             later = feedback_KK[k, k + 1 : group.stop]
             target_KN[k - start + 1 :].addr_(later, self._error_KN[k])
 
     def improve_group(self, group: slice) -> None:
-        """Choose the scales and codes of a group again, given those of all other inputs."""
+        """Choose the scales and values of a group again, given those of all other inputs."""
         hessian = self._hessian_KK[group, group]
         # Half of the gradient of the error on the samples, negated.
         slope_KN = self._hessian_KK[group] @ self._error_KN
-        scale_N = self._best_scale(group, hessian, slope_KN)
+        step_N = self._best_step(group, hessian, slope_KN)
         for k in range(group.start, group.stop):
             column = hessian[k - group.start]
-            value_N = int4_values(self._codes_KN[k], scale_N)
-            step_N = slope_KN[k - group.start] / column[k - group.start]
-            codes_N = int4_codes(value_N + step_N, scale_N)
-            change_N = int4_values(codes_N, scale_N).sub_(value_N)
-            self._codes_KN[k] = codes_N
+            before_N = self._value_KN[k]
+            correction_N = slope_KN[k - group.start] / (column[k - group.start] * step_N)
+            value_N = int4_values(before_N + correction_N)
+            change_N = (value_N - before_N).mul_(step_N)
+            self._value_KN[k] = value_N
             self._error_KN[k] -= change_N
             slope_KN.addr_(column, change_N, alpha=-1)
 
-    def _best_scale(self, group: slice, hessian: Tensor, slope_KN: Tensor) -> Tensor:
-        """Change a group's scales to those of least error for its codes, and return them."""
-        before_N = self._scale_GN[group.start // GROUP]
-        signed_KN = int4_values(self._codes_KN[group], torch.ones(()))
-        response_KN = hessian @ signed_KN
-        change_N = (signed_KN * slope_KN).sum(0) / (signed_KN * response_KN).sum(0).clamp_(1e-30)
-        scale_N = (before_N + change_N).bfloat16().float()
-        scale_N = torch.where(scale_N == 0, before_N, scale_N)
-        change_N = scale_N - before_N
-        self._scale_GN[group.start // GROUP] = scale_N
-        self._error_KN[group] -= signed_KN * change_N
+    def _best_step(self, group: slice, hessian: Tensor, slope_KN: Tensor) -> Tensor:
+        """Change a group's scales to those of least error for its values, and return them times the
+        scales of the outputs."""
+        scale_N = self._scale_GN[group.start // HALF]
+        before_N = scale_N * self._output_scale_N
+        value_KN = self._value_KN[group]
+        response_KN = hessian @ value_KN
+        change_N = (value_KN * slope_KN).sum(0) / (value_KN * response_KN).sum(0).clamp_(1e-30)
+        scale_N.copy_(int4_rounded_scale((before_N + change_N) / self._output_scale_N))
+        step_N = scale_N * self._output_scale_N
+        change_N = step_N - before_N
+        self._error_KN[group] -= value_KN * change_N
         slope_KN -= response_KN * change_N
-        return scale_N
+        return step_N
 
     def blocks(self, order_K: Tensor) -> Tensor:
         """The linear's blocks, as packed_linear.py stores them, with the inputs in this order,
         which keeps groups together."""
         groups, outputs = self._scale_GN.shape
-        scale_GN = self._scale_GN[order_K[::GROUP] // GROUP]
-        codes_NGg = self._codes_KN[order_K].t().reshape(outputs, groups, GROUP)
-        return int4_blocks(codes_NGg, scale_GN.t().unsqueeze(2))
+        scale_GN = self._scale_GN[order_K[::HALF] // HALF]
+        value_NGh = self._value_KN[order_K].t().reshape(outputs, groups, HALF)
+        output_scale_N11 = self._output_scale_N.view(-1, 1, 1)
+        return int4_blocks(value_NGh, scale_GN.t().unsqueeze(2), output_scale_N11)
 
 
 def _decompose(hessian_KK: Tensor) -> tuple[Tensor, Tensor]:

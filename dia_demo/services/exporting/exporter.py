@@ -45,7 +45,7 @@ from dia_demo.model.loading import (
     load_packed,
     with_stage,
 )
-from dia_demo.model.packed_cache import LAYOUT, write_packed
+from dia_demo.model.packed_cache import LAYOUTS, write_packed
 from dia_demo.services.exporting.base_model import (
     BaseModel,
     copy_license,
@@ -185,7 +185,7 @@ def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision:
     config["quantization_config"] = {
         "quant_method": QUANT_METHOD,
         "precision": precision,
-        "layout": LAYOUT,
+        "layout": LAYOUTS[precision],
         "base_model": base.name,
     }
     (part / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -200,7 +200,7 @@ def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision:
     records = {name: FileRecord.of(part / name) for name in ("config.json", *copied, weights)}
     about = {
         "precision": precision,
-        "layout": LAYOUT,
+        "layout": LAYOUTS[precision],
         "base_model": {
             "name": base.name,
             "revision": base.revision,

@@ -84,7 +84,7 @@ def test_a_missing_file_is_named(copy, name):
 
 
 def test_another_layout_says_what_to_do(copy, monkeypatch):
-    monkeypatch.setattr(packed_cache, "LAYOUT", 99)
+    monkeypatch.setitem(packed_cache.LAYOUTS, "int8", 99)
     message = loading_refusal(copy)
     assert "in layout 99" in message and "prepare the original model again" in message
 
