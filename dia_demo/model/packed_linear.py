@@ -27,9 +27,13 @@ from dia_demo.kernels.packing import (
 
 FORMATS = {"float32": FLOAT32, "bfloat16": BFLOAT16, "int8": INT8, "int4": INT4}
 # Candidate scales of HALF int4 weights, relative to the one that represents the largest of them.
-CANDIDATES = (1.1, 1.05, 1.0, 0.97, 0.94, 0.91, 0.88, 0.85, 0.82, 0.79, 0.76, 0.73, 0.7)
+CANDIDATES = (1.1, 1.05, 1.0, 0.96, 0.92, 0.88, 0.84, 0.8, 0.76, 0.72)
 _VALUES = torch.tensor(INT4_VALUES, dtype=torch.float32)
-_BETWEEN = (_VALUES[1:] + _VALUES[:-1]) / 2
+# The nearest code, and its value, in each interval of one half from -32 on: a look-up by number is
+# twenty times as fast as torch.bucketize.
+_HALVES = torch.arange(-64, 64) / 2 + 0.25
+_NEAREST_CODE = (_HALVES.unsqueeze(1) - _VALUES).abs().argmin(1).to(torch.uint8)
+_NEAREST_VALUE = _VALUES[_NEAREST_CODE.int()]
 # Outputs that are packed, and unpacked, at once, which bounds the temporary memory.
 PACKED_AT_ONCE, UNPACKED_AT_ONCE = 256, 1024
 
@@ -188,15 +192,19 @@ def int4_rounded_scale(scale: Tensor) -> Tensor:
 
 def int4_values(weights: Tensor) -> Tensor:
     """The nearest of INT4_VALUES to each weight over its scales, float32."""
-    return _VALUES[torch.bucketize(weights.contiguous(), _BETWEEN, out_int32=True)]
+    return _nearest(_NEAREST_VALUE, weights)
+
+
+def _nearest(table: Tensor, weights: Tensor) -> Tensor:
+    places = weights.mul(2).add_(64).clamp_(0, 127).to(torch.int32)
+    return table.index_select(0, places.flatten()).view(weights.shape)
 
 
 def int4_blocks(values: Tensor, scale: Tensor, output_scale: Tensor) -> Tensor:
     """Blocks of values [N, halves, HALF] with their scales [N, halves, 1] and [N, 1, 1]; N in whole
     blocks."""
     count, groups = len(values) // BLOCK, values.shape[1] // 2
-    codes = torch.bucketize(values, _BETWEEN, out_int32=True).to(torch.uint8)
-    codes = codes.view(count, BLOCK, groups, GROUP // 8, 2, 4)
+    codes = _nearest(_NEAREST_CODE, values).view(count, BLOCK, groups, GROUP // 8, 2, 4)
     joined = codes[..., 0, :] | (codes[..., 1, :] << 4)
     bytes_ = joined.permute(0, 2, 3, 1, 4).reshape(count, groups, -1)
     scales = scale.view(count, BLOCK, groups, 2).permute(0, 2, 3, 1).to(torch.int8)
@@ -214,8 +222,8 @@ def _unpack_int4(blocks: Tensor, inputs: int, dtype: torch.dtype) -> Tensor:
     bytes_ = by_group[:, :, 2 * BLOCK :].reshape(count, -1, GROUP // 8, BLOCK, 4)
     codes = torch.stack((bytes_ & 15, bytes_ >> 4), dim=3)  # [.., 8 inputs, 2, BLOCK, 4]
     codes = codes.transpose(4, 5).reshape(count, -1, 2, HALF, BLOCK)
-    weights = _VALUES.to(dtype)[codes.int()].mul_(scale.to(dtype))
-    return weights.view(count, -1, BLOCK)[:, :inputs]
+    values = _VALUES.to(dtype).index_select(0, codes.flatten().int()).view(codes.shape)
+    return values.mul_(scale.to(dtype)).view(count, -1, BLOCK)[:, :inputs]
 
 
 _PACK = {
