@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("numba")
 
+import llvmlite.binding as llvm
+from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
@@ -54,3 +56,27 @@ def test_every_code_has_its_value(name, lanes, monkeypatch):
     out = np.zeros(4 * lanes, np.int8)
     run(codes.ctypes.data, out.ctypes.data)
     assert out.tolist() == [INT4_VALUES[code] for code in codes]
+
+
+def test_arm64_looks_up_with_one_instruction_for_16_bytes(monkeypatch):
+    """Compiled for it, not run: four registers for 64 bytes."""
+    monkeypatch.setattr(processor, "features", lambda: frozenset({"neon"}))
+    monkeypatch.setattr(processor, "is_arm64", lambda: True)
+    module = ir.Module()
+    module.triple = "aarch64-unknown-linux-gnu"
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 2)
+    function = ir.Function(module, kind, "look_up")
+    builder = ir.IRBuilder(function.append_basic_block())
+    simd = llvm_simd.SimdBuilder(builder, 16)
+    codes, out = function.args
+    simd.store(simd.look_up(simd.load(codes, simd.ints), INT4_VALUES), out)
+    builder.ret_void()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    try:
+        target = llvm.Target.from_triple(module.triple)
+    except RuntimeError as reason:
+        pytest.skip(f"this LLVM cannot compile for it: {reason}")
+    machine = target.create_target_machine(cpu="cortex-a76", opt=3)
+    assembly = machine.emit_assembly(llvm.parse_assembly(str(module)))
+    assert assembly.count("tbl\t") == 4
