@@ -78,7 +78,7 @@ def _int_dot_tile(
     stride = builder.mul(groups, I64(4))
     with cgutils.for_range(builder, groups) as loop:
         group_weights = simd.at(weights, builder.mul(loop.index, I64(GROUP_BYTES[fmt])))
-        x_rows, scale_rows_, x_sum_rows = (
+        x_rows, scale_addresses, x_sum_addresses = (
             [
                 simd.at(simd.row(array, row_bytes, row), builder.mul(loop.index, I64(group_bytes)))
                 for row in range(count)
@@ -92,9 +92,11 @@ def _int_dot_tile(
         for cache_line in range(0, HEADER_BYTES[fmt], 64):
             _prefetch_weights(simd, fmt, simd.at(group_weights, cache_line))
         for first in range(0, vectors, at_once):
-            group_sums = _GROUP_SUMS[fmt](simd, group_weights, first, x_rows, x_sum_rows, int_sums)
+            group_sums = _GROUP_SUMS[fmt](
+                simd, group_weights, first, x_rows, x_sum_addresses, int_sums
+            )
             for row, row_ints in enumerate(group_sums):
-                scale = simd.broadcast(scale_rows_[row], F32)
+                scale = simd.broadcast(scale_addresses[row], F32)
                 for v, int_sum in enumerate(row_ints):
                     total = builder.load(sums[row][first + v])
                     total = simd.fma(simd.to_floats(int_sum), scale, total)
