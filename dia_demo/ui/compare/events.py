@@ -58,7 +58,8 @@ def _connect_setup(
     watched = [field for name, field in fields.items() if name not in QUESTIONS]
     changes = [page.load, *(field.change for field in (*watched, *voice, parts.settled))]
     # One event, which is never in progress twice: an older description cannot come after a newer.
-    on_change(changes, handlers.describe, everything, described)
+    # As sent: gradio would refuse a choice that was sent just before its menu got others.
+    on_change(changes, handlers.describe, everything, described, preprocess=False)
     for changed in _connect_question(parts, handlers, restored):
         changed.then(None, None, parts.settled, js="() => performance.now()")
     _connect_fields(parts, handlers)

@@ -172,6 +172,16 @@ def seconds_to_make(plan: ComparisonPlan, synthesis: Synthesis) -> float:
     return total * len(plan.seeds)
 
 
+def with_voice_path(values: Sequence) -> list:
+    """Values as the page sends them, with the path of the voice prompt in place of its description.
+
+    Nobody has checked that path: such a form describes a comparison, and no file of it is opened.
+    """
+    *fields, prompt, transcript = values
+    path = prompt.get("path") if isinstance(prompt, dict) else prompt
+    return [*fields, path if isinstance(path, str) else None, transcript]
+
+
 def side_of(values: dict, defaults: dict) -> dict:
     """The fields of a side, from values of the Generate tab or of an earlier take."""
     return defaults | {

@@ -25,6 +25,7 @@ from dia_demo.ui.compare.form import (
     has_own_values,
     seconds_to_make,
     side_of,
+    with_voice_path,
 )
 from dia_demo.ui.compare.html import plan_note, problem_note
 from dia_demo.ui.compare.layout import CompareParts, word
@@ -50,9 +51,12 @@ class SetupHandlers:
     # -- the plan ------------------------------------------------------------------------------
 
     def describe(self, *values):
-        """What the comparison costs, what it can show, and the report on its scripts."""
+        """What the comparison costs, what it can show, and the report on its scripts.
+
+        From the values as the page sent them, without gradio's own checks.
+        """
         try:
-            compare_form = CompareForm.of(values)
+            compare_form = CompareForm.of(with_voice_path(values))
         except DiaDemoError as error:
             return problem_note(explain(error)), gr.skip()
         return self._note(compare_form), self._report(compare_form)

@@ -52,6 +52,29 @@ def test_the_form_is_one_sentence(open_window):
     assert not page.locator("#lab-first").is_visible()
 
 
+def test_a_choice_may_overtake_the_description(open_window):
+    """A description that was asked for before a menu got other choices has a value of the old."""
+    page = compare_tab(open_window(DESKTOP))
+    open_more(page)
+    note(page, "12 pairs to listen to")
+    held = []
+
+    def hold_first(route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/gradio_api/run/**", hold_first)
+    with page.expect_request("**/gradio_api/run/**"):
+        fill(page, "a-max-tokens", 300)
+    choose(page, "differs", "Precision")
+    page.locator("#lab-second-choice").wait_for()
+    held[0].continue_()
+    choose(page, "second-choice", "int4")
+    note(page, "12 pairs to listen to")
+
+
 @pytest.mark.long
 def test_a_model_brings_its_own_defaults(open_window):
     page = compare_tab(open_window(DESKTOP))

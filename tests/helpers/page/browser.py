@@ -108,6 +108,7 @@ class Watch:
         self.outside: list[str] = []
         context.set_default_timeout(120_000)
         context.on("request", self._request)
+        context.on("response", self._response)
 
     def open(self):
         """A page of the app, ready to be used."""
@@ -122,6 +123,11 @@ class Watch:
     def _console(self, message) -> None:
         if message.type == "error" and not LEFT.search(message.text):
             self.errors.append(message.text)
+
+    def _response(self, response) -> None:
+        """Print what a failure of the server was about: the console only has its number."""
+        if response.status >= 500:
+            print(f"{response.status} for {response.url}: {response.request.post_data}")
 
     def _request(self, request) -> None:
         if not request.url.startswith((self.home, "data:", "blob:", "about:")):

@@ -103,6 +103,13 @@ def test_the_note_refuses_what_cannot_be_made(setup, side_values, change, messag
     assert re.search(message, note.split("<p>")[1]), note
 
 
+@pytest.mark.parametrize("prompt", [{"path": "/tmp/missing.wav"}, "/tmp/missing.wav"])
+def test_the_note_does_not_open_the_voice_prompt(setup, side_values, prompt):
+    """Its path is as the page sent it."""
+    values = compare_values(side_values, use_voice=True, voice_prompt=prompt)
+    assert "2 pairs to listen to" in note_of(setup, values)
+
+
 def test_the_note_describes_the_planned_comparison(setup, side_values):
     note = note_of(setup, compare_values(side_values, seeds=6))
     assert "6 pairs to listen to, 12 takes to generate" in note
