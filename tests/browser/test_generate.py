@@ -146,6 +146,7 @@ def test_stop_keeps_the_sound_made_so_far(open_window, patient):
     wait_state(page, *OVER)
 
 
+@pytest.mark.long
 def test_the_page_is_quiet_when_nothing_happens(open_window, tmp_path):
     """No two events postpone each other for ever, which gradio does not prevent."""
     page = open_window().open()

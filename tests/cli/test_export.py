@@ -19,6 +19,7 @@ def export(cli, folder):
     return run
 
 
+@pytest.mark.long
 def test_what_was_exported_speaks_in_its_precision(export, say, tmp_path):
     code, out, _ = export("--precision", "int8", "-o", "small-int8", "--json")
     report = json.loads(out)

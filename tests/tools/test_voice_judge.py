@@ -102,6 +102,7 @@ def test_nobody_speaks_in_silence():
     assert speakers.identify(None, speakers.profiles(voices(0.3))) is None
 
 
+@pytest.mark.long
 def test_the_envelope_follows_the_formants_whatever_the_level():
     generator = np.random.default_rng(4)
 

@@ -140,6 +140,7 @@ def test_a_take_that_was_cut_is_not_the_right_length():
     assert trials.lengths_right(takes, reference) == pytest.approx(1 / 3)
 
 
+@pytest.mark.long
 def test_turns_are_cut_where_those_of_the_reference_end():
     generator = np.random.default_rng(5)
     moments = np.arange(SAMPLE_RATE // 8) / SAMPLE_RATE

@@ -105,6 +105,7 @@ def test_typing_after_a_repair_ends_its_undo(open_window):
 # The choice to normalise
 
 
+@pytest.mark.long
 def test_the_choice_to_normalise_is_remembered(open_window):
     watch = open_window()
     page = watch.open()

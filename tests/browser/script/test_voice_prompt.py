@@ -56,6 +56,7 @@ def add_prompt(page, path) -> str:
     return waiting.value.url
 
 
+@pytest.mark.long
 def test_a_voice_prompt_outlives_a_reload_with_its_words(open_window, memo):
     page = open_window().open()
     add_prompt(page, memo)

@@ -175,6 +175,7 @@ def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     assert soundfile.info(waiting.value.path()).duration == pytest.approx(made, abs=0.06)
 
 
+@pytest.mark.long
 def test_who_does_not_wait_can_listen_now(open_window, slow):
     page = open_window(at=slow).open()
     write_script(page, SHORT)
@@ -198,6 +199,7 @@ def test_a_browser_that_starts_no_sound_offers_it(strict_page):
     wait_heard(page, 0.3)
 
 
+@pytest.mark.long
 def test_the_switch_is_remembered(open_window):
     page = open_window().open()
     switch = page.get_by_label("Play as it is made")
