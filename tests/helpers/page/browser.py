@@ -160,14 +160,20 @@ def press(page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
-# Counts how often a button was taken away, and presses it the very moment it first comes back.
+# Counts how often a button was taken away, and presses it the very moment it first comes back. The
+# button is looked up each time: a page that is still being built may replace it.
 AT_ONCE = """(selector) => {
-  const button = document.querySelector(selector);
+  const isDisabled = () => document.querySelector(selector)?.disabled;
+  let before = isDisabled();
   window.begun = 0;
   new MutationObserver(() => {
-    if (button.disabled) window.begun += 1;
-    else if (window.begun === 1) button.click();
-  }).observe(button, { attributes: true, attributeFilter: ["disabled"] });
+    const now = isDisabled();
+    if (now === undefined || now === before) return;
+    before = now;
+    if (now) window.begun += 1;
+    else if (window.begun === 1) document.querySelector(selector).click();
+  }).observe(document.body,
+    { attributes: true, attributeFilter: ["disabled"], childList: true, subtree: true });
 }"""
 
 
