@@ -30,7 +30,7 @@ DIA_DOWNLOAD = gb(model_bytes(ModelConfig(), "float32"))
 DIA_MEMORY = {precision: gb(needed_bytes(ModelConfig(), precision)) for precision in STEP_BYTES}
 # Seconds of audio over seconds of wall time, codec included: docs/performance.md, first table of
 # its bench, one utterance on two cores of a Zen 5 server.
-DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.71}
+DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.61}
 # The files that a description is read from.
 _DESCRIBING = ("config.json", "generation_config.json", MANIFEST, "codec", "codec/config.json")
 # Measured on its held-out sentences; its phones have fixed lengths.
