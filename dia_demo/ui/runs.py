@@ -65,10 +65,15 @@ class RunButtons:
         self.start_buttons = tuple(start)
         self.stop_button = stop
 
-    def busy(self) -> Updates:
-        """The buttons while the run is in progress."""
+    def busy(self, stopping: bool = False) -> Updates:
+        """The buttons while the run is in progress; stopping: Stop was pressed already.
+
+        Every update of a run contains them. gradio's page (6.31) may receive the first messages of
+        an event in one go, and each changes the objects of the one before it: a `gr.update` that
+        the next message does not repeat is lost, and the run could not be stopped.
+        """
         start = {button: gr.update(interactive=False) for button in self.start_buttons}
-        return start | {self.stop_button: gr.update(interactive=True)}
+        return start | {self.stop_button: gr.update(interactive=not stopping)}
 
     def idle(self) -> Updates:
         """The buttons when nothing runs."""
@@ -90,19 +95,19 @@ class LongRun(RunButtons):
         work: Callable[[Caller], Iterator[Updates]],
         error_update: Callable[[Exception], Updates],
     ) -> Iterator[Updates]:
-        """All updates of one run: `first` with the buttons of a run in progress, those of `work`,
-        and `error_update` if it raises.
+        """All updates of one run: `first`, those of `work`, and `error_update` if it raises.
 
-        `work` receives the cancel flag, which is also set when the page goes away: gradio then
-        closes this generator. Its last update must contain everything that has to arrive, since
-        gradio's page changes the objects of a message when the next one comes, read or not.
+        Each has the buttons of a run in progress, and what `first` has and it does not replace (see
+        `busy`). `work` receives the cancel flag, which is also set when the page goes away: gradio
+        then closes this generator. Its last update must contain everything that has to arrive.
         """
         with self.sessions.run(request) as cancel:
             yield first | self.busy()
             try:
-                yield from work(cancel)
+                for update in work(cancel):
+                    yield first | self.busy(cancel.is_set()) | update
             except Exception as error:
-                yield error_update(error)
+                yield first | self.busy(cancel.is_set()) | error_update(error)
 
     def stop(self, request: gr.Request) -> dict[str, Any]:
         """Ask this page's run to stop; its own updates say how it ended."""

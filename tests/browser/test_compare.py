@@ -16,7 +16,16 @@ import soundfile
 from dia_demo.files import ROOT
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
-from tests.helpers.page.browser import DESKTOP, PHONE, press, script_of, wait_state, write_script
+from tests.helpers.page.browser import (
+    DESKTOP,
+    PHONE,
+    open_tab,
+    press,
+    script_of,
+    unfold,
+    wait_state,
+    write_script,
+)
 from tests.helpers.page.lab_page import (
     WAIT,
     compare_tab,
@@ -117,7 +126,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     write_script(page, "[S1] Hello there. [S2] Hi. [S1]", max_tokens=80)
     press(page, "Generate")
     wait_state(page, "done", "cut")
-    page.get_by_role("button", name="Earlier takes").click()
+    unfold(page, "Earlier takes")
     page.get_by_role("button", name="Use these settings").wait_for()
     with page.expect_download() as waiting:
         press(page, "Download WAV")
@@ -135,7 +144,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     open_more(page)
     assert page.get_by_label("What both sides say").input_value().startswith("[S1] Hello there.")
     assert page.locator("#lab-a-max-tokens input").input_value() == "80"
-    page.get_by_role("tab", name="Generate").click()
+    open_tab(page, "Generate")
     page.locator(".earlier-buttons").get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Really delete?").click()
     page.get_by_text("Your takes are listed here.").wait_for()
@@ -161,7 +170,7 @@ def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
     """Not the one in the player: the earlier one, sample for sample."""
     page = open_window(DESKTOP).open()
     page.set_default_timeout(WAIT)
-    page.get_by_role("button", name="Earlier takes").click()
+    unfold(page, "Earlier takes")
     takes = {}
     for words, tokens in (("Hello there.", 60), ("Something else.", 120)):
         write_script(page, f"[S1] {words} [S2] Hi. [S1]", max_tokens=tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.models.checkpoints import write_small
-from tests.helpers.page.browser import PHONE, Watch, press, running_app
+from tests.helpers.page.browser import PHONE, Watch, open_tab, press, running_app
 from tests.helpers.page.lab_page import SCRIPT, compare_tab, fill_in, hear, ready, vote
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -35,7 +35,7 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
         page.get_by_text("No pair is ready (1 failed). Press Resume").wait_for()
         # The words are still there for who comes back later.
         page.reload()
-        page.get_by_role("tab", name="Compare").click()
+        open_tab(page, "Compare")
         page.locator("#lab-kept input").click()
         page.get_by_role("option").click()
         press(page, "Open")

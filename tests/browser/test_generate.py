@@ -25,6 +25,7 @@ from tests.helpers.page.browser import (
     press_twice,
     running_app,
     script_of,
+    unfold,
     wait_state,
     write_script,
 )
@@ -154,7 +155,7 @@ def test_the_page_is_quiet_when_nothing_happens(open_window, tmp_path):
     press(page, "Generate")
     wait_state(page, *OVER)
     soundfile.write(tmp_path / "voice.wav", 0.1 * np.sin(np.arange(5 * 16000) / 20), 16000)
-    page.get_by_role("button", name="Voice prompt").click()
+    unfold(page, "Voice prompt")
     page.locator("#voice-prompt input[type=file]").set_input_files(tmp_path / "voice.wav")
     page.locator("#voice-prompt").get_by_label("Clear").wait_for()
     asked = []
@@ -191,7 +192,7 @@ def test_a_refusal_keeps_the_take_on_show(open_window, tmp_path):
     garbage = tmp_path / "voice.wav"
     garbage.write_bytes(b"this is no sound at all" * 100)
     write_script(page, SHORT)
-    page.get_by_role("button", name="Voice prompt").click()
+    unfold(page, "Voice prompt")
     page.locator("#voice-prompt input[type=file]").set_input_files(garbage)
     page.locator("#voice-prompt").get_by_label("Clear").wait_for()
     press(page, "Generate")
@@ -238,7 +239,7 @@ def test_a_reload_keeps_the_form(open_window):
 
 def test_a_kept_seed_gives_the_take_again(open_window):
     page = open_window().open()
-    page.get_by_role("button", name="More").click()
+    unfold(page, "More")
     seed = page.get_by_label("Seed", exact=True)
     write_script(page, SHORT, max_tokens=60)
     heard = []
@@ -259,7 +260,7 @@ def test_a_model_brings_its_own_defaults(open_window):
     assert page.get_by_label("number input for Temperature").input_value() == "1.8"
     assert page.get_by_label("range slider for Max tokens").get_attribute("max") == "3072"
     write_script(page, SHORT, max_tokens=1720)
-    page.get_by_role("button", name="More").click()
+    unfold(page, "More")
     speed = page.get_by_label("number input for Speed")
     speed.fill("0.5")
     page.get_by_label("Seed", exact=True).fill("7")

@@ -14,7 +14,16 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
-from tests.helpers.page.browser import DESKTOP, PHONE, Watch, press, press_twice, running_app
+from tests.helpers.page.browser import (
+    DESKTOP,
+    PHONE,
+    Watch,
+    open_tab,
+    press,
+    press_twice,
+    running_app,
+    unfold,
+)
 from tests.helpers.page.lab_page import (
     WAIT,
     compare_tab,
@@ -189,13 +198,13 @@ def test_the_voice_prompt_speaks_on_both_sides(open_window, tmp_path, tmp_path_f
     page.locator("#lab-first-seed input, #lab-first-seed textarea").fill("11")
     page.get_by_label("Use the voice prompt of the Generate tab").check()
     page.locator("#lab-plan", has_text="There is no voice prompt").wait_for()
-    page.get_by_role("tab", name="Generate").click()
+    open_tab(page, "Generate")
     voice = spoken(SHORT, tmp_path / "voice.wav")
-    page.get_by_role("button", name="Voice prompt").click()
+    unfold(page, "Voice prompt")
     page.locator("#voice-prompt input[type=file]").set_input_files(voice)
     page.locator("#voice-prompt").get_by_label("Clear").wait_for()
     page.get_by_label("Text of the voice prompt").fill(SHORT)
-    page.get_by_role("tab", name="Compare").click()
+    open_tab(page, "Compare")
     press(page, "Make the pairs")
     ready(page)
     (folder,) = tmp_path_factory.getbasetemp().glob("app0")
@@ -231,7 +240,7 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     with running_app(tmp_path, port):
         page = watch.open()
         page.set_default_timeout(WAIT)
-        page.get_by_role("tab", name="Compare").click()
+        open_tab(page, "Compare")
         page.locator("#lab-kept input").click()
         page.get_by_role("option").click()
         press(page, "Open")

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
 from dia_demo.config import PRECISIONS
 from dia_demo.files import ROOT
-from tests.helpers.page.browser import DESKTOP, PHONE, press, press_twice, wait_state, write_script
+from tests.helpers.page.browser import (
+    DESKTOP,
+    PHONE,
+    open_tab,
+    press,
+    press_twice,
+    wait_state,
+    write_script,
+)
 
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 
 
 def machine_tab(watch):
     page = watch.open()
-    page.get_by_role("tab", name="Machine").click()
+    open_tab(page, "Machine")
     page.get_by_text("What this machine can do").wait_for()
     return page
 
@@ -52,6 +61,33 @@ def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     state(page, "stopped")
 
 
+def answer_late(route) -> None:
+    response = route.fetch()
+    time.sleep(1)
+    route.fulfill(response=response)
+
+
+@pytest.mark.long
+def test_a_late_answer_to_the_press_loses_no_button(open_window):
+    """The first updates are there before the page knows their event, and are read in one go."""
+    first, page = machine_tab(open_window()), open_window().open()
+    press(first, "Measure")
+    state(first, "running")
+    write_script(page, SHORT, max_tokens=60)
+    press(page, "Generate")  # While it waits, the page listens to the updates of all its events.
+    wait_state(page, "waiting")
+    open_tab(page, "Machine")
+    page.route("**/queue/join*", answer_late)
+    press(page, "Measure")
+    state(page, "waiting")
+    assert page.locator("#machine-measure").is_disabled()
+    press(page, "Stop measuring")
+    state(page, "stopped")
+    press(first, "Stop measuring")
+    state(first, "stopped")
+    page.unroute("**/queue/join*")
+
+
 @pytest.mark.long
 def test_a_take_waits_for_a_measurement(open_window):
     first, second = machine_tab(open_window()), open_window().open()
@@ -84,7 +120,7 @@ def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
         page.get_by_text("Details", exact=True).click()
         assert page.get_by_text("GB/s").is_visible()
         page.reload()
-        page.get_by_role("tab", name="Machine").click()
+        open_tab(page, "Machine")
         page.locator(".machine-picture").wait_for()
         assert page.locator(".machine-meaning").all_inner_texts() == [dia, meaning]
         for width in (DESKTOP["width"], PHONE["width"]):

@@ -12,6 +12,7 @@ from tests.helpers.page.browser import (
     press,
     running_app,
     script_of,
+    unfold,
     wait_state,
     write_script,
 )
@@ -78,7 +79,7 @@ def wait_player(page) -> None:
 
 
 def assert_one_earlier_take(page) -> None:
-    page.get_by_role("button", name="Earlier takes").click()
+    unfold(page, "Earlier takes")
     sync_api.expect(page.locator(".earlier li")).to_have_count(1)
 
 
@@ -119,7 +120,7 @@ def test_a_take_is_finished_while_its_page_is_closed(open_browser, patient):
     stranger.reload()
     stranger.wait_for_function("window.diaRestored === true")
     assert "Ready" in wait_state(stranger, "idle"), "another browser sees nothing of it"
-    stranger.get_by_role("button", name="Earlier takes").click()
+    unfold(stranger, "Earlier takes")
     stranger.get_by_text("Your takes are listed here").wait_for()
 
 

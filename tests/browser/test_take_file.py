@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 from dia_demo import audio
-from tests.helpers.page.browser import choose, figure, press, wait_state, write_script
+from tests.helpers.page.browser import choose, figure, press, unfold, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -27,7 +27,7 @@ def make_and_keep(page, path):
 
 def drop(page, path) -> str:
     """Drop a file on "Settings from a take"; what the status says then."""
-    page.get_by_role("button", name="Earlier takes").click()
+    unfold(page, "Earlier takes")
     page.locator("#dropped input[type=file]").set_input_files(path)
     page.locator("#status .status-detail").get_by_text(
         "The settings of the take are in the form"

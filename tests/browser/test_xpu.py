@@ -13,8 +13,10 @@ from tests.helpers.page.browser import (
     PHONE,
     Watch,
     figure,
+    open_tab,
     press,
     running_app,
+    unfold,
     wait_state,
     write_script,
 )
@@ -66,7 +68,7 @@ def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     assert toggle.is_disabled() and "Run it below" in page.locator("#xpu-area").inner_text()
     page.get_by_role("link", name="About this").click()
     page.locator("#xpu-document").get_by_text("Every variant produced distorted audio").wait_for()
-    page.get_by_role("tab", name="Generate").click()
+    open_tab(page, "Generate")
     fault.write_text("one head's values wrong by 1%@1000000000")
     press(page, "Run the self-check")
     page.locator("#xpu-report tr.fail", has_text="worst at head 3 of 4").wait_for()
@@ -111,7 +113,7 @@ def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     assert page.locator("#live").inner_text().count("in the player below") == 0
     assert "must pass before the next one" in page.locator("#xpu-area").inner_text()
     assert page.get_by_role("button", name="Download WAV").is_disabled(), "nothing is handed over"
-    page.get_by_role("button", name="More").click()
+    unfold(page, "More")
     seed = page.get_by_label("Seed", exact=True).input_value()
     press(page, "Make this take on the CPU")
     wait_state(page, *OVER)

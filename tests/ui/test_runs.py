@@ -27,6 +27,20 @@ def test_the_first_update_enables_stop_alone():
     assert first["status"] == "begun"
 
 
+def test_every_update_has_the_buttons():
+    """gradio's page loses those of an update that another one follows at once."""
+    run, updates = run_updates(lambda cancel: iter([{"status": "half"}, {}]))
+    states = [(update["start"]["interactive"], update["stop"]["interactive"]) for update in updates]
+    assert states == [(False, True)] * 3
+
+
+def test_stop_is_not_offered_again_after_it_was_pressed():
+    run, updates = run_updates(lambda cancel: iter([{"status": "half"}, {"status": "late"}]))
+    assert [next(updates)["stop"]["interactive"] for _ in range(2)] == [True, True]
+    run.stop(PAGE)
+    assert not next(updates)["stop"]["interactive"]
+
+
 def test_the_idle_buttons_start_a_run():
     run, _ = run_updates(lambda cancel: iter(()))
     states = {button: update["interactive"] for button, update in run.idle().items()}

@@ -39,6 +39,9 @@ ALREADY_RUNNING = (
 )
 
 
+HIDDEN = gr.update(visible=False)
+
+
 class GenerateHandlers:
     """The runs of the Generate tab, over one `Synthesis`."""
 
@@ -70,7 +73,7 @@ class GenerateHandlers:
 
         first = {
             parts.status: html.status_card(PREPARING),
-            parts.on_cpu: gr.update(visible=False),
+            parts.on_cpu: HIDDEN,
             parts.live: live.state(),
         }
         run, is_new = self.run.begin(request, key, first, work, error_update)
@@ -93,7 +96,8 @@ class GenerateHandlers:
         status, shown_at = PREPARING, 0.0
         with closing(self.synthesis.stream(request, run.cancel)) as events:
             for event in events:
-                status, update = status_of(event, status), {}
+                # Also in every update: see `RunButtons.busy`.
+                status, update = status_of(event, status), {self.parts.on_cpu: HIDDEN}
                 if isinstance(event, Started):
                     live.start(event)
                     self.live.admit(live)

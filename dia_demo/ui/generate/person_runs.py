@@ -137,7 +137,7 @@ class PersonRuns(RunButtons):
     ) -> tuple[WatchedRun, bool]:
         """Start `work` in the background; if the person's run is not over yet, that one and False.
 
-        Its updates are those of `LongRun.updates`.
+        `first` comes once, unlike in `LongRun.updates`.
         """
         owner, cancel = _owner(request, key), Caller(visitor_of(request))
         with self._lock:
@@ -163,9 +163,11 @@ class PersonRuns(RunButtons):
                 self._runs[key] = run
 
     def watch(self, run: WatchedRun) -> Iterator[Updates]:
-        """`run.watch`, and what its end means for the runs that nobody watches."""
+        """`run.watch` with the buttons in every update (see `busy`), and what its end means for the
+        runs that nobody watches."""
         try:
-            yield from run.watch()
+            for update in run.watch():
+                yield self.busy(run.cancel.is_set()) | update
         finally:
             self._abandon_excess(run.cancel.visitor.address)
 

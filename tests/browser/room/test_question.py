@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from tests.helpers.page.browser import DESKTOP, PHONE, press
+from tests.helpers.page.browser import DESKTOP, PHONE, open_tab, press
 from tests.helpers.page.lab_page import (
     SCRIPT,
     choose,
@@ -214,7 +214,7 @@ def test_a_reload_brings_the_question_back(open_window):
     page.locator("#lab-scripts textarea").fill(SCRIPT)
     note(page, "1 pair of 1 script can show nothing")
     page.reload()
-    page.get_by_role("tab", name="Compare").click()
+    open_tab(page, "Compare")
     page.locator("#lab-second-choice").wait_for()
     assert (value_of(page, "differs"), value_of(page, "second-choice")) == ("Precision", "int4")
     note(page, "1 pair of 1 script can show nothing")

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from dia_demo.files import PAGE_FILES, ROOT
-from tests.helpers.page.browser import DESKTOP, Watch
+from tests.helpers.page.browser import DESKTOP, Watch, open_tab, unfold
 from tests.helpers.page.lab_page import (
     compare_tab,
     fill,
@@ -261,7 +261,7 @@ def test_the_room_takes_turns_with_other_players(long_room):
 
 def test_a_reload_brings_the_pair_back(long_room):
     page = long_room
-    page.get_by_role("button", name="1 · Set up").click()
+    unfold(page, "1 · Set up")
     open_more(page)
     page.get_by_label("What both sides say").fill("[S1] My own words. [S2] Yes.")
     fill(page, "second", 0.77)
@@ -282,7 +282,7 @@ def test_a_reload_brings_the_pair_back(long_room):
     assert page.locator(".lab-clip[data-letter='A'] .lab-heard").inner_text() == "heard"
     left = float(page.locator(".lab-clip[data-letter='B'] .lab-heard").inner_text().split()[0])
     assert 0 < left < 4, "the second of 4.6 that was heard counts"
-    page.get_by_role("button", name="1 · Set up").click()
+    unfold(page, "1 · Set up")
     assert page.locator("#lab-second input").input_value() == "0.77"
     open_more(page)
     scripts = page.get_by_label("What both sides say")
@@ -294,7 +294,7 @@ def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     """320 px: nothing overflows, targets of 24 px or more, enough contrast."""
     phone.emulate_media(color_scheme=scheme)
     phone.reload()
-    phone.get_by_role("tab", name="Compare").click()
+    open_tab(phone, "Compare")
     page = opened(phone, zipped(finished_pairs, tmp_path))
     hear(page, "A")
     lab = page.locator("#lab").bounding_box()

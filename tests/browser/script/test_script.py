@@ -6,7 +6,15 @@ import re
 
 import pytest
 
-from tests.helpers.page.browser import PHONE, choose, press, script_of, wait_state, write_script
+from tests.helpers.page.browser import (
+    PHONE,
+    choose,
+    press,
+    script_of,
+    unfold,
+    wait_state,
+    write_script,
+)
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -148,5 +156,5 @@ def test_a_kept_seed_is_shown_at_generate(open_window, size):
     assert chip.bounding_box()["height"] >= 24
     page.get_by_role("button", name="Use a random seed again").click()
     chip.wait_for(state="detached")
-    page.get_by_role("button", name="More").click()
+    unfold(page, "More")
     assert page.get_by_label("Seed", exact=True).input_value() == ""

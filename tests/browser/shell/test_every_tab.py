@@ -17,7 +17,15 @@ from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.bench.types import CodecResult
 from dia_demo.ui.machine_html import report_html
-from tests.helpers.page.browser import DESKTOP, Watch, press, wait_state, write_script
+from tests.helpers.page.browser import (
+    DESKTOP,
+    Watch,
+    open_tab,
+    press,
+    unfold,
+    wait_state,
+    write_script,
+)
 from tests.helpers.page.lab_page import WAIT, hear, open_zip, vote, zipped
 from tests.helpers.stand_ins.bench_stubs import CODEC, hardware_result, run_result
 
@@ -136,13 +144,13 @@ def states(page, packed) -> Iterator[str]:
     wait_state(page, "done", "cut")
     page.locator("#take").get_by_label("Play", exact=True).wait_for()
     for name in ("More", "Voice prompt", "Earlier takes"):
-        page.get_by_role("button", name=name).click()
+        unfold(page, name)
     page.get_by_role("button", name="Compare with this").wait_for()
     write_script(page, WITH_FINDINGS)
     yield "generate"
-    page.get_by_role("tab", name="Compare").click()
+    open_tab(page, "Compare")
     page.get_by_role("button", name="Make the pairs").wait_for()
-    page.get_by_role("button", name="Scripts, seeds and other settings").click()
+    unfold(page, "Scripts, seeds and other settings")
     yield "compare form"
     open_zip(page, packed)
     yield "blind room"
@@ -155,7 +163,7 @@ def states(page, packed) -> Iterator[str]:
     page.locator('.lab-room[data-state="open"]').wait_for()
     page.evaluate(UNFOLD)
     yield "result"
-    page.get_by_role("tab", name="Machine").click()
+    open_tab(page, "Machine")
     page.get_by_role("button", name="Measure", exact=True).wait_for()
     yield "machine"
     # A measurement takes a minute; its HTML is the same for every report.

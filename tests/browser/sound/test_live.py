@@ -8,7 +8,15 @@ import pytest
 import soundfile
 
 from tests.helpers.page import browser
-from tests.helpers.page.browser import PHONE, figure, press, running_app, wait_state, write_script
+from tests.helpers.page.browser import (
+    PHONE,
+    figure,
+    press,
+    running_app,
+    unfold,
+    wait_state,
+    write_script,
+)
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -158,7 +166,7 @@ def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     watch = open_window()
     watch.context.add_init_script(NOTE_PIECES)
     page = watch.open()
-    page.get_by_role("button", name="More").click()
+    unfold(page, "More")
     speed = page.get_by_label("number input for Speed")
     speed.fill("0.5")
     speed.press("Tab")

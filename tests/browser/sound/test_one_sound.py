@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.page.browser import press, wait_state, write_script
+from tests.helpers.page.browser import press, unfold, wait_state, write_script
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -20,7 +20,7 @@ def test_an_earlier_take_and_the_player_take_turns(open_window):
     press(page, "Generate")
     wait_state(page, "done", "cut")
     player = page.locator("#take")
-    page.get_by_role("button", name="Earlier takes").click()
+    unfold(page, "Earlier takes")
     earlier = page.locator(".earlier li button").first
 
     player.get_by_label("Play", exact=True).click()

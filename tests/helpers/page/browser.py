@@ -160,6 +160,30 @@ def press(page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
+# gradio (6.31) sends the fields that a tab or a folded part shows for the first time their values
+# once more, up to three frames after they have appeared. What was entered meanwhile is lost.
+SHOWN = """() => new Promise((done) => {
+  let frames = 4;
+  const next = () => (frames-- ? requestAnimationFrame(next) : done());
+  next();
+})"""
+
+
+def open_tab(page, name: str) -> None:
+    """Choose a tab; its fields can be filled then."""
+    page.get_by_role("tab", name=name).click()
+    page.get_by_role("tab", name=name, selected=True).wait_for()
+    page.locator('[role="tabpanel"]:visible button:visible').first.wait_for()
+    page.evaluate(SHOWN)
+
+
+def unfold(page, name: str) -> None:
+    """Open a folded part of the page; its fields can be filled then."""
+    page.get_by_role("button", name=name).click()
+    page.get_by_role("button", name=name, expanded=True).wait_for()
+    page.evaluate(SHOWN)
+
+
 # Counts how often a button was taken away, and presses it the very moment it first comes back. The
 # button is looked up each time: a page that is still being built may replace it.
 AT_ONCE = """(selector) => {

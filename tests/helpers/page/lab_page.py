@@ -17,6 +17,7 @@ from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers.models.checkpoints import write_small
+from tests.helpers.page.browser import open_tab, unfold
 
 SCRIPT = "[S1] Hello there. [S2] Yes."
 WAIT = 60_000  # a shared machine may be slow
@@ -70,7 +71,7 @@ def swapped(comparison: Comparison, folder: Path) -> Comparison:
 def compare_tab(watch):
     page = watch.open()
     page.set_default_timeout(WAIT)
-    page.get_by_role("tab", name="Compare").click()
+    open_tab(page, "Compare")
     page.get_by_role("button", name="Make the pairs").wait_for()
     return page
 
@@ -109,7 +110,7 @@ def vote(page, answer: str) -> None:
 def open_more(page) -> None:
     """Unfold everything but the question."""
     if not page.locator("#lab-scripts").is_visible():
-        page.get_by_role("button", name="Scripts, seeds and other settings").click()
+        unfold(page, "Scripts, seeds and other settings")
         page.locator("#lab-scripts").wait_for()
 
 

@@ -69,7 +69,20 @@ def test_a_page_that_leaves_only_stops_watching(runs):
     assert shown["status"] == 1, "the page that comes back sees how far it is"
     runs.stop(page("reloaded"), key)
     steps.go_on.release()
-    assert list(again)[-1] == {"status": "stopped", "take": "part"}
+    last = runs.busy(stopping=True) | {"status": "stopped", "take": "part"}
+    assert list(again)[-1] == last
+
+
+def test_every_update_has_the_buttons(runs):
+    """gradio's page loses those of an update that another one follows at once."""
+    run, _, steps = begin(runs, "first", new_key())
+    watching = runs.watch(run)
+    next(watching)
+    steps.go_on.release()
+    assert next(watching) == runs.busy() | {"status": 1}
+    run.cancel.set()
+    steps.go_on.release()
+    assert not next(watching)["stop"]["interactive"], "Stop was pressed"
 
 
 def test_a_run_without_a_key_stops_with_its_page(runs):
@@ -91,7 +104,7 @@ def test_a_second_page_joins_the_run_it_would_have_repeated(runs):
     second.close()
     assert not run.cancel.is_set(), "the other page still watches"
     steps.go_on.release()
-    assert next(first) == {"status": 1}
+    assert next(first) == runs.busy() | {"status": 1}
     runs.stop(page("second"), key)
     finish(run, steps)
     begun, is_new, steps = begin(runs, "second", key)
