@@ -94,7 +94,7 @@ def test_who_asks_too_late_shares_the_end(server, downloads):
 
 def test_bytes_and_speed_are_shown_meanwhile(server, downloads):
     settled(downloads)
-    server.rate = weights_size(server) // 3
+    server.rate = weights_size(server) // 60
     downloads.start(NAME, "anna")
     status = wait_for(downloads, "anna", lambda status: status.speed)
     assert 0 < status.here < status.total and downloads.running == [NAME]
@@ -185,7 +185,7 @@ def test_a_partial_download_can_be_removed(server, downloads):
 def test_what_a_cancelled_download_left_can_be_removed_at_once(server, downloads):
     """Its transfer may not have ended yet."""
     settled(downloads)
-    server.rate = weights_size(server) // 3
+    server.rate = weights_size(server) // 60
     downloads.start(NAME, "anna")
     wait_for(downloads, "", lambda status: status.here > 0)
     downloads.cancel(NAME, "anna")
