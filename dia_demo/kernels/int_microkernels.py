@@ -18,7 +18,6 @@ from dia_demo.kernels.microkernels import (
     SUMS_AVX2,
     ZERO_POINT,
     half_scales,
-    nibbles,
     scale_rows,
     tiles_of_rows,
 )
@@ -29,6 +28,8 @@ from dia_demo.processor import adds_byte_products_at_once, has_avx512
 FAR_PREFETCH_BYTES = {INT8: 0, INT4: 8192}
 # Vectors of a block whose sums are computed at the same time, with AVX-512's vpdpbusd.
 VECTORS_AT_ONCE = 4
+# Steps of eight inputs in half a group of INT4.
+INT4_STEPS = HALF // 8
 # INT4's weights as they are multiplied: unsigned.
 INT4_BYTES = [value + ZERO_POINT[INT4] for value in INT4_VALUES]
 
@@ -122,23 +123,21 @@ def _int8_group(simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums
         for address, row_sums in zip(x_sums, int_sums, strict=True):
             halves = [simd.load(simd.at(address, 4 * half), I32) for half in (0, 1)]
             _fill_start(simd, INT8, builder.add(*halves), row_sums)
-        _dot_steps(simd, INT8, weights, first, range(GROUP // 4), x_rows, int_sums)
+        _int8_steps(simd, weights, first, x_rows, int_sums)
     return [[builder.load(total) for total in row_sums] for row_sums in int_sums]
 
 
 def _int4_group(simd: SimdBuilder, weights, first: int, x_rows, x_sums, int_sums) -> list[list]:
     """`_int8_group` of INT4: the sums of both halves, each times its scale."""
     builder = simd.builder
-    if simd.lanes == 8:  # Also with vpdpbusd in 256 bits, which is no faster here.
+    if not adds_byte_products_at_once():
         return _int4_group_avx2(simd, weights, first, x_rows, x_sums, int_sums)
     totals = simd.variables(len(int_sums), len(int_sums[0]), simd.ints)
     simd.fill(totals, simd.int_constant(0))
     for half in (0, 1):
         for address, row_sums in zip(x_sums, int_sums, strict=True):
-            x_sum = simd.load(simd.at(address, 4 * half), I32)
-            _fill_start(simd, INT4, x_sum, row_sums)
-        steps = range(HALF // 4 * half, HALF // 4 * (half + 1))
-        _dot_steps(simd, INT4, weights, first, steps, x_rows, int_sums)
+            _fill_start(simd, INT4, simd.load(simd.at(address, 4 * half), I32), row_sums)
+        _int4_half(simd, weights, first, half, x_rows, int_sums)
         for v in range(len(int_sums[0])):
             scale = half_scales(simd, weights, half, first + v)
             for row_totals, row_sums in zip(totals, int_sums, strict=True):
@@ -162,25 +161,55 @@ def _prefetch_weights(simd: SimdBuilder, format: int, address: ir.Value) -> None
         simd.prefetch(simd.at(address, FAR_PREFETCH_BYTES[format]), NEXT_CACHE)
 
 
-def _dot_steps(
-    simd: SimdBuilder, fmt: int, weights, first: int, steps: range, x_rows, int_sums
-) -> None:
-    """Add the products of some steps of four inputs to `int_sums`, with vpdpbusd."""
+def _int8_steps(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -> None:
+    """Add the products of a group of INT8 to `int_sums`, with vpdpbusd."""
     builder = simd.builder
-    weights = simd.at(weights, HEADER_BYTES[fmt] + 4 * simd.lanes * first)
-    for step in steps:
+    for step in range(GROUP // 4):
         inputs = [simd.broadcast(simd.at(row, 4 * step), I32) for row in x_rows]
         for v in range(len(int_sums[0])):
-            offset = 4 * BLOCK * (step if fmt == INT8 else step // 2)
-            address = simd.at(weights, offset + 4 * simd.lanes * v)
-            if fmt == INT8 or step % 2 == 0:
-                _prefetch_weights(simd, fmt, address)
+            address = simd.at(weights, 4 * BLOCK * step + 4 * simd.lanes * (first + v))
+            _prefetch_weights(simd, INT8, address)
             weight = simd.load(address, simd.ints)
-            if fmt == INT4:
-                weight = simd.look_up(nibbles(simd, weight)[step % 2], INT4_BYTES)
             for x, row_sums in zip(inputs, int_sums, strict=True):
-                total = simd.dot(builder.load(row_sums[v]), weight, x)
-                builder.store(total, row_sums[v])
+                builder.store(simd.dot(builder.load(row_sums[v]), weight, x), row_sums[v])
+
+
+def _int4_half(simd: SimdBuilder, weights, first: int, half: int, x_rows, int_sums) -> None:
+    """Add the products of half a group of INT4 to `int_sums`, with vpdpbusd.
+
+    The loop is not unrolled: LLVM would put all prefetches of a group before its first load.
+    """
+    builder = simd.builder
+    with cgutils.for_range(builder, simd.opaque(I64(INT4_STEPS))) as loop:
+        step_weights, inputs = _int4_step(simd, weights, first, half, loop.index, x_rows)
+        for v in range(len(int_sums[0])):
+            weights_v = _load_int4(simd, step_weights, first, v)
+            for part, weight in enumerate(simd.look_up_nibbles(weights_v, INT4_BYTES)):
+                for x, row_sums in zip(inputs, int_sums, strict=True):
+                    total = simd.dot(builder.load(row_sums[v]), weight, x[part])
+                    builder.store(total, row_sums[v])
+
+
+def _int4_step(simd: SimdBuilder, weights, first: int, half: int, step, x_rows) -> tuple:
+    """A step of half a group: the address of its weights from vector `first` on, and each row's two
+    times four inputs in all lanes."""
+    builder = simd.builder
+    step = builder.add(step, I64(INT4_STEPS * half))
+    lane = I64(HEADER_BYTES[INT4] + 4 * simd.lanes * first)
+    step_weights = simd.at(weights, builder.add(builder.mul(step, I64(4 * BLOCK)), lane))
+    offset = builder.mul(step, I64(8))
+    inputs = [
+        [simd.broadcast(simd.at(simd.at(row, offset), i), I32) for i in (0, 4)] for row in x_rows
+    ]
+    return step_weights, inputs
+
+
+def _load_int4(simd: SimdBuilder, step_weights, first: int, v: int) -> ir.Value:
+    """The codes of vector first + v in a step; prefetches once for each cache line."""
+    address = simd.at(step_weights, 4 * simd.lanes * v)
+    if (4 * simd.lanes * (first + v)) % 64 == 0:
+        _prefetch_weights(simd, INT4, address)
+    return simd.load(address, simd.ints)
 
 
 def _int8_group_avx2(simd: SimdBuilder, weights, first: int, x_rows, int_sums) -> None:
@@ -249,25 +278,13 @@ def _int4_half_avx2(
 ) -> None:
     """Add the products of half a group, times `factors` [vectors], to `int_sums`."""
     builder = simd.builder
-    lane, steps = HEADER_BYTES[INT4] + 4 * simd.lanes * first, GROUP // 16
-    with cgutils.for_range(builder, I64(steps)) as loop:
-        step = builder.add(loop.index, I64(steps * half))
-        step_weights = simd.at(weights, builder.add(builder.mul(step, I64(4 * BLOCK)), I64(lane)))
-        offset = builder.mul(step, I64(8))
-        inputs = [
-            [
-                simd.bitcast_bytes(simd.broadcast(simd.at(simd.at(row, offset), i), I32))
-                for i in (0, 4)
-            ]
-            for row in x_rows
-        ]
+    with cgutils.for_range(builder, I64(INT4_STEPS)) as loop:
+        step_weights, inputs = _int4_step(simd, weights, first, half, loop.index, x_rows)
+        inputs = [[simd.bitcast_bytes(four) for four in row_inputs] for row_inputs in inputs]
         for v, factor in enumerate(factors):
-            address = simd.at(step_weights, 4 * simd.lanes * v)
-            if (4 * simd.lanes * (first + v)) % 64 == 0:  # Once for each cache line.
-                _prefetch_weights(simd, INT4, address)
+            codes = _load_int4(simd, step_weights, first, v)
             low, high = (
-                simd.bitcast_bytes(simd.look_up(codes, INT4_BYTES))
-                for codes in nibbles(simd, simd.load(address, simd.ints))
+                simd.bitcast_bytes(part) for part in simd.look_up_nibbles(codes, INT4_BYTES)
             )
             for (x_low, x_high), row_sums in zip(inputs, int_sums, strict=True):
                 shorts = builder.add(

@@ -98,6 +98,11 @@ class SimdBuilder:
         pointer = self.builder.inttoptr(address, BYTE.as_pointer())
         self.call("llvm.prefetch.p0", ir.VoidType(), pointer, I32(0), I32(cache), I32(1))
 
+    def opaque(self, value: ir.Value) -> ir.Value:
+        """The same value, unknown to LLVM: a loop of so many iterations is not unrolled."""
+        kind = ir.FunctionType(value.type, [value.type])
+        return self.builder.asm(kind, "", "=r,0", [value], side_effect=False)
+
     def splat(self, scalar: ir.Value) -> ir.Value:
         kind = ir.VectorType(scalar.type, self.lanes)
         undefined = ir.Constant(kind, ir.Undefined)
@@ -191,6 +196,28 @@ class SimdBuilder:
             pairs = zip(parts[::2], parts[1::2], strict=True)
             parts = [self.shuffle(a, range(2 * a.type.count), b) for a, b in pairs]
         return builder.bitcast(parts[0], self.ints)
+
+    def nibbles(self, bytes_: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The low and the high nibble of every byte of ints, as bytes."""
+        builder, mask = self.builder, self.int_constant(0x0F0F0F0F)
+        upper = builder.lshr(bytes_, self.int_constant(4))
+        return builder.and_(bytes_, mask), builder.and_(upper, mask)
+
+    def look_up_nibbles(self, bytes_: ir.Value, table: Sequence[int]) -> list[ir.Value]:
+        """The bytes of a table of 16 at the low and at the high nibbles of ints, as ints."""
+        if self.lanes < 16 or "avx512vbmi" not in processor.features():
+            return [self.look_up(codes, table) for codes in self.nibbles(bytes_)]
+        # vpermb looks up in 64 bytes with six bits of an index: four copies of the table make the
+        # two bits above a nibble irrelevant.
+        values = ir.Constant(ir.VectorType(BYTE, 64), [*table] * 4)
+        upper = self.builder.lshr(bytes_, self.int_constant(4))
+        found = [
+            self.call(
+                "llvm.x86.avx512.permvar.qi.512", values.type, values, self.bitcast_bytes(codes)
+            )
+            for codes in (bytes_, upper)
+        ]
+        return [self.builder.bitcast(weights, self.ints) for weights in found]
 
     def shuffle(
         self, vector: ir.Value, lanes: Iterable[int], second: ir.Value | None = None

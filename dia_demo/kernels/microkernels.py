@@ -227,20 +227,13 @@ def gemm_int_dequant_block(context, format, weights, x, x_stride, groups, rows, 
     return types.void(format, *[types.int64] * 7), generate
 
 
-def nibbles(simd: SimdBuilder, bytes_: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The low and the high nibble of every byte of ints, as bytes."""
-    builder, mask = simd.builder, simd.int_constant(0x0F0F0F0F)
-    upper = builder.lshr(bytes_, simd.int_constant(4))
-    return builder.and_(bytes_, mask), builder.and_(upper, mask)
-
-
 def _dequant_step(simd: SimdBuilder, format: int, bytes_, x_rows, sums) -> None:
     """Add the products of one vector of bytes with its four inputs (INT4: eight) to `sums`."""
     builder = simd.builder
     if format == INT8:  # From the weight + 128 to the weight.
         signed = [builder.xor(bytes_, simd.int_constant(-0x7F7F7F80))]
     else:
-        signed = [simd.look_up(codes, INT4_VALUES) for codes in nibbles(simd, bytes_)]
+        signed = simd.look_up_nibbles(bytes_, INT4_VALUES)
     for number, four_weights in enumerate(signed):
         for byte in range(4):
             weight = simd.to_floats(simd.byte_of_lanes(four_weights, byte))
