@@ -58,6 +58,40 @@ def test_every_code_has_its_value(name, lanes, monkeypatch):
     assert out.tolist() == [INT4_VALUES[code] for code in codes]
 
 
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("has_vbmi", [True, False])
+def test_both_nibbles_of_every_byte_have_their_values(lanes, has_vbmi, monkeypatch):
+    """vpermb also sees the two bits above a nibble."""
+    features = processor.features()
+    if has_vbmi and "avx512vbmi" not in features:
+        pytest.skip("this processor has no AVX-512 VBMI")
+    if not has_vbmi:
+        monkeypatch.setattr(processor, "features", lambda: features - {"avx512vbmi"})
+
+    @intrinsic
+    def look_up(context, bytes_, out):
+        def generate(context, builder, _signature, arguments):
+            simd = llvm_simd.SimdBuilder(builder, lanes)
+            codes = simd.load(arguments[0], simd.ints, align=1)
+            for part, values in enumerate(simd.look_up_nibbles(codes, INT4_VALUES)):
+                simd.store(values, simd.at(arguments[1], 4 * lanes * part), align=1)
+            return context.get_dummy_value()
+
+        return types.void(bytes_, out), generate
+
+    @njit("void(int64, int64)")
+    def run(bytes_, out):
+        look_up(bytes_, out)
+
+    bytes_ = np.random.default_rng(0).permutation(256).astype(np.uint8).reshape(-1, 4 * lanes)
+    for row in bytes_:
+        out = np.zeros((2, 4 * lanes), np.int8)
+        run(row.ctypes.data, out.ctypes.data)
+        assert out.tolist() == [
+            [INT4_VALUES[code] for code in part] for part in (row & 15, row >> 4)
+        ]
+
+
 def test_arm64_looks_up_with_one_instruction_for_16_bytes(monkeypatch):
     """Compiled for it, not run: four registers for 64 bytes."""
     monkeypatch.setattr(processor, "features", lambda: frozenset({"neon"}))
