@@ -3,8 +3,10 @@
     python -m tools.make_random_dia FOLDER                       # Dia-1.6B's size, 6.4 GB
     python -m tools.make_random_dia FOLDER --size tiny --naming nari
 
-Speed and memory do not depend on the values. Weights are made and written shard by shard, so
-memory stays near one shard. With --codec a random codec of Descript's 44.1 kHz size is added.
+Speed and memory do not depend on the values. Rounding does, so the weights are scaled as a trained
+model's would be at its start: greedy codes of two implementations can be compared. They are made
+and written shard by shard, so memory stays near one shard. With --codec a random codec of
+Descript's 44.1 kHz size is added.
 """
 
 from __future__ import annotations
@@ -79,14 +81,32 @@ def config_json(config: ModelConfig) -> dict:
     }
 
 
-def random_tensor(target: TensorSlice, generator: torch.Generator) -> torch.Tensor:
-    """Normal weights of a size that keeps activations finite; norms are near one."""
+def random_tensor(target: TensorSlice, gain: float, generator: torch.Generator) -> torch.Tensor:
+    """Normal weights: a linear's output is about `gain` times its input. Norms are near one."""
     if len(target.shape) == 1:
         return 1 + 0.1 * torch.randn(target.shape, generator=generator)
     width = 1
     for size in target.shape[: target.inputs] if target.inputs else target.shape[1:]:
         width *= size
-    return torch.randn(target.shape, generator=generator) * width**-0.5
+    return torch.randn(target.shape, generator=generator) * gain * width**-0.5
+
+
+def gain_of(name: str, target: TensorSlice, config: ModelConfig) -> float:
+    """What keeps rounding from growing through the layers, so that two implementations agree.
+
+    Dia's attention has no scale, so the queries have it: otherwise every query attends to one key,
+    and a rounding error chooses another. What a layer adds to the residual stream gets smaller with
+    the number of layers.
+    """
+    encoder, decoder = config.encoder, config.decoder
+    if name.endswith("q_proj.weight"):
+        is_cross = ".cross_attention." in name
+        part = encoder if target.name.startswith("encoder.") else decoder
+        return (decoder.cross_head_dim if is_cross else part.head_dim) ** -0.5
+    if target.name.endswith(("o_proj.weight", "down_proj.weight")):
+        is_encoder = target.name.startswith("encoder.")
+        return (2 * encoder.num_layers if is_encoder else 3 * decoder.num_layers) ** -0.5
+    return 1.0
 
 
 def shards(slices: dict[str, TensorSlice], limit: int) -> Iterator[list[str]]:
@@ -115,7 +135,10 @@ def write_checkpoint(
     weight_map = {}
     for number, group in enumerate(groups, start=1):
         file = f"model-{number:05d}-of-{len(groups):05d}.safetensors"
-        tensors = {name: random_tensor(slices[name], generator) for name in group}
+        tensors = {}
+        for name in group:
+            gain = gain_of(name, slices[name], config)
+            tensors[name] = random_tensor(slices[name], gain, generator)
         save_file(tensors, folder / file, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(group, file)
     (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}, indent=2))
