@@ -16,20 +16,14 @@ from dia_demo.hub.cache import cached_file
 from dia_demo.hub.fetch import fetch_config, fetch_file
 from dia_demo.hub.transfer import lock_file
 from dia_demo.task import result_of
-from tests.helpers.stand_ins.stand_in_hub import NAME, Hub, isolate, point_at, running_hub
-
-CONTENT = bytes(range(256)) * 100
+from tests.helpers.stand_ins.stand_in_hub import CONTENT, NAME
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
-    isolate(monkeypatch, tmp_path / "cache")
-    stand_in = Hub()
-    stand_in.files = {SAFETENSORS: CONTENT, "config.json": b'{"model_type": "dia"}'}
-    with running_hub(stand_in) as url:
-        point_at(monkeypatch, url)
-        result_of(fetch_config(NAME))
-        yield stand_in
+def server(server):
+    """The hub, whose config.json is in the cache."""
+    result_of(fetch_config(NAME))
+    return server
 
 
 def cut_after(server, size: int) -> Path:

@@ -19,6 +19,8 @@ from huggingface_hub import constants
 NAME = "owner/Dia-small"
 COMMIT = "c" * 40
 LARGE = (".safetensors", ".pth", ".bin")
+# Of a model's weights, where a test needs nothing but bytes.
+CONTENT = bytes(range(256)) * 1171
 
 
 class Hub:
@@ -31,6 +33,7 @@ class Hub:
     many bytes the next answers to GET end early, each once. `hold` stops an answer of GET half-way
     until it is set; rate: bytes a second of every answer.
     storage: large files are redirected there. ignores_ranges: every answer is the whole file.
+    url: the address, once it is running.
     """
 
     def __init__(self) -> None:
@@ -48,6 +51,7 @@ class Hub:
         self.hold: threading.Event | None = None
         self.rate: int | None = None
         self.storage = ""
+        self.url = ""
         self.ignores_ranges = False
 
     def upload(self, folder: Path, name: str = NAME) -> None:
@@ -176,8 +180,9 @@ def running_hub(stand_in: Hub) -> Iterator[str]:
     """The address at which `stand_in` answers."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), answer_as(stand_in))
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    stand_in.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield stand_in.url
     finally:
         if stand_in.hold is not None:
             stand_in.hold.set()
@@ -194,3 +199,13 @@ def isolate(monkeypatch, cache: Path) -> None:
     monkeypatch.setattr("dia_demo.hub.transfer.FIRST_WAIT", 0.001)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     point_at(monkeypatch, "http://127.0.0.1:9")
+
+
+@contextmanager
+def hub_of_this_process(monkeypatch, cache: Path) -> Iterator[Hub]:
+    """A stand-in without files that this process asks, and an empty cache."""
+    isolate(monkeypatch, cache)
+    stand_in = Hub()
+    with running_hub(stand_in) as url:
+        point_at(monkeypatch, url)
+        yield stand_in

@@ -12,7 +12,7 @@ from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.codec import files as codec_files
 from dia_demo.services.downloads.downloads import Downloads
 from tests.helpers.models.checkpoints import write_shards, write_small
-from tests.helpers.stand_ins.stand_in_hub import Hub, isolate, point_at, running_hub
+from tests.helpers.stand_ins.stand_in_hub import hub_of_this_process
 
 CODEC_SIZE = 1000
 
@@ -31,7 +31,6 @@ def source(tmp_path_factory):
 @pytest.fixture
 def server(source, tmp_path, monkeypatch):
     """A hub with the checkpoint in three files; its codec is on this machine."""
-    isolate(monkeypatch, tmp_path / "cache")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(codec_files, "DESCRIPT_URL", "http://127.0.0.1:9/weights.pth")
     codec = codec_files._descript_path()
@@ -41,10 +40,8 @@ def server(source, tmp_path, monkeypatch):
     folder.mkdir()
     shutil.copy(source / "config.json", folder)
     write_shards(folder, load_file(source / SAFETENSORS))
-    stand_in = Hub()
-    stand_in.upload(folder)
-    with running_hub(stand_in) as url:
-        point_at(monkeypatch, url)
+    with hub_of_this_process(monkeypatch, tmp_path / "cache") as stand_in:
+        stand_in.upload(folder)
         yield stand_in
 
 

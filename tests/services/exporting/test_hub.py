@@ -16,7 +16,7 @@ from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.services.models import ModelRef, fetch_description
 from dia_demo.task import result_of
 from tests.helpers.models.exports import codes_of, export_of
-from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
+from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, hub_of_this_process
 
 pytestmark = [pytest.mark.processor, pytest.mark.kernels]
 WEIGHTS = "prepared-int8.safetensors"
@@ -25,10 +25,7 @@ CONFIGS = ["config.json", MANIFEST, "codec/config.json"]
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    isolate(monkeypatch, tmp_path / "hub-cache")
-    stand_in = Hub()
-    with running_hub(stand_in) as url:
-        point_at(monkeypatch, url)
+    with hub_of_this_process(monkeypatch, tmp_path / "hub-cache") as stand_in:
         yield stand_in
 
 
