@@ -40,16 +40,17 @@ _PIECE_BYTES = 2**20
 
 
 def import_dac() -> types.ModuleType:
-    """The `dac` package, even if torchaudio is missing or does not load.
+    """The `dac` package, without torchaudio and tensorboard.
 
-    Its audiotools import torchaudio for effects that neither encoding nor decoding uses. If
-    torchaudio does not load, an empty module replaces it during this import. They also import
-    tensorboard, with protobuf, for training; an empty class replaces its writer.
+    Its audiotools import torchaudio, for effects that neither encoding nor decoding uses, and
+    tensorboard, with protobuf, for training. Empty modules replace both during this import;
+    audiotools keeps them, and other imports find what is installed.
     """
     if "dac" in sys.modules:
         return sys.modules["dac"]
+    writer = type("SummaryWriter", (), {})
     try:
-        with quiet(), _torchaudio_or_stand_in(), _tensorboard_stand_in():
+        with quiet(), _stand_in("torchaudio"), _stand_in(_TENSORBOARD, SummaryWriter=writer):
             return importlib.import_module("dac")
     except ImportError as error:
         raise RunError(
@@ -59,40 +60,17 @@ def import_dac() -> types.ModuleType:
 
 
 @contextmanager
-def _torchaudio_or_stand_in() -> Iterator[None]:
-    before = _torchaudio_modules()
-    try:
-        importlib.import_module("torchaudio")
-    except Exception:  # A build for another torch raises OSError, AttributeError, RuntimeError, ...
-        sys.modules["torchaudio"] = types.ModuleType("torchaudio")
-        try:
-            yield
-        finally:
-            # audiotools keeps its reference; other imports find what is really installed.
-            for name in _torchaudio_modules():
-                del sys.modules[name]
-            sys.modules.update(before)
-    else:
-        yield
-
-
-@contextmanager
-def _tensorboard_stand_in() -> Iterator[None]:
-    if _TENSORBOARD in sys.modules:
+def _stand_in(name: str, **attributes: object) -> Iterator[None]:
+    """A module with these attributes alone in place of one that is not loaded yet."""
+    if name in sys.modules:
         yield
         return
-    stand_in: Any = types.ModuleType(_TENSORBOARD)
-    stand_in.SummaryWriter = type("SummaryWriter", (), {})
-    sys.modules[_TENSORBOARD] = stand_in
+    sys.modules[name] = module = types.ModuleType(name)
+    vars(module).update(attributes)
     try:
         yield
     finally:
-        del sys.modules[_TENSORBOARD]
-
-
-def _torchaudio_modules() -> dict[str, types.ModuleType]:
-    ours = [name for name in sys.modules if name.partition(".")[0] == "torchaudio"]
-    return {name: sys.modules[name] for name in ours}
+        del sys.modules[name]
 
 
 @contextmanager
