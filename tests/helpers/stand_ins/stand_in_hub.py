@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from huggingface_hub import constants
@@ -138,7 +138,8 @@ def answer_as(hub: Hub) -> type[http.server.BaseHTTPRequestHandler]:
             self.end_headers()
             if self.command == "GET":
                 hub.ranges.append((file, start))
-                self._send(file, body)
+                with suppress(ConnectionError):  # The client cancelled, or was killed.
+                    self._send(file, body)
 
         def _range(self) -> str:
             return "" if hub.ignores_ranges else self.headers.get("Range", "")
