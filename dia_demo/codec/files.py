@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
