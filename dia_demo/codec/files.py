@@ -62,7 +62,9 @@ def import_dac() -> types.ModuleType:
 @contextmanager
 def _stand_in(name: str, **attributes: object) -> Iterator[None]:
     """A module with these attributes alone in place of one that is not loaded yet."""
-    if name in sys.modules:
+    # None in place of a module stops its import.
+    before = {name: sys.modules[name]} if name in sys.modules else {}
+    if before.get(name):
         yield
         return
     sys.modules[name] = module = types.ModuleType(name)
@@ -71,6 +73,7 @@ def _stand_in(name: str, **attributes: object) -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
+        sys.modules.update(before)
 
 
 @contextmanager
