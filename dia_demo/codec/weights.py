@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -108,7 +108,7 @@ def build_dac(kwargs: dict, label: str = "config.json") -> Any:
     if unknown:
         raise InputError(f"{label}: the codec's config has unknown keys {sorted(unknown)}.")
     try:
-        with _without_initialization(dac.nn.layers), torch.device("meta"):
+        with _without_initialization(dac), torch.device("meta"):
             net = dac.DAC(**kwargs)
         strides = [_product(kwargs.get(key)) for key in ("encoder_rates", "decoder_rates")]
     except (TypeError, ValueError, RuntimeError, ZeroDivisionError) as error:
@@ -121,19 +121,20 @@ def build_dac(kwargs: dict, label: str = "config.json") -> Any:
 
 
 @contextmanager
-def _without_initialization(layers: Any) -> Iterator[None]:
-    """Build convolutions without weight norm, and embeddings without random values.
+def _without_initialization(dac: Any) -> Iterator[None]:
+    """Build convolutions without weight norm, and nothing with random values.
 
     On meta, weight norm and random values load torch's compiler: 80 MB and more than a second.
     """
-    embedding: Any = nn.Embedding
-    weight_norm, reset_parameters = layers.weight_norm, embedding.reset_parameters
+    layers, network, embedding = dac.nn.layers, dac.model.dac, cast(Any, nn.Embedding)
+    originals = layers.weight_norm, network.init_weights, embedding.reset_parameters
     layers.weight_norm = lambda convolution: convolution
+    network.init_weights = lambda module: None
     embedding.reset_parameters = lambda self: None
     try:
         yield
     finally:
-        layers.weight_norm, embedding.reset_parameters = weight_norm, reset_parameters
+        layers.weight_norm, network.init_weights, embedding.reset_parameters = originals
 
 
 def _dac_arguments() -> set[str]:

@@ -272,7 +272,8 @@ def test_both_players_of_a_sighted_pair_go_to_a_place(open_window, tmp_path):
 
 
 def test_pairs_that_came_out_alike_are_named_in_the_result(open_window, tmp_path):
-    pairs = make_pairs(tmp_path, sides=({"top_k": 20}, {"top_k": 30}), seeds=(1,), temperature=0.0)
+    sides = ({"top_k": 20}, {"top_k": 30})
+    pairs = make_pairs(tmp_path, sides=sides, seeds=(1,), temperature=0.0, cfg_scale=0.0)
     pairs.reveal()
     page = compare_tab(open_window(DESKTOP))
     page.locator("input[type=file][accept*='.zip']").set_input_files(zipped(pairs, tmp_path / "z"))
