@@ -58,7 +58,7 @@ class Rehearsal:
         self.config, self.size = SIZES[options.size], options.size
         self.precisions, self.frames = options.precision, options.frames
         self.limits = ("--max-tokens", str(options.max_tokens))
-        self.hub, self.url = Hub(), ""
+        self.hub = Hub()
 
     def write(self) -> str:
         """The weights and the codec, unless an earlier rehearsal wrote them."""
@@ -82,7 +82,7 @@ class Rehearsal:
         """The check's: this hub, and caches of its own."""
         others = {name: text for name, text in os.environ.items() if not name.startswith("HF_")}
         return others | {
-            "HF_ENDPOINT": self.url,
+            "HF_ENDPOINT": self.hub.url,
             "HF_HOME": str(self.cache / "hub"),
             "DIA_CACHE": str(self.cache / "dia-demo"),
             "PYTHONPATH": str(ROOT),
@@ -232,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
     rehearsal = Rehearsal(options.folder.absolute(), options)
     table = Table()
     table.step("random weights", "written", rehearsal.write)
-    with running_hub(rehearsal.hub) as rehearsal.url:
+    with running_hub(rehearsal.hub):
         if not options.keep:
             rehearsal.forget()
             table.step("download", f"killed at {KILLED_AT}% of it", rehearsal.killed_download)

@@ -57,8 +57,7 @@ def stand_in(tmp_path):
     original = write_small(tmp_path / "small", codec=True)
     hub = Hub()
     hub.upload(export_of(original, tmp_path / "export").folder)
-    with running_hub(hub) as url:
-        hub.url = url
+    with running_hub(hub):
         yield hub
 
 
