@@ -41,8 +41,8 @@ from tools.real_weights.dialogues import DIALOGUES
 from tools.rehearsal.table import Mismatch, Table
 
 CODEC_NAME = "descript/dac_44khz"
-# The download is killed after this much of it; it takes so many seconds as a whole until then.
-KILLED_AT, DOWNLOAD_SECONDS = 40, 20
+# The check is killed after this much of the download, which would take so many seconds as a whole.
+KILLED_AT, DOWNLOAD_SECONDS = 40, 60
 # The check is killed after the first take, so a precision has a second one.
 DIALOGUE_COUNT = 2
 # Changed in the damaged weights, by a tenth.
