@@ -96,8 +96,9 @@ class GenerateHandlers:
         status, shown_at = PREPARING, 0.0
         with closing(self.synthesis.stream(request, run.cancel)) as events:
             for event in events:
+                status = status_of(event, status)
                 # Also in every update: see `RunButtons.busy`.
-                status, update = status_of(event, status), {self.parts.on_cpu: HIDDEN}
+                update: Updates = {self.parts.on_cpu: HIDDEN}
                 if isinstance(event, Started):
                     live.start(event)
                     self.live.admit(live)
