@@ -178,7 +178,7 @@ def test_a_damaged_repository_is_explained(chromium, stand_in, tmp_path):
         choose(page, "Model", NAME)
         assert "is damaged" in wait_card(page, "failed")
         page.get_by_role("button", name="Try again").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
         choose(page, "Model", "Nano voice")
         press(page, "Generate")
         wait_state(page, "done")
