@@ -7,6 +7,7 @@ and stop.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Generator
 from pathlib import Path
@@ -108,7 +109,7 @@ def load_random(
     kernel's error, which do not depend on the values.
     """
     generator = torch.Generator().manual_seed(seed)
-    builder = ModelBuilder(config, precision, "cpu", kernel)
+    builder = _RandomBuilder(config, precision, "cpu", kernel)
     slices = list(transformers_tensors(config))
     for done, (name, target) in enumerate(slices):
         if name.endswith("norm.weight"):
@@ -168,7 +169,7 @@ class ModelBuilder:
         owner, _, leaf = name.rpartition(".")
         module = self._model.get_submodule(owner)
         if self._kernel is not None and owner in self._step_linears:
-            self._replace(owner, self._kernel.module(owner, tensor, self._precision))
+            self._replace(owner, self._step_linear(self._kernel, owner, tensor))
         elif isinstance(module, torch.nn.Linear) and self._precision not in DTYPES:
             # Steps do not read the encoder and the text's keys and values: these stay at 8 bits.
             self._replace(owner, PackedLinear.of(tensor, "int8"))
@@ -176,6 +177,9 @@ class ModelBuilder:
             dtype = torch.float32 if owner.endswith("norm") else self._dtype
             self._state[name] = torch.empty(tensor.shape, dtype=dtype, device=self._device)
             self._state[name].copy_(tensor)
+
+    def _step_linear(self, kernel: Kernel, owner: str, tensor: torch.Tensor) -> torch.nn.Module:
+        return kernel.module(owner, tensor, self._precision)
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -190,6 +194,24 @@ class ModelBuilder:
         """The model, once every parameter is complete."""
         self._model.load_state_dict(self._state, assign=True)
         return self._model.requires_grad_(False).eval()
+
+
+class _RandomBuilder(ModelBuilder):
+    """Packs one large weight for each linear of a layer and copies it for the other layers, since
+    packing takes much longer than drawing."""
+
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
+        self._packed: dict[tuple[str, torch.Size], PackedLinear] = {}
+
+    def _step_linear(self, kernel: Kernel, owner: str, tensor: torch.Tensor) -> torch.nn.Module:
+        key = owner.rpartition(".")[2], tensor.shape
+        if key in self._packed:
+            return copy.deepcopy(self._packed[key])
+        module = super()._step_linear(kernel, owner, tensor)
+        if tensor.numel() > DRAWN and isinstance(module, PackedLinear):
+            self._packed[key] = module
+        return module
 
 
 def _slices_of(files: list[Path], config: ModelConfig, folder: Path) -> dict[str, TensorSlice]:
