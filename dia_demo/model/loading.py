@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -83,13 +83,21 @@ def load_model(
             "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
         )
         return (yield from _install(dia, choice))
+    packed = yield from prepare(folder, config, precision, threads, calibrator)
+    return (yield from _install(packed.dia, choice, packed.note))
+
+
+def prepare(
+    folder: Path, config: ModelConfig, precision: str, threads: int, calibrator: Calibrator
+) -> Stages[PackedModel]:
+    """`load_packed`, and store what is new; the note also says if that failed."""
     packed = yield from load_packed(folder, config, precision, threads, calibrator)
-    notes = [packed.note]
-    if packed.is_new:
-        yield "Storing the prepared weights for the next start", 0.0
-        file = packed_cache.prepared_file(folder, precision)
-        notes.append(packed_cache.write(packed.dia, file, folder, precision))
-    return (yield from _install(packed.dia, choice, " ".join(filter(None, notes))))
+    if not packed.is_new:
+        return packed
+    yield "Storing the prepared weights for the next start", 0.0
+    file = packed_cache.prepared_file(folder, precision)
+    failure = packed_cache.write(packed.dia, file, folder, precision)
+    return replace(packed, note=" ".join(filter(None, [packed.note, failure])))
 
 
 def load_packed(

@@ -32,6 +32,7 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
+from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
@@ -41,7 +42,7 @@ from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.take import Request, Take, VoicePrompt
 from dia_demo.system import exclude_from_collection
-from dia_demo.text.script import encode_script, expected_seconds
+from dia_demo.text.script import expected_seconds
 from dia_demo.text.script_check import ScriptReport, check_script, with_reading
 
 WARM_UP_POLL_SECONDS = 0.25
@@ -74,10 +75,12 @@ class Synthesis:
         self.downloads = Downloads()
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
+        self.calibration = BackgroundCalibration(settings.runtime.threads)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
         self.downloads.close()
+        self.calibration.close()
         self._shutdown.begin(self._warming)
         self._measurement.close()
 
@@ -96,7 +99,7 @@ class Synthesis:
         self._measurement.start(after=self._warming)
 
     def _warm(self) -> None:
-        runtime = self.settings.runtime
+        runtime, _ = self.calibration.meanwhile(self.settings.runtime)
         try:
             folder = ModelRef.resolve(runtime.model).local
             if folder is None or not (folder / "codec").is_dir():
@@ -145,13 +148,23 @@ class Synthesis:
         report = check(reading.text)
         return with_reading(report, reading, check) if reading.changes else report
 
-    def stream(self, request: Request, cancel: threading.Event) -> Generator[Event, None, None]:
+    def stream(
+        self, request: Request, cancel: threading.Event, in_int8_meanwhile: bool = False
+    ) -> Generator[Event, None, None]:
         """The request's events; the last one is Finished, Cancelled or Failed (engine/events.py).
 
-        Raises InputError for an invalid request, before the row starts. Setting `cancel` stops the
-        row within one step, and so does closing the iterator.
+        in_int8_meanwhile: if int4 has to be calibrated first, do that in the background and make
+        this take in int8. Raises InputError for an invalid request, before the row starts. Setting
+        `cancel` stops the row within one step, and so does closing the iterator.
         """
-        yield from self.stream_together([request], cancel)
+        note = ""
+        if in_int8_meanwhile:
+            runtime, note = self.calibration.meanwhile(request.runtime)
+            request = replace(request, runtime=runtime)
+        for event in self.stream_together([request], cancel):
+            if note and isinstance(event, Started):
+                event = replace(event, notes=(*event.notes, note))
+            yield event
 
     def stream_together(
         self, requests: Sequence[Request], cancel: threading.Event
@@ -196,7 +209,7 @@ class Synthesis:
         if (length := len(request.script)) > limit:
             raise InputError(f"The script has {length:,} characters; {limit:,} are allowed here.")
         params = request.params.checked(info.config)
-        _encode(request, info)
+        request.encode(info)
         audio.SPEEDS.check("speed", request.speed)
         self._place(request.runtime, info)
         if request.voice is not None and request.voice.codes is not None:
@@ -226,6 +239,7 @@ class Synthesis:
         while self._warming is not None and self._warming.is_alive() and not cancel.is_set():
             self._warming.join(WARM_UP_POLL_SECONDS)
         if not cancel.is_set():
+            self.calibration.stop()
             self._unload()
 
     @property
@@ -258,6 +272,7 @@ class Synthesis:
     def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         # Two models may not fit into memory together, so the old one is freed first.
         self._unload()
+        yield from self.calibration.wait(runtime)
         loader = load_on_cpu if runtime.device == "cpu" else self.accelerator(runtime.device).load
         self._engine = yield from Engine.load(runtime, loader)
         self._runtime = runtime
@@ -284,7 +299,7 @@ class Synthesis:
                     longest = self.settings.prompt_seconds
                     prompts[key] = _prompt_codes(engine, request.voice, *key[1:], longest)
                 prompt, prompt_notes = prompts[key]
-            text = _encode(request, info)
+            text = request.encode(info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
             notes.append(engine.take_notes() + prompt_notes)
             script = info.reading(request.script, request.normalise).text
@@ -312,21 +327,6 @@ class Synthesis:
         if request.voice is None and request.runtime.device == "cpu":
             info, threads = self.info(request.runtime.model), engine.placement.threads
             self.speed.learn_take(info, result.figures, threads, len(row.text), request.speed)
-
-
-def _encode(request: Request, info: ModelInfo) -> bytes:
-    """The bytes the model reads. Raises InputError if there are too many."""
-    transcript = request.voice.transcript if request.voice else ""
-    texts = (info.reading(text, request.normalise).text for text in (request.script, transcript))
-    text = encode_script(*texts)
-    limit = info.config.encoder.max_positions
-    if len(text) > limit:
-        ending = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()
-        raise InputError(
-            f"The script has {len(text):,} bytes and the model reads {limit:,}: it would be cut "
-            f"after “…{ending}”. Shorten it, or split it into several takes."
-        )
-    return text
 
 
 def _prompt_codes(

@@ -11,7 +11,10 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.engine.events import Figures
+from dia_demo.errors import InputError
+from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
+from dia_demo.text.script import encode_script
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,20 @@ class Request:
     speed: float = 1.0
     with_audio: bool = True
     normalise: bool = False
+
+    def encode(self, info: ModelInfo) -> bytes:
+        """The bytes that the model reads. Raises InputError if there are too many."""
+        transcript = self.voice.transcript if self.voice else ""
+        texts = (info.reading(text, self.normalise).text for text in (self.script, transcript))
+        text = encode_script(*texts)
+        limit = info.config.encoder.max_positions
+        if len(text) > limit:
+            ending = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()
+            raise InputError(
+                f"The script has {len(text):,} bytes and the model reads {limit:,}: it would be "
+                f"cut after “…{ending}”. Shorten it, or split it into several takes."
+            )
+        return text
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis, _encode
+from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.script import encode_script
@@ -135,7 +135,7 @@ def test_a_voice_prompts_words_are_read_plain_too(nano):
     info = nano.info("nano")
     voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s me.")
     request = Request(CURLY, info.config.defaults, voice=voice)
-    assert _encode(request, info) == encode_script(PLAIN, "[S1] It's me.")
+    assert request.encode(info) == encode_script(PLAIN, "[S1] It's me.")
 
 
 def test_a_comparison_reads_plain_characters(nano, tmp_path):

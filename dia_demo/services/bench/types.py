@@ -12,18 +12,19 @@ from typing import Any, Protocol
 
 
 class JobKind(StrEnum):
-    """The measurements, each a module of this package."""
+    """What a worker can do: this package's measurements, the quick one, and calibrating int4."""
 
     QUICK = "quick"
     HARDWARE = "hardware"
     CODEC = "codec"
     RUN = "run"
     QUALITY = "quality"
+    CALIBRATE = "calibrate"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One measurement. Fields that its kind does not use keep their defaults.
+    """One job of a worker. Fields that its kind does not use keep their defaults.
 
     folder: the checkpoint's, None for random weights. available_bytes: free memory. codec_seconds:
     length of the audio to decode, None for the default. low_priority: let all other processes go

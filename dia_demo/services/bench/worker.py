@@ -1,4 +1,4 @@
-"""One measurement in its own process, whose memory and crashes do not affect the program.
+"""One job in its own process, whose memory and crashes do not affect the program.
 
 The parent writes a job as one line of JSON; the child answers with lines of JSON: {"doing",
 "fraction", "results"} during the work, then {"result"} or {"error"}. Results are sent as soon as
@@ -194,6 +194,7 @@ def _end_with_parent() -> None:
 def _jobs() -> dict[str, Callable[[Job, ReportProgress], Any]]:
     """The functions of the jobs, imported here because the parent does not need them."""
     from dia_demo.services.bench import codec, hardware, quality, steps
+    from dia_demo.services.calibration import job as calibration
     from dia_demo.services.speed import quick
 
     return {
@@ -202,6 +203,7 @@ def _jobs() -> dict[str, Callable[[Job, ReportProgress], Any]]:
         JobKind.CODEC: codec.run_job,
         JobKind.RUN: steps.run_job,
         JobKind.QUALITY: quality.run_job,
+        JobKind.CALIBRATE: calibration.run_job,
     }
 
 

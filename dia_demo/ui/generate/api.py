@@ -101,7 +101,7 @@ def _checked(arguments: dict[str, Argument], values: tuple) -> dict[str, Any]:
 def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event) -> Take:
     """Run to the end. Raises RunError if there is no audio."""
     request = values.to_request(synthesis.settings.runtime)
-    with closing(synthesis.stream(request, cancel)) as events:
+    with closing(synthesis.stream(request, cancel, in_int8_meanwhile=True)) as events:
         for event in events:
             if isinstance(event, Failed):
                 raise RunError(event.message)
@@ -200,7 +200,7 @@ FIGURES = _object(
     finish_reason="string: end, max_tokens (cut off) or cancelled",
     seed="integer: repeats the take with the same settings",
     model="string: name of the model",
-    precision="string: precision of the weights",
+    precision="string: precision of the weights; int8 while int4 is being calibrated",
     device="string: cpu or xpu",
     sample_rate="integer: samples a second",
     peak_rss_bytes="integer: most memory of the program so far",

@@ -13,7 +13,7 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo.config import PRECISIONS
+from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.files import PAGE_FILES
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_NAME, ModelInfo
@@ -80,25 +80,28 @@ class ExpectationHandlers:
         info, measuring, dia = models[fields["model"]], self.synthesis.speed.measuring, None
         can_switch = other_model(info.name) in models
         expected = self._expect(info, fields)
+        calibration = self.synthesis.calibration.describe(self._runtime(info, fields))
         if info.name == EMBEDDED and can_switch:
             most = models[DIA_NAME].config.defaults.max_tokens
             dia = self._expect(models[DIA_NAME], fields | {"max_tokens": most})
         return {
             self.panel.wait: wait_html(wait_text(expected, measuring)),
-            self.panel.speaker: speaker_html(info, expected, dia, can_switch),
-            self.panel.timer: gr.Timer(active=measuring),
+            self.panel.speaker: speaker_html(info, expected, dia, can_switch, calibration),
+            self.panel.timer: gr.Timer(active=measuring or self.synthesis.calibration.running),
         }
 
-    def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
-        runtime = replace(
+    def _runtime(self, info: ModelInfo, fields: dict[str, Any]) -> RuntimeConfig:
+        return replace(
             self.synthesis.settings.runtime,
             model=info.name,
             precision=fields["precision"],
             device="xpu" if fields["xpu"] else "cpu",
         )
+
+    def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
         return self.synthesis.speed.expect(
             info,
-            runtime,
+            self._runtime(info, fields),
             fields["script"] or "",
             int(fields["max_tokens"]),
             fields["speed"],
@@ -126,11 +129,16 @@ def wait_html(text: str) -> str:
 
 
 def speaker_html(
-    info: ModelInfo, expected: Expectation, dia: Expectation | None, can_switch: bool = True
+    info: ModelInfo,
+    expected: Expectation,
+    dia: Expectation | None,
+    can_switch: bool = True,
+    calibration: str = "",
 ) -> str:
     """The voice and what it needs, with the switch to the other model.
 
     dia: what Dia-1.6B would need, if the embedded voice is selected and Dia-1.6B can be.
+    calibration: what to know of int4, if it is chosen and not calibrated yet.
     """
     original = info.name if info.config.prepared is None else info.config.prepared.base
     name, what = SPEAKERS.get(original, (info.title, "a Dia checkpoint of your own"))
@@ -141,6 +149,7 @@ def speaker_html(
         switch = f"Back to {SPEAKERS[EMBEDDED][0]}" if can_switch else ""
         needs = "" if info.name == EMBEDDED else _needs(expected, info.name == DIA_NAME)
         text += f" {needs[0].upper()}{needs[1:]}." if needs else ""
+        text += f" {calibration}" if calibration else ""
     else:
         name, what = SPEAKERS[DIA_NAME]
         switch = "" if dia.shortage else f"Use {name}"

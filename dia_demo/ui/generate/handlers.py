@@ -94,7 +94,7 @@ class GenerateHandlers:
         request = values.to_request(self.synthesis.settings.runtime)
         self.synthesis.downloads.check_here(self.synthesis.info(request.runtime.model))
         status, shown_at = PREPARING, 0.0
-        with closing(self.synthesis.stream(request, run.cancel)) as events:
+        with closing(self.synthesis.stream(request, run.cancel, in_int8_meanwhile=True)) as events:
             for event in events:
                 status = status_of(event, status)
                 # Also in every update: see `RunButtons.busy`.

@@ -77,7 +77,7 @@ def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
     """
     seen = {}
 
-    def stream(request, cancel: threading.Event):
+    def stream(request, cancel: threading.Event, in_int8_meanwhile: bool = False):
         seen["cancel"] = cancel
         for event in events:
             if isinstance(event, Exception):

@@ -112,7 +112,7 @@ def test_a_refusal_leaves_the_earlier_take_in_the_player(visit, tmp_path):
     assert has_take(shown) and "The script is empty" in shown["status"]
 
 
-def refuse(request, cancel):
+def refuse(request, cancel, in_int8_meanwhile):
     raise InputError("The script is empty.")
     yield
 

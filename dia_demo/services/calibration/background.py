@@ -1,0 +1,171 @@
+"""Calibrates int4 of large models in the background; takes are made in int8 until it is done."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.events import Loading
+from dia_demo.engine.memory import why_not_calibrated
+from dia_demo.engine.placement import SMALL_WEIGHTS
+from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.model.linear import decoder_weights
+from dia_demo.model.packed_cache import prepared_file
+from dia_demo.services.bench.types import Job, JobKind
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.models import ModelRef
+from dia_demo.services.wording import about
+
+POLL_SECONDS = 0.5
+SECONDS_TO_END = 10.0
+# Before this fraction the time left is not known.
+LEAST_FRACTION = 0.1
+
+Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
+
+log = logging.getLogger(__name__)
+
+
+class _Calibration(threading.Thread):
+    """The calibration of one model: how far it is, and why it failed."""
+
+    def __init__(self, job: Job, child: Child) -> None:
+        super().__init__(name="calibration", daemon=True)
+        self._job, self._child = job, child
+        self.cancel = threading.Event()
+        self.fraction, self.problem, self.began = 0.0, "", time.monotonic()
+
+    def run(self) -> None:
+        try:
+            with closing(self._child(self._job, self.cancel)) as reports:
+                for report in reports:
+                    self.fraction = report.fraction
+        except BenchStopped:
+            return
+        except DiaDemoError as error:
+            log.warning("int4 of %s could not be calibrated: %s", self._job.folder, error)
+            self.problem = str(error)
+
+    @property
+    def progress(self) -> str:
+        """Such as "34%, about 5 min left"."""
+        text = f"{self.fraction:.0%}"
+        if self.fraction < LEAST_FRACTION:
+            return text
+        seconds = time.monotonic() - self.began
+        return f"{text}, {about(seconds / self.fraction - seconds)} left"
+
+
+class BackgroundCalibration:
+    """The calibrations of this program, one at a time, each in a process of low priority."""
+
+    def __init__(self, threads: int | None = None, child: Child = run_child) -> None:
+        self._threads, self._child = threads, child
+        self._calibrations: dict[Path, _Calibration] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def running(self) -> bool:
+        return any(each.is_alive() for each in list(self._calibrations.values()))
+
+    def meanwhile(self, runtime: RuntimeConfig) -> tuple[RuntimeConfig, str]:
+        """The runtime that serves now, and a note for the user if it is not the one asked for.
+
+        Where int4 has to be calibrated first and that takes minutes, it is begun in the background,
+        and the runtime that serves is that of int8.
+        """
+        folder = _to_calibrate(runtime)
+        if folder is None:
+            return runtime, ""
+        with self._lock:
+            calibration = self._calibrations.get(folder)
+            if calibration is None or (calibration.cancel.is_set() and not calibration.is_alive()):
+                if self._closed or self.running:
+                    return replace(runtime, precision="int8"), NOT_BEGUN
+                calibration = self._begin(folder)
+        return replace(runtime, precision="int8"), _note(calibration)
+
+    def describe(self, runtime: RuntimeConfig) -> str:
+        """What a user who chose this runtime should know before the take; "" if nothing."""
+        folder = _to_calibrate(runtime)
+        if folder is None:
+            return ""
+        calibration = self._calibrations.get(folder)
+        return FIRST if calibration is None else _note(calibration)
+
+    def wait(self, runtime: RuntimeConfig) -> Iterator[Loading]:
+        """Until the runtime's model is calibrated, if that has begun."""
+        folder = _to_calibrate(runtime)
+        calibration = self._calibrations.get(folder) if folder is not None else None
+        while calibration is not None and calibration.is_alive():
+            yield Loading("Calibrating int4, once for this model", calibration.fraction)
+            calibration.join(POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Cancel what is running, and wait for it; the next take in int4 begins it again."""
+        with self._lock:
+            calibrations = list(self._calibrations.values())
+        for calibration in calibrations:
+            if calibration.is_alive():
+                calibration.cancel.set()
+                calibration.join(SECONDS_TO_END)
+
+    def close(self) -> None:
+        """`stop`, and begin nothing afterwards."""
+        self._closed = True
+        self.stop()
+
+    def _begin(self, folder: Path) -> _Calibration:
+        job = Job(JobKind.CALIBRATE, folder=str(folder), threads=self._threads, low_priority=True)
+        calibration = self._calibrations[folder] = _Calibration(job, self._child)
+        calibration.start()
+        return calibration
+
+
+FIRST = (
+    "int4 has to be calibrated for this model first, once, which takes some minutes in the "
+    "background. Takes are made in int8 until then."
+)
+NOT_BEGUN = (
+    "This take was made in int8: int4 has to be calibrated for this model first, and another model "
+    "is being calibrated."
+)
+
+
+def _note(calibration: _Calibration) -> str:
+    if calibration.problem:
+        return (
+            f"int4 could not be calibrated, so takes are made in int8: {calibration.problem} The "
+            "next start of the program tries again."
+        )
+    return (
+        f"int4 is being calibrated for this model, once ({calibration.progress}). Takes are made "
+        "in int8 until then."
+    )
+
+
+def _to_calibrate(runtime: RuntimeConfig) -> Path | None:
+    """The folder of the runtime's model, if it is large and not calibrated yet, and can be."""
+    if runtime.device != "cpu" or runtime.precision != "int4" or find_spec("numba") is None:
+        return None
+    try:
+        model = ModelRef.resolve(runtime.model)
+        if model.folder is None or not model.has_weights:
+            return None
+        config = read_model_config(model.folder)
+    except InputError:
+        return None  # Loading it says what is wrong.
+    if config.prepared is not None or decoder_weights(config) < SMALL_WEIGHTS:
+        return None
+    is_done = prepared_file(model.folder, "int4").is_file()
+    return None if is_done or why_not_calibrated(config) else model.folder

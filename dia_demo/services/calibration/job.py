@@ -1,0 +1,46 @@
+"""Calibrates int4 in a process of its own (bench/worker.py), and stores the prepared weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.engine.calibration import make_takes
+from dia_demo.engine.memory import why_not_calibrated
+from dia_demo.errors import RunError
+from dia_demo.model.loading import Calibrator, prepare
+from dia_demo.services.bench.types import Job, ReportProgress
+from dia_demo.system import granted_cores
+from dia_demo.task import Task
+
+# The fraction of the whole at which a stage begins, and how much of it the stage is, by its last
+# words; about as long as the stages take for Dia-1.6B. Other stages report nothing.
+SHARES = {"test takes": (0.05, 0.1), "rounding the weights": (0.15, 0.85)}
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """seconds: how long it took."""
+
+    seconds: float
+
+
+def run_job(job: Job, report_progress: ReportProgress) -> CalibrationResult:
+    """Calibrate the checkpoint in the job's folder. Raises RunError if it cannot be stored, or if
+    there is too little memory."""
+    assert job.folder is not None
+    folder, began = Path(job.folder), perf_counter()
+    config = read_model_config(folder)
+    if why_not := why_not_calibrated(config):
+        raise RunError(why_not)
+    calibrator = Calibrator(make_takes)
+    task = Task(prepare(folder, config, "int4", job.threads or granted_cores(), calibrator))
+    for stage, fraction in task:
+        for ending, (start, share) in SHARES.items():
+            if stage.endswith(ending):
+                report_progress("Calibrating int4", start + share * fraction)
+    if task.result.note:
+        raise RunError(task.result.note)
+    return CalibrationResult(perf_counter() - began)

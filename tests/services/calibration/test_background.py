@@ -1,0 +1,191 @@
+"""int4 of a large model is calibrated in the background, and takes go on in int8 meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+
+import pytest
+
+pytest.importorskip("numba")
+
+from dia_demo.engine.events import Cancelled, Finished, Loading, Started
+from dia_demo.errors import RunError
+from dia_demo.model.packed_cache import prepared_file
+from dia_demo.services.bench.types import JobKind
+from dia_demo.services.bench.worker import BenchStopped, JobProgress
+from dia_demo.services.calibration import background
+from dia_demo.services.calibration.background import BackgroundCalibration
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui.generate import expectation
+from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
+from tests.helpers.models.checkpoints import write_small
+from tests.helpers.models.kernels import choose_compiled
+from tests.helpers.page.page_stubs import parts_by_name
+from tests.helpers.synthesis_requests import make_request, runtime
+
+pytestmark = pytest.mark.kernels
+
+SOON = 60.0
+
+
+class Children:
+    """Children that wait to be told to go on, and then end with `outcome`."""
+
+    def __init__(self, outcome: object = None) -> None:
+        self.outcome, self.jobs, self.go_on = outcome, [], threading.Event()
+        self.is_half_done = threading.Event()
+
+    def __call__(self, job, cancel):
+        self.jobs.append(job)
+        yield JobProgress("Calibrating int4", 0.5)
+        self.is_half_done.set()
+        while not self.go_on.wait(0.01):
+            if cancel.is_set():
+                raise BenchStopped
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return {"seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return write_small(tmp_path_factory.mktemp("checkpoint") / "small", seed=5, codec=True)
+
+
+@pytest.fixture
+def folder(checkpoint, monkeypatch):
+    """A checkpoint that is not calibrated, in the cache that the child process uses, too."""
+    choose_compiled(monkeypatch)
+    yield checkpoint
+    shutil.rmtree(prepared_file(checkpoint, "int4").parent, ignore_errors=True)
+
+
+@pytest.fixture
+def service(folder, tmp_path, monkeypatch):
+    """A service with int4 of the tiny model, which counts as a large one."""
+    monkeypatch.setattr(background, "SMALL_WEIGHTS", 0)
+    synthesis = Synthesis(Settings(runtime(folder, precision="int4"), takes_folder=tmp_path))
+    yield synthesis
+    synthesis.close()
+
+
+def take(synthesis, in_int8_meanwhile=True) -> tuple[str, str, list]:
+    """The precision of a take, its notes, and all its events."""
+    events = list(synthesis.stream(make_request(synthesis), threading.Event(), in_int8_meanwhile))
+    assert isinstance(events[-1], Finished)
+    (started,) = (event for event in events if isinstance(event, Started))
+    return events[-1].result.figures.precision, " ".join(started.notes), events
+
+
+def wait_for_end() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "calibration":
+            thread.join(SOON)
+            assert not thread.is_alive()
+
+
+def test_int8_serves_until_int4_is_calibrated(service, folder):
+    precision, notes, _ = take(service)
+    assert precision == "int8" and "int4 is being calibrated" in notes
+    wait_for_end()
+    assert prepared_file(folder, "int4").is_file()
+    precision, notes, events = take(service)
+    assert (precision, notes) == ("int4", "")
+    assert not [e for e in events if isinstance(e, Loading) and "alibrating" in e.what]
+
+
+def test_who_needs_int4_waits_for_the_calibration(service, folder):
+    """A comparison of precisions, and the command line."""
+    children = Children()
+    service.calibration = BackgroundCalibration(child=children)
+    take(service)
+    assert children.is_half_done.wait(SOON)
+    events = service.stream(make_request(service), threading.Event())
+    waiting = next(e for e in events if isinstance(e, Loading) and "Calibrating" in e.what)
+    assert waiting.fraction == 0.5 and service.calibration.running
+    children.go_on.set()
+    last = list(events)[-1]
+    assert last.result.figures.precision == "int4" and len(children.jobs) == 1
+
+
+def test_a_stop_ends_the_waiting(service):
+    service.calibration = BackgroundCalibration(child=Children())
+    take(service)
+    cancel, events = threading.Event(), []
+    for event in service.stream(make_request(service), cancel):
+        events.append(event)
+        if isinstance(event, Loading) and "Calibrating" in event.what:
+            cancel.set()
+    assert isinstance(events[-1], Cancelled) and service.calibration.running
+
+
+def test_a_failed_calibration_is_explained(service):
+    children = Children(RunError("The disk is full."))
+    children.go_on.set()
+    service.calibration = BackgroundCalibration(threads=1, child=children)
+    take(service)
+    wait_for_end()
+    precision, notes, _ = take(service)
+    assert precision == "int8" and "could not be calibrated" in notes and "disk is full" in notes
+    assert [(job.kind, job.threads, job.low_priority) for job in children.jobs] == [
+        (JobKind.CALIBRATE, 1, True)
+    ]
+
+
+def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(service):
+    children = Children()
+    service.calibration = BackgroundCalibration(child=children)
+    take(service)
+    cancel = threading.Event()
+    with service.alone(cancel) as waiting:
+        list(waiting)
+        assert not service.calibration.running
+    take(service)
+    assert service.calibration.running and len(children.jobs) == 2
+
+
+def test_nothing_begins_after_the_end(service):
+    children = Children()
+    service.calibration = BackgroundCalibration(child=children)
+    service.close()
+    assert service.calibration.meanwhile(service.settings.runtime)[0].precision == "int8"
+    assert not children.jobs
+
+
+def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
+    other = shutil.copytree(folder, tmp_path / "other")
+    service.calibration = BackgroundCalibration(child=(children := Children()))
+    service.calibration.meanwhile(service.settings.runtime)
+    serving, note = service.calibration.meanwhile(runtime(other, precision="int4"))
+    assert serving.precision == "int8" and "another model" in note
+    assert len(children.jobs) <= 1
+
+
+@pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "int4"}])
+def test_small_models_and_other_precisions_are_loaded_at_once(folder, changes):
+    calibration = BackgroundCalibration(child=Children())
+    asked = runtime(folder, **changes)
+    assert calibration.meanwhile(asked) == (asked, "") and not calibration.running
+
+
+def test_the_page_says_it_beforehand(service):
+    handlers = ExpectationHandlers(service, parts_by_name(expectation.ExpectationPanel))
+    service.calibration = BackgroundCalibration(child=(children := Children()))
+    values = {
+        "model": service.settings.runtime.model, "precision": "int4", "script": "[S1] Hello.",
+        "max_tokens": 60, "speed": 1.0, "xpu": False, "normalise": False, "voice_prompt": None,
+    }  # fmt: skip
+
+    def shown():
+        return handlers.refresh(*(values[name] for name in FIELDS))
+
+    panel = handlers.panel
+    assert "int4 has to be calibrated for this model first" in shown()[panel.speaker]
+    take(service)
+    assert children.is_half_done.wait(SOON)
+    assert "int4 is being calibrated for this model, once (50%" in shown()[panel.speaker]
+    assert shown()[panel.timer].active
+    values["precision"] = "int8"
+    assert "calibrated" not in shown()[panel.speaker]
