@@ -51,7 +51,7 @@ class _Calibration(threading.Thread):
                     self.fraction = report.fraction
         except BenchStopped:
             return
-        except DiaDemoError as error:
+        except (DiaDemoError, OSError) as error:
             log.warning("int4 of %s could not be calibrated: %s", self._job.folder, error)
             self.problem = str(error)
 
@@ -84,12 +84,12 @@ class BackgroundCalibration:
         Where int4 has to be calibrated first and that takes minutes, it is begun in the background,
         and the runtime that serves is that of int8.
         """
-        folder = _to_calibrate(runtime)
+        folder = self._to_calibrate(runtime)
         if folder is None:
             return runtime, ""
         with self._lock:
             calibration = self._calibrations.get(folder)
-            if calibration is None or (calibration.cancel.is_set() and not calibration.is_alive()):
+            if calibration is None or not (calibration.is_alive() or calibration.problem):
                 if self._closed or self.running:
                     return replace(runtime, precision="int8"), NOT_BEGUN
                 calibration = self._begin(folder)
@@ -97,7 +97,7 @@ class BackgroundCalibration:
 
     def describe(self, runtime: RuntimeConfig) -> str:
         """What a user who chose this runtime should know before the take; "" if nothing."""
-        folder = _to_calibrate(runtime)
+        folder = self._to_calibrate(runtime)
         if folder is None:
             return ""
         calibration = self._calibrations.get(folder)
@@ -105,7 +105,7 @@ class BackgroundCalibration:
 
     def wait(self, runtime: RuntimeConfig) -> Iterator[Loading]:
         """Until the runtime's model is calibrated, if that has begun."""
-        folder = _to_calibrate(runtime)
+        folder = self._to_calibrate(runtime)
         calibration = self._calibrations.get(folder) if folder is not None else None
         while calibration is not None and calibration.is_alive():
             yield Loading("Calibrating int4, once for this model", calibration.fraction)
@@ -124,6 +124,25 @@ class BackgroundCalibration:
         """`stop`, and begin nothing afterwards."""
         self._closed = True
         self.stop()
+
+    def _to_calibrate(self, runtime: RuntimeConfig) -> Path | None:
+        """The folder of the runtime's model, if it is large and not calibrated yet, and can be."""
+        if runtime.device != "cpu" or runtime.precision != "int4" or find_spec("numba") is None:
+            return None
+        try:
+            model = ModelRef.resolve(runtime.model)
+            if model.folder is None or not model.has_weights:
+                return None
+            config = read_model_config(model.folder)
+        except InputError:
+            return None  # Loading it says what is wrong.
+        if config.prepared is not None or decoder_weights(config) < SMALL_WEIGHTS:
+            return None
+        if prepared_file(model.folder, "int4").is_file():
+            return None
+        # One that has begun holds the memory that another would need.
+        has_begun = model.folder in self._calibrations
+        return model.folder if has_begun or not why_not_calibrated(config) else None
 
     def _begin(self, folder: Path) -> _Calibration:
         job = Job(JobKind.CALIBRATE, folder=str(folder), threads=self._threads, low_priority=True)
@@ -152,20 +171,3 @@ def _note(calibration: _Calibration) -> str:
         f"int4 is being calibrated for this model, once ({calibration.progress}). Takes are made "
         "in int8 until then."
     )
-
-
-def _to_calibrate(runtime: RuntimeConfig) -> Path | None:
-    """The folder of the runtime's model, if it is large and not calibrated yet, and can be."""
-    if runtime.device != "cpu" or runtime.precision != "int4" or find_spec("numba") is None:
-        return None
-    try:
-        model = ModelRef.resolve(runtime.model)
-        if model.folder is None or not model.has_weights:
-            return None
-        config = read_model_config(model.folder)
-    except InputError:
-        return None  # Loading it says what is wrong.
-    if config.prepared is not None or decoder_weights(config) < SMALL_WEIGHTS:
-        return None
-    is_done = prepared_file(model.folder, "int4").is_file()
-    return None if is_done or why_not_calibrated(config) else model.folder

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from dia_demo import system
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import RunError
 from dia_demo.model.packed_cache import prepared_file
@@ -132,6 +133,21 @@ def test_a_failed_calibration_is_explained(service):
     assert [(job.kind, job.threads, job.low_priority) for job in children.jobs] == [
         (JobKind.CALIBRATE, 1, True)
     ]
+
+
+def test_memory_that_the_calibration_itself_takes_does_not_end_the_waiting(service, monkeypatch):
+    service.calibration = BackgroundCalibration(child=Children())
+    take(service)
+    monkeypatch.setattr(system, "available_bytes", lambda: 0)
+    serving, _ = service.calibration.meanwhile(service.settings.runtime)
+    assert serving.precision == "int8"
+
+
+def test_without_memory_for_the_calibration_int4_is_loaded_as_it_is(service, monkeypatch):
+    monkeypatch.setattr(system, "available_bytes", lambda: 0)
+    asked = service.settings.runtime
+    assert service.calibration.meanwhile(asked) == (asked, "")
+    assert service.calibration.describe(asked) == ""
 
 
 def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(service):
