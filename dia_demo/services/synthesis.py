@@ -75,7 +75,7 @@ class Synthesis:
         self.downloads = Downloads()
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
-        self.calibration = BackgroundCalibration(settings.runtime.threads)
+        self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""

@@ -2,7 +2,8 @@
 
 The parent writes a job as one line of JSON; the child answers with lines of JSON: {"doing",
 "fraction", "results"} during the work, then {"result"} or {"error"}. Results are sent as soon as
-they are known, so that a later failure does not lose them.
+they are known, so that a later failure does not lose them. After the job, the parent may write
+PAUSE and GO_ON: the child pauses at its next report.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dia_demo.files import ROOT
 from dia_demo.services.bench.types import Job, JobKind, ReportProgress
 
 POLL_SECONDS = 0.1
+PAUSE, GO_ON = "p", "g"
 # Longer than any step or the loading of any tensor.
 SILENCE_LIMIT = 300.0
 LONGEST_MESSAGE = 300
@@ -46,9 +48,14 @@ class BenchStopped(Exception):
 
 
 def run_child(
-    job: Job, cancel: threading.Event, silence_limit: float = SILENCE_LIMIT
+    job: Job,
+    cancel: threading.Event,
+    silence_limit: float = SILENCE_LIMIT,
+    must_pause: Callable[[], bool] = lambda: False,
 ) -> Generator[JobProgress, None, dict]:
     """Run a job in a new interpreter: yields its reports, returns the fields of its result.
+
+    must_pause: whether the child has to wait now, asked several times a second.
 
     Raises RunError with the child's message or exit status, and BenchStopped if `cancel` is set.
     Closing the generator ends the child.
@@ -57,9 +64,8 @@ def run_child(
         child = _start(errors)
         assert child.stdin is not None and child.stdout is not None
         try:
-            child.stdin.write(json.dumps(asdict(job)) + "\n")
-            child.stdin.flush()  # Left open: when it closes, the child ends.
-            return (yield from _listen(child, cancel, silence_limit))
+            _write(child, json.dumps(asdict(job)) + "\n")
+            return (yield from _listen(child, cancel, silence_limit, must_pause))
         except (BrokenPipeError, EOFError) as error:
             child.wait()
             raise RunError(_how(child.returncode, errors)) from error
@@ -84,7 +90,10 @@ def _start(errors) -> subprocess.Popen:
 
 
 def _listen(
-    child: subprocess.Popen, cancel: threading.Event, silence_limit: float
+    child: subprocess.Popen,
+    cancel: threading.Event,
+    silence_limit: float,
+    must_pause: Callable[[], bool],
 ) -> Generator[JobProgress, None, dict]:
     """The child's reports until its result, and one for each second without a report.
 
@@ -92,14 +101,19 @@ def _listen(
     """
     lines = _lines_of(child)
     silent, since, step = 0.0, monotonic(), JobProgress("Starting", 0.0)
+    has_begun = is_paused = False
     yield step
     while True:
         if cancel.is_set():
             raise BenchStopped
+        # Before its first report, the child may not have read its job.
+        if has_begun and must_pause() != is_paused:
+            is_paused = not is_paused
+            _write(child, PAUSE if is_paused else GO_ON)
         try:
             line = lines.get(timeout=POLL_SECONDS)
         except queue.Empty:
-            silent += POLL_SECONDS
+            silent = 0.0 if is_paused else silent + POLL_SECONDS
             if silent >= silence_limit:
                 raise RunError(
                     f"it printed nothing for {silence_limit:.0f} s and was stopped"
@@ -109,7 +123,7 @@ def _listen(
                 step = step._replace(results={}, seconds=seconds)
                 yield step
             continue
-        silent = 0.0
+        silent, has_begun = 0.0, True
         if not line:
             raise EOFError
         message = json.loads(line)
@@ -121,6 +135,13 @@ def _listen(
             since = monotonic()
         step = JobProgress(**message, seconds=int(monotonic() - since))
         yield step
+
+
+def _write(child: subprocess.Popen, text: str) -> None:
+    """To the child's input, which is left open: when it closes, the child ends."""
+    assert child.stdin is not None
+    child.stdin.write(text)
+    child.stdin.flush()
 
 
 def _lines_of(child: subprocess.Popen) -> queue.Queue[str]:
@@ -160,15 +181,17 @@ def main() -> None:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
-    reached = 0.0
+    reached, go_on = 0.0, threading.Event()
+    go_on.set()
 
     def report_progress(doing: str, fraction: float, /, **results: object) -> None:
         nonlocal reached
         reached = max(reached, fraction)  # Loading has stages, each from 0.
         send(doing=doing, fraction=reached, results=results)
+        go_on.wait()
 
     line = sys.stdin.readline()
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    threading.Thread(target=_obey_parent, args=(go_on,), name="parent", daemon=True).start()
     job = Job(**json.loads(line) | {"began": perf_counter()})
     if job.low_priority:
         system.lower_priority()
@@ -185,9 +208,14 @@ def main() -> None:
         send(error=f"{type(error).__name__}: {message[:LONGEST_MESSAGE]}")
 
 
-def _end_with_parent() -> None:
-    """End when the parent ends, which cannot end its children if it is killed."""
-    os.read(sys.stdin.fileno(), 1)  # Not with sys.stdin, whose lock would block the exit.
+def _obey_parent(go_on: threading.Event) -> None:
+    """Pause and go on as the parent writes, and end when it ends: killed, it ends no children."""
+    # Not with sys.stdin, whose lock would block the exit.
+    while letter := os.read(sys.stdin.fileno(), 1).decode():
+        if letter == PAUSE:
+            go_on.clear()
+        else:
+            go_on.set()
     os._exit(1)
 
 

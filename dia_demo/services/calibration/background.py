@@ -30,7 +30,7 @@ SECONDS_TO_END = 10.0
 # Before this fraction the time left is not known.
 LEAST_FRACTION = 0.1
 
-Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
+Child = Callable[..., Generator[JobProgress, None, dict[str, Any]]]
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +38,17 @@ log = logging.getLogger(__name__)
 class _Calibration(threading.Thread):
     """The calibration of one model: how far it is, and why it failed."""
 
-    def __init__(self, job: Job, child: Child) -> None:
+    def __init__(self, job: Job, child: Child, busy: threading.Event) -> None:
         super().__init__(name="calibration", daemon=True)
-        self._job, self._child = job, child
+        self._job, self._child, self._busy = job, child, busy
+        self.is_awaited = False
         self.cancel = threading.Event()
         self.fraction, self.problem, self.began = 0.0, "", time.monotonic()
 
     def run(self) -> None:
         try:
-            with closing(self._child(self._job, self.cancel)) as reports:
+            child = self._child(self._job, self.cancel, must_pause=self._must_pause)
+            with closing(child) as reports:
                 for report in reports:
                     self.fraction = report.fraction
         except BenchStopped:
@@ -54,6 +56,10 @@ class _Calibration(threading.Thread):
         except (DiaDemoError, OSError) as error:
             log.warning("int4 of %s could not be calibrated: %s", self._job.folder, error)
             self.problem = str(error)
+
+    def _must_pause(self) -> bool:
+        """While a take is made: two programs on the same cores would wait for each other."""
+        return self._busy.is_set() and not self.is_awaited
 
     @property
     def progress(self) -> str:
@@ -66,10 +72,15 @@ class _Calibration(threading.Thread):
 
 
 class BackgroundCalibration:
-    """The calibrations of this program, one at a time, each in a process of low priority."""
+    """The calibrations of this program, one at a time, each in a process of low priority.
 
-    def __init__(self, threads: int | None = None, child: Child = run_child) -> None:
-        self._threads, self._child = threads, child
+    busy: set while anybody generates, which pauses them.
+    """
+
+    def __init__(
+        self, busy: threading.Event, threads: int | None = None, child: Child = run_child
+    ) -> None:
+        self._busy, self._threads, self._child = busy, threads, child
         self._calibrations: dict[Path, _Calibration] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -107,9 +118,15 @@ class BackgroundCalibration:
         """Until the runtime's model is calibrated, if that has begun."""
         folder = self._to_calibrate(runtime)
         calibration = self._calibrations.get(folder) if folder is not None else None
-        while calibration is not None and calibration.is_alive():
-            yield Loading("Calibrating int4, once for this model", calibration.fraction)
-            calibration.join(POLL_SECONDS)
+        if calibration is None:
+            return
+        calibration.is_awaited = True
+        try:
+            while calibration.is_alive():
+                yield Loading("Calibrating int4, once for this model", calibration.fraction)
+                calibration.join(POLL_SECONDS)
+        finally:
+            calibration.is_awaited = False
 
     def stop(self) -> None:
         """Cancel what is running, and wait for it; the next take in int4 begins it again."""
@@ -146,14 +163,14 @@ class BackgroundCalibration:
 
     def _begin(self, folder: Path) -> _Calibration:
         job = Job(JobKind.CALIBRATE, folder=str(folder), threads=self._threads, low_priority=True)
-        calibration = self._calibrations[folder] = _Calibration(job, self._child)
+        calibration = self._calibrations[folder] = _Calibration(job, self._child, self._busy)
         calibration.start()
         return calibration
 
 
 FIRST = (
-    "int4 has to be calibrated for this model first, once, which takes some minutes in the "
-    "background. Takes are made in int8 until then."
+    "int4 has to be calibrated for this model first, once: some minutes, in the background, while "
+    "no take is made. Until then takes are made in int8."
 )
 NOT_BEGUN = (
     "This take was made in int8: int4 has to be calibrated for this model first, and another model "
@@ -168,6 +185,6 @@ def _note(calibration: _Calibration) -> str:
             "next start of the program tries again."
         )
     return (
-        f"int4 is being calibrated for this model, once ({calibration.progress}). Takes are made "
-        "in int8 until then."
+        f"int4 is being calibrated for this model, once ({calibration.progress}), while no take is "
+        "made. Until then takes are made in int8."
     )

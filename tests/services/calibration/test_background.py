@@ -13,12 +13,13 @@ from dia_demo import system
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import RunError
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.bench.types import JobKind
-from dia_demo.services.bench.worker import BenchStopped, JobProgress
+from dia_demo.services.bench.types import Job, JobKind
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.calibration import background
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
 from tests.helpers.models.checkpoints import write_small
@@ -38,8 +39,9 @@ class Children:
         self.outcome, self.jobs, self.go_on = outcome, [], threading.Event()
         self.is_half_done = threading.Event()
 
-    def __call__(self, job, cancel):
+    def __call__(self, job, cancel, must_pause):
         self.jobs.append(job)
+        self.must_pause = must_pause
         yield JobProgress("Calibrating int4", 0.5)
         self.is_half_done.set()
         while not self.go_on.wait(0.01):
@@ -100,19 +102,46 @@ def test_int8_serves_until_int4_is_calibrated(service, folder):
 def test_who_needs_int4_waits_for_the_calibration(service, folder):
     """A comparison of precisions, and the command line."""
     children = Children()
-    service.calibration = BackgroundCalibration(child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), child=children)
     take(service)
     assert children.is_half_done.wait(SOON)
     events = service.stream(make_request(service), threading.Event())
     waiting = next(e for e in events if isinstance(e, Loading) and "Calibrating" in e.what)
     assert waiting.fraction == 0.5 and service.calibration.running
+    assert not children.must_pause(), "the take that waits for it would never begin"
     children.go_on.set()
     last = list(events)[-1]
     assert last.result.figures.precision == "int4" and len(children.jobs) == 1
 
 
+def test_it_pauses_while_a_take_is_made(service):
+    busy, children = threading.Event(), Children()
+    service.calibration = BackgroundCalibration(busy, child=children)
+    take(service)
+    assert children.is_half_done.wait(SOON) and not children.must_pause()
+    busy.set()
+    assert children.must_pause()
+
+
+def test_a_paused_child_goes_on_where_it_was(folder):
+    paused = threading.Event()
+    job = Job(JobKind.CALIBRATE, folder=str(folder), threads=1)
+    child = Task(run_child(job, threading.Event(), must_pause=paused.is_set))
+    seconds_paused = 0
+    for report in child:
+        if report.fraction > 0 and not seconds_paused:
+            paused.set()
+        # A report without news: the child said nothing for a second.
+        if paused.is_set() and report.seconds >= 2:
+            seconds_paused = report.seconds
+            paused.clear()
+            assert not prepared_file(folder, "int4").is_file()
+    assert seconds_paused and child.result["seconds"] >= seconds_paused - 1
+    assert prepared_file(folder, "int4").is_file()
+
+
 def test_a_stop_ends_the_waiting(service):
-    service.calibration = BackgroundCalibration(child=Children())
+    service.calibration = BackgroundCalibration(threading.Event(), child=Children())
     take(service)
     cancel, events = threading.Event(), []
     for event in service.stream(make_request(service), cancel):
@@ -125,7 +154,7 @@ def test_a_stop_ends_the_waiting(service):
 def test_a_failed_calibration_is_explained(service):
     children = Children(RunError("The disk is full."))
     children.go_on.set()
-    service.calibration = BackgroundCalibration(threads=1, child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), threads=1, child=children)
     take(service)
     wait_for_end()
     precision, notes, _ = take(service)
@@ -136,7 +165,7 @@ def test_a_failed_calibration_is_explained(service):
 
 
 def test_memory_that_the_calibration_itself_takes_does_not_end_the_waiting(service, monkeypatch):
-    service.calibration = BackgroundCalibration(child=Children())
+    service.calibration = BackgroundCalibration(threading.Event(), child=Children())
     take(service)
     monkeypatch.setattr(system, "available_bytes", lambda: 0)
     serving, _ = service.calibration.meanwhile(service.settings.runtime)
@@ -152,7 +181,7 @@ def test_without_memory_for_the_calibration_int4_is_loaded_as_it_is(service, mon
 
 def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(service):
     children = Children()
-    service.calibration = BackgroundCalibration(child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), child=children)
     take(service)
     cancel = threading.Event()
     with service.alone(cancel) as waiting:
@@ -164,7 +193,7 @@ def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(serv
 
 def test_nothing_begins_after_the_end(service):
     children = Children()
-    service.calibration = BackgroundCalibration(child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), child=children)
     service.close()
     assert service.calibration.meanwhile(service.settings.runtime)[0].precision == "int8"
     assert not children.jobs
@@ -172,7 +201,7 @@ def test_nothing_begins_after_the_end(service):
 
 def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
     other = shutil.copytree(folder, tmp_path / "other")
-    service.calibration = BackgroundCalibration(child=(children := Children()))
+    service.calibration = BackgroundCalibration(threading.Event(), child=(children := Children()))
     service.calibration.meanwhile(service.settings.runtime)
     serving, note = service.calibration.meanwhile(runtime(other, precision="int4"))
     assert serving.precision == "int8" and "another model" in note
@@ -181,14 +210,14 @@ def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
 
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "int4"}])
 def test_small_models_and_other_precisions_are_loaded_at_once(folder, changes):
-    calibration = BackgroundCalibration(child=Children())
+    calibration = BackgroundCalibration(threading.Event(), child=Children())
     asked = runtime(folder, **changes)
     assert calibration.meanwhile(asked) == (asked, "") and not calibration.running
 
 
 def test_the_page_says_it_beforehand(service):
     handlers = ExpectationHandlers(service, parts_by_name(expectation.ExpectationPanel))
-    service.calibration = BackgroundCalibration(child=(children := Children()))
+    service.calibration = BackgroundCalibration(threading.Event(), child=(children := Children()))
     values = {
         "model": service.settings.runtime.model, "precision": "int4", "script": "[S1] Hello.",
         "max_tokens": 60, "speed": 1.0, "xpu": False, "normalise": False, "voice_prompt": None,
