@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.helpers.page.browser import script_of, write_script
+from tests.helpers.page.browser import script_of, unfold, write_script
 
 pytest.importorskip("playwright.sync_api")
 
@@ -43,13 +43,9 @@ def memo(tmp_path):
     return path
 
 
-def open_fold(page) -> None:
-    page.locator("#voice button.label-wrap").click()
-
-
 def add_prompt(page, path) -> str:
     """Add a voice prompt; the address that its player fetches."""
-    open_fold(page)
+    unfold(page, "Voice prompt")
     with page.expect_response(lambda answer: "/file=" in answer.url) as waiting:
         page.locator("#voice-prompt input[type=file]").set_input_files(path)
     page.locator(".chip").filter(has_text="Voice prompt in use").wait_for()
@@ -69,7 +65,7 @@ def test_a_voice_prompt_outlives_a_reload_with_its_words(open_window, memo):
     page.wait_for_function("window.diaRestored === true")
     chip.wait_for()
     page.get_by_text(re.compile(r"\b36 of [\d,]+ bytes")).wait_for()
-    open_fold(page)
+    unfold(page, "Voice prompt")
     words_field = page.get_by_label("Text of the voice prompt")
     assert words_field.input_value() == "[S2] These are its words."
     page.get_by_role("button", name="Remove the voice prompt").click()
@@ -93,7 +89,7 @@ def test_words_of_a_lost_voice_prompt_are_gone_too(open_window, memo):
 def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
     page = open_window().open()
     write_script(page, "[S1] Hi. [S2] Ho. [S1]")
-    open_fold(page)
+    unfold(page, "Voice prompt")
     page.get_by_label("Text of the voice prompt").fill("[S2] Words.")
     page.get_by_text("The text of the voice prompt is not used").wait_for()
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
@@ -121,7 +117,7 @@ def test_a_file_that_is_no_sound_is_refused_before_generate(open_window, tmp_pat
     page = open_window().open()
     path = tmp_path / "notes.m4a"
     path.write_bytes(b"these are no sounds" * 100)
-    open_fold(page)
+    unfold(page, "Voice prompt")
     page.locator("#voice-prompt input[type=file]").set_input_files(path)
     page.get_by_text("“notes.m4a” cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
     assert page.locator(".chip").count() == 0

@@ -179,8 +179,9 @@ def open_tab(page, name: str) -> None:
 
 def unfold(page, name: str) -> None:
     """Open a folded part of the page; its fields can be filled then."""
-    page.get_by_role("button", name=name).click()
-    page.get_by_role("button", name=name, expanded=True).wait_for()
+    its_name = re.compile(f"^{re.escape(name)}")
+    page.get_by_role("button", name=its_name).click()
+    page.get_by_role("button", name=its_name, expanded=True).wait_for()
     page.evaluate(SHOWN)
 
 

@@ -6,6 +6,8 @@ import json
 import urllib.request
 from functools import partial
 
+from tests.helpers.page.browser import open_tab
+
 
 class Failing:
     """The app with the file that says which events fail, and its events by number."""
@@ -26,14 +28,10 @@ class Failing:
         return [(self.names.get(where), what) for where, what in event["targets"]]
 
 
-def go_to(page, tab: str) -> None:
-    page.get_by_role("tab", name=tab, exact=True).click()
-
-
 def press_id(page, name: str) -> None:
     """A press on a button, whatever the program thinks of it at the moment."""
     tabs = {"lab": "Compare", "machine": "Machine"}
-    go_to(page, tabs.get(name.split("-")[0], "Generate"))
+    open_tab(page, tabs.get(name.split("-")[0], "Generate"))
     page.locator(f"button#{name}, #{name} button").first.wait_for(state="attached")
     page.evaluate(
         """(name) => {
@@ -46,7 +44,7 @@ def press_id(page, name: str) -> None:
 
 
 def type_into(page, name: str, tab: str) -> None:
-    go_to(page, tab)
+    open_tab(page, tab)
     field = page.locator(f"#{name} textarea")
     field.fill(field.input_value() + ".")
 
@@ -66,13 +64,13 @@ def a_take(page) -> None:
 
 
 def press_in_list(page, text: str) -> None:
-    go_to(page, "Generate")
+    open_tab(page, "Generate")
     a_take(page)
     page.locator(".earlier").get_by_role("button", name=text).first.click()
 
 
 def repair(page, name: str, tab: str) -> None:
-    go_to(page, tab)
+    open_tab(page, tab)
     page.evaluate(
         """(name) => {
           const button = document.createElement("button");
@@ -88,7 +86,7 @@ def repair(page, name: str, tab: str) -> None:
 
 def press_in_card(page) -> None:
     """A press on a button of the download's card, which is empty here."""
-    go_to(page, "Generate")
+    open_tab(page, "Generate")
     page.evaluate(
         """() => {
           const button = document.createElement("button");
@@ -102,14 +100,14 @@ def press_in_card(page) -> None:
 
 
 def free_seed(page) -> None:
-    go_to(page, "Generate")
+    open_tab(page, "Generate")
     page.get_by_label("Seed", exact=True).fill("7")
     page.get_by_role("button", name="Use a random seed again").click()
 
 
 def open_shared(page) -> None:
     """The shared comparison is in the room."""
-    go_to(page, "Compare")
+    open_tab(page, "Compare")
     page.locator("#lab-kept input").click()
     page.get_by_role("option").first.click()
     press_id(page, "lab-open")
@@ -154,21 +152,21 @@ def on_cpu(page) -> None:
 
 
 def choose_kind(page) -> None:
-    go_to(page, "Compare")
+    open_tab(page, "Compare")
     radio = page.locator("#lab-kind input[type=radio]")
     radio.nth(0 if radio.nth(1).is_checked() else 1).check()
 
 
 def choose_other(page, menu: str, tab: str = "Compare") -> None:
     """Choose what is not chosen yet in a menu."""
-    go_to(page, tab)
+    open_tab(page, tab)
     page.locator(f"#{menu} input").click()
     page.locator("[role=option][aria-selected=false]").first.click()
 
 
 def ask_about(page, setting: str) -> None:
     """Make a setting the question of the comparison."""
-    go_to(page, "Compare")
+    open_tab(page, "Compare")
     page.locator("#lab-differs input").click()
     page.get_by_role("option", name=setting).click()
 
@@ -249,7 +247,7 @@ def rule_of(failing, number: int):
 
 def upload(page, where: str, files) -> None:
     plain, pairs = files
-    go_to(page, "Compare" if where.startswith("lab") else "Generate")
+    open_tab(page, "Compare" if where.startswith("lab") else "Generate")
     chosen = pairs if where == "lab-upload" else plain
     page.locator(
         f"#{where} input[type=file], input[type=file][accept*='.zip']"
