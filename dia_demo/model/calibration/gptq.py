@@ -119,6 +119,7 @@ class _Rounding:
             slope_KN[local_later].addmm_(self._hessian_KK[later, group], change_KN, alpha=-1)
 
     def _improve_group(self, group: slice, slope_KN: Tensor) -> None:
+        """slope_KN: that of the group, after the changes of all groups before; it is changed."""
         hessian = self._hessian_KK[group, group]
         step_N = self._best_step(group, hessian, slope_KN)
         for k in range(group.start, group.stop):
@@ -163,6 +164,7 @@ def _groups(part: slice) -> Iterator[tuple[slice, slice]]:
 
 
 def _shifted(inputs: slice, part: slice) -> slice:
+    """These inputs, counted from the first one of the part."""
     return slice(inputs.start - part.start, inputs.stop - part.start)
 
 

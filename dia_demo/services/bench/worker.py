@@ -109,7 +109,8 @@ def _listen(
         # Before its first report, the child may not have read its job.
         if has_begun and must_pause() != is_paused:
             is_paused = not is_paused
-            _write(child, PAUSE if is_paused else GO_ON)
+            with suppress(BrokenPipeError):  # It has just ended: its result is read below.
+                _write(child, PAUSE if is_paused else GO_ON)
         try:
             line = lines.get(timeout=POLL_SECONDS)
         except queue.Empty:
