@@ -33,6 +33,7 @@ LARGEST_SIZES = {"num_hidden_layers": 1000, "num_channels": 100}
 
 # More would make a table larger than what it stands for.
 MOST_GUIDANCE_SCALES = 64
+FRAMES_PER_STEP = Range(1, 4, whole=True)
 
 # The longest name of a base model that is shown.
 LONGEST_NAME = 200
@@ -93,6 +94,7 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
         decoder=decoder,
         delay_pattern=delays,
         guidance_scales=_guidance_scales(raw, source),
+        frames_per_step=_frames_per_step(raw, source),
         prepared=_prepared(raw, source),
     )
     cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
@@ -218,6 +220,12 @@ def _guidance_scales(raw: dict, source: str) -> tuple[float, ...]:
             f"before, not {str(scales)[:80]}."
         )
     return tuple(float(scale) for scale in scales)
+
+
+def _frames_per_step(raw: dict, source: str) -> int:
+    frames = raw.get("frames_per_step", 1)
+    FRAMES_PER_STEP.check(f"{source}: frames_per_step", frames)
+    return int(frames)
 
 
 def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> None:

@@ -244,6 +244,7 @@ class ModelConfig:
     guidance_scales: the CFG scales of the vectors in a checkpoint whose guidance is distilled: the
     model was trained to give guided logits itself, for every scale between the first and the last.
     Empty for an ordinary checkpoint.
+    frames_per_step: frames that one pass of the decoder reads and gives; 1 for an ordinary one.
     prepared: None for original weights, which can be loaded in every precision.
     """
 
@@ -252,6 +253,7 @@ class ModelConfig:
     delay_pattern: tuple[int, ...] = (0, 8, 9, 10, 11, 12, 13, 14, 15)
     defaults: GenerationParams = GenerationParams()
     guidance_scales: tuple[float, ...] = ()
+    frames_per_step: int = 1
     prepared: PreparedWeights | None = None
 
     @property
@@ -274,6 +276,15 @@ class ModelConfig:
     def halves(self, cfg_scale: float) -> int:
         """Sequences that a row with this CFG scale is computed as."""
         return 1 if cfg_scale == 0 else self.guided_halves
+
+    @property
+    def codes_per_step(self) -> int:
+        """Codes that a step of one sequence reads: those of all channels, of each of its frames."""
+        return self.frames_per_step * self.decoder.num_channels
+
+    def steps_within(self, positions: int) -> int:
+        """Steps of a row of this many positions."""
+        return -(-positions // self.frames_per_step)
 
     @property
     def max_delay(self) -> int:

@@ -72,7 +72,11 @@ def config_json(config: ModelConfig) -> dict:
     }
     audio = cross | specials | {"num_channels": decoder.num_channels}
     distilled = {"guidance": "distilled", "guidance_scales": list(config.guidance_scales)}
-    return (distilled if config.guidance_scales else {}) | {
+    several = {"frames_per_step": config.frames_per_step}
+    students = (distilled if config.guidance_scales else {}) | (
+        several if config.frames_per_step > 1 else {}
+    )
+    return students | {
         "model_type": "dia",
         "architectures": ["DiaForConditionalGeneration"],
         "delay_pattern": list(config.delay_pattern),

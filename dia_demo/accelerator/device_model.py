@@ -64,6 +64,12 @@ class DeviceModel:
             logits = self.model(self.backend.put(codes_BTC), caches)
             return self.backend.fetch(logits.float())
 
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        """As `Decoder.next_frame`, with tensors on the CPU."""
+        with self.backend.active():
+            logits = self.model.next_frame(self.backend.put(codes_BC), caches, number)
+            return self.backend.fetch(logits)
+
     def drift(self) -> float:
         """Relative L2 error of one fixed step against the first call; the first call returns 0.
 
@@ -81,4 +87,4 @@ class DeviceModel:
     def _reference_step(self, cache: RowCache) -> Tensor:
         decoder = self.config.decoder
         cache.length = 0
-        return self(torch.full((1, 1, decoder.num_channels), decoder.bos), [cache])
+        return self(torch.full((1, 1, self.config.codes_per_step), decoder.bos), [cache])

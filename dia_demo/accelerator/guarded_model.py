@@ -43,6 +43,10 @@ class GuardedModel:
         with self._abandoned_on_failure():
             return self._model(codes_BTC, caches)
 
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RemoteCache], number: int) -> Tensor:
+        with self._abandoned_on_failure():
+            return self._model.next_frame(codes_BC, caches, number)
+
     def check_take(self, samples: np.ndarray, sample_rate: int) -> None:
         """Raise DeviceFailed for a finished waveform that is not speech."""
         with self._abandoned_on_failure():

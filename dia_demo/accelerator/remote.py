@@ -71,11 +71,13 @@ class EncodeReply:
 
 @dataclass(frozen=True)
 class StepRequest:
-    """Feed codes [B, T, C] to the rows of these caches."""
+    """Feed codes [B, T, C] to the rows of these caches; or, for a further frame of the same step,
+    codes [B, C]. frame: its number, 0 for a new step."""
 
     codes: np.ndarray
     caches: tuple[int, ...]
     freed: tuple[int, ...]
+    frame: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,16 @@ class RemoteModel:
     def __call__(self, codes_BTC: Tensor, caches: Sequence[RemoteCache]) -> Tensor:
         """Logits [B, T, C, V] float32. Raises RunError if one of the Limits is exceeded."""
         self._steps += 1
+        return self._step(codes_BTC, caches, 0)
+
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RemoteCache], number: int) -> Tensor:
+        """As `Decoder.next_frame`; raises as a step does."""
+        return self._step(codes_BC, caches, number)
+
+    def _step(self, codes: Tensor, caches: Sequence[RemoteCache], frame: int) -> Tensor:
         action = f"step {self._steps}"
         numbers = tuple(cache.number for cache in caches)
-        self._process.send(StepRequest(codes_BTC.numpy(), numbers, self._take_freed()))
+        self._process.send(StepRequest(codes.numpy(), numbers, self._take_freed(), frame))
         reply = self._process.receive(self._limits.step_seconds, action)
         logits = torch.from_numpy(reply.logits)
         if not logits.isfinite().all():
@@ -212,7 +221,11 @@ class RowServer:
             self._caches[self._rows] = cache
             return EncodeReply(self._rows, cache.halves)
         caches = [self._caches[number] for number in message.caches]
-        logits = self._model(torch.from_numpy(message.codes), caches)
+        codes = torch.from_numpy(message.codes)
+        if message.frame:
+            logits = self._model.next_frame(codes, caches, message.frame)
+            return StepReply(logits.numpy(), self._used(), 0.0)
+        logits = self._model(codes, caches)
         self._steps += 1
         is_due = self._steps % self._limits.drift_every == 0
         drift = self._model.drift() if is_due else 0.0

@@ -43,11 +43,21 @@ class DecoderModel(Protocol):
     def can_prefill_ahead(self) -> bool: ...
 
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> DecoderCache:
-        """Read a row's text; returns the row's cache, ready for the first codes."""
+        """Read a row's text; returns the row's cache, ready for the first codes.
+
+        max_positions: the most steps that the row can take.
+        """
 
     def __call__(self, codes_BTC: Tensor, caches: Sequence[Any]) -> Tensor:
-        """Feed T more codes to each row; caches are those that `encode` returned.
+        """Feed the codes of T more steps to each row; caches are those that `encode` returned.
 
-        codes_BTC int64: B is the sum of the caches' halves. T > 1 only into empty caches (a voice
-        prompt). Returns float32 logits [B, T, C, V], or only the last position's, [B, 1, C, V].
+        codes_BTC int64: B is the sum of the caches' halves, C `ModelConfig.codes_per_step`. T > 1
+        only into empty caches (a voice prompt). Returns float32 logits [B, T, C, V] of each step's
+        first frame, or only the last step's, [B, 1, C, V].
+        """
+
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[Any], number: int) -> Tensor:
+        """Logits float32 [B, C, V] of frame `number` (1, 2, ...) of the step that these rows made
+        last, after the frame before it, codes int64 [B, C]. Only of models with several frames a
+        step, and in the order of the frames.
         """

@@ -114,8 +114,8 @@ class PrefillThread:
 
 
 def _prefill(model: DecoderModel, row: Row) -> DecoderCache:
-    """A row's cache after its text and its voice prompt, but for the prompt's last frame."""
-    cache = model.encode(row.text, row.params.cfg_scale, row.params.max_tokens)
+    """A row's cache after its text and its voice prompt, but for what the first step reads."""
+    cache = model.encode(row.text, row.params.cfg_scale, row.max_steps)
     if row.position > 0:
         codes = torch.from_numpy(row.previous_inputs)[None].expand(cache.halves, -1, -1)
         model(codes, [cache])
@@ -141,8 +141,10 @@ class Batch:
         self._every = int(halves[0]) if (halves == halves[0]).all() else None
         # Written by each step.
         shape = (len(rows), decoder.num_channels)
-        self._codes = torch.empty(int(halves.sum()), 1, shape[1], dtype=torch.int64)
+        slots = int(halves.sum())
+        self._codes = torch.empty(slots, 1, model.config.codes_per_step, dtype=torch.int64)
         self._inputs = self._codes[:, 0].numpy()
+        self._frame = torch.empty(slots, shape[1], dtype=torch.int64)
         self._picked = [torch.empty(*shape, decoder.vocab_size) for _ in range(2)]
         self._uniforms = torch.empty(shape)
         self._by_row = list(zip(self._rows, self._uniforms.unbind(), strict=True))
@@ -151,12 +153,20 @@ class Batch:
     @torch.inference_mode()
     def step(self) -> None:
         """One decoder step: every row feeds its next codes and accepts the ones after them."""
-        pairs = zip(self._rows, self._caches, strict=True)
-        inputs = [row.next_input for row, cache in pairs for _ in range(cache.halves)]
-        np.stack(inputs, out=self._inputs)
+        self._gather([row.next_input for row in self._rows], self._inputs)
         logits_BCV = self._model(self._codes, self._caches)[:, 0]
         with torch_threads(1):
             self._sample(logits_BCV)
+        for number in range(1, self._model.config.frames_per_step):
+            self._gather([row.last_frame for row in self._rows], self._frame.numpy())
+            logits_BCV = self._model.next_frame(self._frame, self._caches, number)
+            with torch_threads(1):
+                self._sample(logits_BCV)
+
+    def _gather(self, codes: Sequence[np.ndarray], out: np.ndarray) -> None:
+        """Write each row's codes to its slots of `out`."""
+        pairs = zip(codes, self._caches, strict=True)
+        np.stack([each for each, cache in pairs for _ in range(cache.halves)], out=out)
 
     def _sample(self, logits_BCV: Tensor) -> None:
         self._fail_where_not_finite(logits_BCV)
@@ -165,7 +175,7 @@ class Batch:
             row.draw_uniforms(uniforms)
         drawn = self._sampler(cond, uncond, self._uniforms).numpy()
         for row, codes in zip(self._rows, drawn, strict=True):
-            if row.failure is None:
+            if not row.done:
                 row.accept(codes)
 
     def _both_halves(self, logits_BCV: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,8 +30,15 @@ def other_weights(config: ModelConfig) -> int:
     attention = (2 * e.num_heads + 2 * e.num_kv_heads) * e.head_dim * e.hidden_size
     layer = attention + 3 * e.hidden_size * e.intermediate_size
     text = 2 * d.num_layers * d.cross_num_kv_heads * d.cross_head_dim * e.hidden_size
-    tables = e.vocab_size * e.hidden_size + d.num_channels * d.vocab_size * d.hidden_size
-    return e.num_layers * layer + text + tables
+    return e.num_layers * layer + text + embeddings(config)
+
+
+def embeddings(config: ModelConfig) -> int:
+    """The weights of all tables: the text's, those that a step reads, those of its further
+    frames."""
+    e, d = config.encoder, config.decoder
+    tables = 2 * config.frames_per_step - 1
+    return e.vocab_size * e.hidden_size + tables * d.num_channels * d.vocab_size * d.hidden_size
 
 
 def model_bytes(config: ModelConfig, precision: str) -> int:
@@ -43,7 +50,8 @@ def model_bytes(config: ModelConfig, precision: str) -> int:
 def needed_bytes(config: ModelConfig, precision: str) -> int:
     """The peak memory of a take, including program and codec."""
     d = config.decoder
-    positions = 2 * config.guided_halves * 4 * d.num_layers * WORKING_POSITIONS
+    positions = 2 * config.guided_halves * 4 * d.num_layers
+    positions *= config.steps_within(WORKING_POSITIONS)
     caches = positions * d.num_kv_heads * d.head_dim
     # Rotary tables: a cosine and a sine for every position in text and audio.
     e = config.encoder
@@ -60,7 +68,7 @@ def calibration_bytes(config: ModelConfig) -> int:
     caches = 2 * 2 * d.num_layers
     caches *= d.num_kv_heads * d.head_dim + d.cross_num_kv_heads * d.cross_head_dim
     inputs = 4 * (5 * d.hidden_size + d.intermediate_size + 2 * widest)
-    rows = config.guided_halves * len(SENTENCES) * MOST_STEPS
+    rows = config.guided_halves * len(SENTENCES) * config.steps_within(MOST_STEPS)
     hessian = 16 * widest**2
     return model_bytes(config, "bfloat16") + rows * (caches + inputs) + hessian + PROGRAM
 

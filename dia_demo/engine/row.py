@@ -1,6 +1,9 @@
 """Row: one take while it is generated. Its parameters, generator, tokens, end and cancel flag.
 
 Positions are Dia's: 0 is BOS, a voice prompt of n frames fills 1..n, the first new frame is n + 1.
+A step reads the position `Row.position`, with several frames a step (F) those before it too: it is
+a multiple of F, and the positions before 0 are BOS. So a step may predict the last of a prompt's
+frames, which stay as they are.
 """
 
 from __future__ import annotations
@@ -44,25 +47,41 @@ class Row:
         check_prompt(prompt, config, self.params.max_tokens)
         self.prompt_frames = len(prompt)
         delayed = apply_delay(prompt, config.delay_pattern, config.decoder.bos)
-        self._tokens = np.full((self.params.max_tokens + 1, channels), UNKNOWN, np.int64)
+        frames = config.frames_per_step
+        # Every position, and before them the BOS that the first step reads besides position 0.
+        self._fed = np.full((frames + self.params.max_tokens, channels), UNKNOWN, np.int64)
+        self._fed[: frames - 1] = config.decoder.bos
+        self._tokens = self._fed[frames - 1 :]
         self._tokens[: len(delayed)] = delayed[: len(self._tokens)]
         self._generator = torch.Generator().manual_seed(self.params.seed)
         self._delay = np.array(config.delay_pattern)
         self._end: int | None = None
-        self.position = self.prompt_frames
+        self.position = self.prompt_frames - self.prompt_frames % frames
         self.steps = 0
         self.finish_reason: FinishReason | None = None
         self.failure: str | None = None
 
     @property
     def next_input(self) -> np.ndarray:
-        """Codes [C] that the decoder reads next."""
-        return self._tokens[self.position]
+        """Codes [F * C] that the next step reads, F frames."""
+        return self._fed[self.position : self.position + self.config.frames_per_step].ravel()
 
     @property
     def previous_inputs(self) -> np.ndarray:
-        """Codes [positions, C] before `next_input`. At first they are those of the prompt."""
-        return self._tokens[: self.position]
+        """Codes [steps, F * C] of the steps before the next. At first they are the prompt's."""
+        steps = self.position // self.config.frames_per_step
+        fed = self._fed[: steps * self.config.frames_per_step]
+        return fed.reshape(steps, self.config.codes_per_step)
+
+    @property
+    def last_frame(self) -> np.ndarray:
+        """Codes [C] of the position accepted last."""
+        return self._tokens[self.position]
+
+    @property
+    def max_steps(self) -> int:
+        """Steps from the first to the row's last, with those of a prompt."""
+        return self.config.steps_within(self.params.max_tokens)
 
     @property
     def known_frames(self) -> int:
@@ -72,7 +91,7 @@ class Row:
         return max(0, last - self.prompt_frames)
 
     def draw_uniforms(self, out: Tensor) -> None:
-        """Write uniforms in [0, 1) for one step to out [C], independent of all other rows."""
+        """Write uniforms in [0, 1) for one frame to out [C], independent of all other rows."""
         out.uniform_(generator=self._generator)
 
     def accept(self, codes: np.ndarray) -> None:
@@ -84,6 +103,8 @@ class Row:
         decoder = self.config.decoder
         self.position += 1
         self.steps += 1
+        known = self._tokens[self.position]
+        codes = np.where(known == UNKNOWN, codes, known)
         if self._end is None:
             if codes[0] == decoder.eos:
                 self._end, self.finish_reason = self.position, FinishReason.END
@@ -93,8 +114,7 @@ class Row:
             steps_after = self.position - self._end
             codes = np.where(steps_after == self._delay, decoder.eos, codes)
             codes = np.where(steps_after > self._delay, decoder.pad, codes)
-        known = self._tokens[self.position]
-        self._tokens[self.position] = np.where(known == UNKNOWN, codes, known)
+        self._tokens[self.position] = codes
 
     def fail(self, why: str) -> None:
         """End the row without a result; `failure` is the reason."""

@@ -25,13 +25,14 @@ from dia_demo.kernels.decoder_step import (
 from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.kernels.packing import INT4, INT8, padded
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
-from dia_demo.model.dia import Decoder, Dia
+from dia_demo.model.dia import Decoder, Dia, NextFrame, join_states
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import RMSNorm, Rotary
 from dia_demo.model.packed_linear import PackedLinear
 
 # Scratch bytes per number of a linear's input: float32, and bfloat16 or int8 with group scales.
 BYTES_OF_INPUT = 6
+EMBED_OP = [EMBED] + [0] * (len(OP.descr) - 1)
 # Rows of a prefill that are multiplied at once: their bytes stay in the nearest caches.
 ROWS = 128
 
@@ -58,6 +59,9 @@ class CompiledStep:
         self._codes = self._positions = self._capacities = np.zeros(0, np.int64)
         self._text_lengths = self._block_counters = np.zeros(0, np.int64)
         self._ops, self._caches = np.zeros(0, OP), np.zeros((0, 0), CACHE)
+        # Of each further frame of a step: its arguments and operations.
+        self._frame_codes = np.zeros((0, 0), np.int64)
+        self._next_frames: list[tuple[np.ndarray, np.ndarray]] = []
         self._set(
             threads=threads,
             barrier=self._pool.barrier,
@@ -69,7 +73,7 @@ class CompiledStep:
             cross_heads=config.cross_num_heads,
             cross_kv_heads=config.cross_num_kv_heads,
             cross_head_dim=config.cross_head_dim,
-            channels=config.num_channels,
+            channels=len(decoder.embeddings.weight) // config.vocab_size,
             vocabulary=config.vocab_size,
             embeddings=decoder.embeddings.weight.data_ptr(),
             cos=rotary.cos.data_ptr(),
@@ -101,6 +105,17 @@ class CompiledStep:
             cache.advance(1)
         return self._logits
 
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        """Logits float32 [B, C, V] as `Decoder.next_frame`; the next call overwrites them."""
+        with self._lock:
+            states = join_states(caches)
+            if self._bind(caches):
+                self._buffers["x"][:, : states.shape[1]] = states
+            self._frame_codes[:] = codes_BC.numpy()
+            self._block_counters.fill(0)
+            self._pool.run(self._run_ops, *self._next_frames[number - 1], self._caches)
+            return self._logits
+
     def multiply_prefills(self, model: Dia) -> bool:
         """Let the linears of a model compute prefills as a step does, if all have integer weights.
 
@@ -116,15 +131,18 @@ class CompiledStep:
 
     def compile(self, model: Dia) -> None:
         """Run one step on an empty text, so that all kernels are compiled before the first take."""
-        codes = torch.zeros(1, self._decoder.config.num_channels, dtype=torch.int64)
+        codes = torch.zeros(1, model.config.codes_per_step, dtype=torch.int64)
         self(codes, [model.encode(b" ", cfg_scale=model.config.cfg_scales[0], max_positions=1)])
         self._bound = None
 
-    def _bind(self, caches: Sequence[RowCache]) -> None:
-        """Allocate buffers and set addresses for these rows, unless the last step had the same."""
+    def _bind(self, caches: Sequence[RowCache]) -> bool:
+        """Allocate buffers and set addresses for these rows, unless the last step had the same.
+
+        Returns whether it had other ones.
+        """
         bound = [(cache.serial, cache.capacity) for cache in caches]
         if bound == self._bound:
-            return
+            return False
         self._bound = bound
         slots = [(cache, half) for cache in caches for half in range(cache.halves)]
         longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
@@ -134,7 +152,7 @@ class CompiledStep:
                 self._buffers["offset"][number, : len(cache.scale_vector)] = cache.scale_vector
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
         self._text_lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
-        self._ops = np.array([tuple(op) for op in self._program()], OP)
+        self._ops = _ops(self._program())
         self._block_counters = np.zeros(len(self._ops), np.int64)
         self._set(
             slots=len(slots),
@@ -149,6 +167,26 @@ class CompiledStep:
             ],
             CACHE,
         )
+        if self._decoder.next_frames:
+            self._bind_next_frames(caches)
+        return True
+
+    def _bind_next_frames(self, caches: Sequence[RowCache]) -> None:
+        """The arguments and operations of the further frames, on the buffers of the step."""
+        config, x = self._decoder.config, self._buffers["x"]
+        states = x[:, : config.hidden_size].split([cache.halves for cache in caches])
+        for cache, state in zip(caches, states, strict=True):
+            cache.state = state
+        self._frame_codes = np.zeros((len(x), config.num_channels), np.int64)
+        self._next_frames = []
+        for block in self._decoder.next_frames:
+            step_args = self._step_args.copy()
+            step_args["codes"] = self._frame_codes.ctypes.data
+            step_args["channels"] = config.num_channels
+            step_args["embeddings"] = block.embeddings.weight.data_ptr()
+            # The embeddings are added to what the step has computed so far.
+            step_args["offset"], step_args["offset_stride"] = x.data_ptr(), 4 * x.shape[1]
+            self._next_frames.append((step_args, _ops(self._next_frame_program(block))))
 
     def _make_buffers(self, count: int, longest: int) -> None:
         """Allocate the buffers of `count` slots that attend to up to `longest` positions."""
@@ -182,7 +220,7 @@ class CompiledStep:
             )
         }
         self._scratch = torch.zeros(self._pool.size, scratch, dtype=torch.uint8)
-        self._codes = np.zeros((count, config.num_channels), np.int64)
+        self._codes = np.zeros((count, int(self._step_args["channels"][0])), np.int64)
         self._positions = np.zeros(count, np.int64)
         for name in ("x", "offset", "qkv_or_gate", "attn_out"):
             buffer = self._buffers[name]
@@ -199,7 +237,7 @@ class CompiledStep:
     def _program(self) -> Iterator[list[int]]:
         """The operations of a step, in order."""
         buffers, blank = self._buffers, [0] * (len(OP.descr) - 2)
-        yield [EMBED, 0, *blank]
+        yield EMBED_OP
         for index, layer in enumerate(self._decoder.layers):
             own, cross, mlp = layer.self_attention, layer.cross_attention, layer.mlp
             x, qkv_or_gate, attn_out = buffers["x"], buffers["qkv_or_gate"], buffers["attn_out"]
@@ -213,6 +251,18 @@ class CompiledStep:
             yield _linear(mlp.down_proj, qkv_or_gate, x, SILU_MUL, add=True)
         head = self._decoder.logits_dense
         yield _linear(head, buffers["x"], buffers["logits"], RMSNORM, self._decoder.norm)
+
+    def _next_frame_program(self, block: NextFrame) -> Iterator[list[int]]:
+        """The operations of a further frame, in order."""
+        x, qkv_or_gate = self._buffers["x"], self._buffers["qkv_or_gate"]
+        yield EMBED_OP
+        yield _linear(block.mlp.gate_up_proj, x, qkv_or_gate, RMSNORM, block.pre_mlp_norm)
+        yield _linear(block.mlp.down_proj, qkv_or_gate, x, SILU_MUL, add=True)
+        yield _linear(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
+
+
+def _ops(program: Iterator[list[int]]) -> np.ndarray:
+    return np.array([tuple(op) for op in program], OP)
 
 
 def _linear(

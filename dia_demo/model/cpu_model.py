@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,8 +16,15 @@ from dia_demo.config import ModelConfig
 from dia_demo.model.dia import EMPTY_TEXT, UNCONDITIONAL, Dia, TextState
 from dia_demo.model.kv_cache import PromptMemory, PromptState, RowCache
 
-# (codes [B, C], caches) to logits float32 [B, C, V], see model/compiled_step.py.
-Stepper = Callable[[Tensor, Sequence[RowCache]], Tensor]
+
+class Stepper(Protocol):
+    """Runs single steps: `model.compiled_step.CompiledStep`."""
+
+    def __call__(self, codes_BC: Tensor, caches: Sequence[RowCache]) -> Tensor:
+        """Logits float32 [B, C, V] after feeding codes [B, C]."""
+
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        """As `Decoder.next_frame`."""
 
 
 class CpuModel:
@@ -66,6 +74,13 @@ class CpuModel:
             if self._stepper is not None:
                 return self._stepper(codes_BTC[:, 0], caches).unsqueeze(1)
             return self.dia(codes_BTC, caches)
+
+    @torch.inference_mode()
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        """As `Decoder.next_frame`; a stepper's logits are overwritten by the next call."""
+        with torch_threads(self._threads):
+            runner = self.dia if self._stepper is None else self._stepper
+            return runner.next_frame(codes_BC, caches, number)
 
     def _read_prompt(self, codes_BTC: Tensor, cache: RowCache) -> Tensor:
         """Feed a prompt to the halves of one row; logits [B, 1, C, V] after its last position."""

@@ -114,32 +114,67 @@ class DecoderLayer(nn.Module):
         return _join(outputs)
 
 
+class NextFrame(nn.Module):
+    """A further frame of a step, from what the step has computed and the frame before it."""
+
+    def __init__(self, config: DecoderConfig) -> None:
+        super().__init__()
+        width, codes = config.hidden_size, config.num_channels * config.vocab_size
+        self.embeddings = Embedding(codes, width)
+        self.pre_mlp_norm = RMSNorm(width, config.norm_eps)
+        self.mlp = GatedMLP(width, config.intermediate_size)
+        self.norm = RMSNorm(width, config.norm_eps)
+        self.logits_dense = Linear(width, codes)
+
+    def forward(
+        self, x_BTD: Tensor, codes_BTC: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """(x, logits [B, T, C * V]) of the next frame, from those of the frame before it.
+
+        x: float32, what the step's last layer, or the block before this one, has given.
+        """
+        x_BTD = x_BTD + _sum_of_embeddings(self.embeddings, codes_BTC)
+        x_BTD = x_BTD + self.mlp(self.pre_mlp_norm(x_BTD, dtype))
+        return x_BTD, self.logits_dense(self.norm(x_BTD, dtype))
+
+
 class Decoder(nn.Module):
-    """Codes to the logits of the next ones. The slots of a row are adjacent in the batch."""
+    """Codes to the logits of the next ones. The slots of a row are adjacent in the batch.
+
+    With F frames a step (`ModelConfig.frames_per_step`) a step reads the F frames before it, its
+    `forward` gives the first of the next F, and `next_frame` each of the others.
+    """
 
     def __init__(
-        self, config: DecoderConfig, text_width: int, guidance_scales: Sequence[float] = ()
+        self,
+        config: DecoderConfig,
+        text_width: int,
+        guidance_scales: Sequence[float] = (),
+        frames_per_step: int = 1,
     ) -> None:
         super().__init__()
         self.config = config
         self.guidance_scales = guidance_scales
         codes = config.num_channels * config.vocab_size
-        # One table for all channels: channel c's codes start at c * V.
-        self.embeddings = Embedding(codes, config.hidden_size)
+        # One table for all channels of all frames: channel c of frame f starts at (f * C + c) * V.
+        self.embeddings = Embedding(frames_per_step * codes, config.hidden_size)
         if guidance_scales:
             self.guidance_embedding = Embedding(len(guidance_scales), config.hidden_size)
         layers = (DecoderLayer(config, text_width) for _ in range(config.num_layers))
         self.layers = cast(Sequence[DecoderLayer], nn.ModuleList(layers))
         self.norm = RMSNorm(config.hidden_size, config.norm_eps)
         self.logits_dense = Linear(config.hidden_size, codes)
+        blocks = nn.ModuleList(NextFrame(config) for _ in range(frames_per_step - 1))
+        self.next_frames = cast(Sequence[NextFrame], blocks)
 
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache], rotary: Rotary) -> Tensor:
-        """Feed T more codes to each slot; the caches grow by T.
+        """Feed the codes of T more steps to each slot; the caches grow by T.
 
-        codes_BTC int64: B is the sum of the caches' halves. T > 1 only with empty caches (a voice
-        prompt). Returns float32 logits [B, T, C, V].
+        codes_BTC int64: B is the sum of the caches' halves, C the codes that a step reads. T > 1
+        only with empty caches (a voice prompt). Returns float32 logits [B, T, C, V] of the step's
+        first frame.
         """
-        B, T, C = codes_BTC.shape
+        B, T, _ = codes_BTC.shape
         assert T == 1 or all(cache.length == 0 for cache in caches)
         dtype, device = activation_dtype(self.embeddings.weight), codes_BTC.device
         x_BTD = self.embed(codes_BTC, caches)
@@ -154,15 +189,28 @@ class Decoder(nn.Module):
             x_BTD = layer(x_BTD, rotation, caches, index, dtype)
         for cache in caches:
             cache.advance(T)
+        if self.next_frames:
+            _keep_states(caches, x_BTD[:, -1])
         logits = self.logits_dense(self.norm(x_BTD, dtype))
-        return logits.view(B, T, C, self.config.vocab_size).float()
+        return self._by_channel(logits)
+
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        """Logits float32 [B, C, V] of frame `number` (1, 2, ...) of the step that these caches
+        made last, after the frame before it: codes int64 [B, C]."""
+        dtype = activation_dtype(self.embeddings.weight)
+        x_BTD = join_states(caches).unsqueeze(1)
+        x_BTD, logits = self.next_frames[number - 1](x_BTD, codes_BC.unsqueeze(1), dtype)
+        _keep_states(caches, x_BTD[:, 0])
+        return self._by_channel(logits)[:, 0]
+
+    def _by_channel(self, logits: Tensor) -> Tensor:
+        """Float32 [B, T, C, V] of logits [B, T, C * V]."""
+        return logits.unflatten(-1, (-1, self.config.vocab_size)).float()
 
     def embed(self, codes_BTC: Tensor, caches: Sequence[RowCache] = ()) -> Tensor:
         """What the first layer reads, float32 [B, T, D]: the sum of the channels' embeddings, and
         the vector of each row's CFG scale where guidance is distilled."""
-        starts = range(0, len(self.embeddings.weight), self.config.vocab_size)
-        offsets = torch.tensor(starts, device=codes_BTC.device)
-        x_BTD = self.embeddings(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
+        x_BTD = _sum_of_embeddings(self.embeddings, codes_BTC)
         vectors = [cache.scale_vector for cache in caches if cache.scale_vector is not None]
         return x_BTD + torch.stack(vectors).unsqueeze(1) if vectors else x_BTD
 
@@ -188,7 +236,12 @@ class Dia(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = Encoder(config.encoder)
-        self.decoder = Decoder(config.decoder, config.encoder.hidden_size, config.guidance_scales)
+        self.decoder = Decoder(
+            config.decoder,
+            config.encoder.hidden_size,
+            config.guidance_scales,
+            config.frames_per_step,
+        )
         self._rotaries: tuple[Rotary, Rotary] | None = None
 
     @property
@@ -203,12 +256,18 @@ class Dia(nn.Module):
     def rotaries(self) -> tuple[Rotary, Rotary]:
         """The rotary tables of encoder and decoder, computed once on the weights' device."""
         if self._rotaries is None:
-            encoder, decoder = self.config.encoder, self.config.decoder
-            self._rotaries = self._rotary(encoder), self._rotary(decoder)
+            config = self.config
+            steps = config.steps_within(config.decoder.max_positions)
+            self._rotaries = (
+                self._rotary(config.encoder, config.encoder.max_positions),
+                self._rotary(config.decoder, steps, config.frames_per_step),
+            )
         return self._rotaries
 
-    def _rotary(self, part: EncoderConfig | DecoderConfig) -> Rotary:
-        return Rotary(part.head_dim, part.rope_theta, part.max_positions, self.device)
+    def _rotary(
+        self, part: EncoderConfig | DecoderConfig, positions: int, stride: int = 1
+    ) -> Rotary:
+        return Rotary(part.head_dim, part.rope_theta, positions, self.device, stride)
 
     @torch.inference_mode()
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RowCache:
@@ -240,6 +299,29 @@ class Dia(nn.Module):
     def forward(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
         """Logits [B, T, C, V] float32 after feeding codes [B, T, C]; the caches grow by T."""
         return self.decoder(codes_BTC, caches, self.rotaries[1])
+
+    @torch.inference_mode()
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        """See `Decoder.next_frame`."""
+        return self.decoder.next_frame(codes_BC, caches, number)
+
+
+def _sum_of_embeddings(table: Embedding, codes_BTC: Tensor) -> Tensor:
+    """Float32 [B, T, D]: the sum over the codes, each from its own part of the table."""
+    count = codes_BTC.shape[-1]
+    starts = range(0, len(table.weight), len(table.weight) // count)
+    offsets = torch.tensor(starts, device=codes_BTC.device)
+    return table(codes_BTC + offsets).sum(dim=2, dtype=torch.float32)
+
+
+def join_states(caches: Sequence[RowCache]) -> Tensor:
+    """What the last step of these rows has computed, float32 [B, D]."""
+    return _join(cache.state for cache in caches if cache.state is not None)
+
+
+def _keep_states(caches: Sequence[RowCache], x_BD: Tensor) -> None:
+    for cache, state in zip(caches, x_BD.split([each.halves for each in caches]), strict=True):
+        cache.state = state
 
 
 def _by_row(caches: Sequence[RowCache], *tensors: Tensor) -> Iterator[tuple]:

@@ -88,7 +88,8 @@ class RowCache:
     halves, conditional and unconditional, else one. Self-attention has space for FIRST_POSITIONS at
     first and doubles up to max_positions. Positions not yet written are NaN, so that reading one is
     noticed. serial: different for every cache. scale_vector: added to every input of the row (see
-    `Decoder.scale_vector`); None where guidance is not distilled.
+    `Decoder.scale_vector`); None where guidance is not distilled. state: of a model with several
+    frames a step, what the last step has computed for its further frames, float32 [halves, D].
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class RowCache:
         self.serial = next(_SERIALS)
         self.cross = cross
         self.scale_vector = scale_vector
+        self.state: Tensor | None = None
         self._config = config
         self.halves = len(cross)
         self.max_positions = max_positions

@@ -76,12 +76,16 @@ class RMSNorm(nn.Module):
 class Rotary:
     """Cosines and sines of rotary positions, half-split, float32 [positions, K].
 
-    The sines of the first half are negated, so that rotating is x * cos + swapped(x) * sin.
+    stride: frames from one position to the next. The sines of the first half are negated, so that
+    rotating is x * cos + swapped(x) * sin.
     """
 
-    def __init__(self, head_dim: int, theta: float, positions: int, device: torch.device) -> None:
+    def __init__(
+        self, head_dim: int, theta: float, positions: int, device: torch.device, stride: int = 1
+    ) -> None:
         exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
-        angles = torch.arange(positions, dtype=torch.float32)[:, None] / theta**exponents
+        frames = stride * torch.arange(positions, dtype=torch.float32)
+        angles = frames[:, None] / theta**exponents
         self.cos = torch.cat((angles.cos(), angles.cos()), dim=-1).to(device)
         self.sin = torch.cat((-angles.sin(), angles.sin()), dim=-1).to(device)
 

@@ -44,7 +44,8 @@ TRIAL_ROWS = (2, 4, 8, 16)
 TRIAL_BUDGET = Budget(seconds=0.05, repeats=6, calls=8)
 # Relative L2 error against float64 that a kernel may add to that of its precision.
 LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
-# The precision of the logits' linear where it has more bits than the rest.
+# The precision of linears outside the layers (logits, further frames) where it has more bits than
+# the rest.
 WIDEST = {"int4": "int8"}
 
 log = logging.getLogger(__name__)
@@ -119,7 +120,8 @@ class Kernel:
 
     def module(self, name: str, weight_NK: Tensor, precision: str) -> nn.Module:
         """The module for the decoder's linear `name`."""
-        width = WIDEST.get(precision, precision) if name.endswith("logits_dense") else precision
+        is_in_layer = name.startswith("decoder.layers.")
+        width = precision if is_in_layer else WIDEST.get(precision, precision)
         return self.build(weight_NK, width)
 
     def run(self, linear: nn.Module, x: Tensor, threads: int, times: int = 1) -> Tensor:
@@ -212,6 +214,11 @@ def step_linears(model: Dia) -> Iterator[str]:
         yield f"{layer}.mlp.gate_up_proj"
         yield f"{layer}.mlp.down_proj"
     yield "decoder.logits_dense"
+    for number in range(model.config.frames_per_step - 1):
+        block = f"decoder.next_frames.{number}"
+        yield f"{block}.mlp.gate_up_proj"
+        yield f"{block}.mlp.down_proj"
+        yield f"{block}.logits_dense"
 
 
 def convert_packed(model: Dia, kernel: Kernel, precision: str) -> Generator[float, None, None]:
@@ -236,7 +243,8 @@ def decoder_weights(config: ModelConfig) -> int:
     cross_attention = 2 * d.cross_num_heads * d.cross_head_dim * d.hidden_size
     mlp = 3 * d.hidden_size * d.intermediate_size
     head = d.num_channels * d.vocab_size * d.hidden_size
-    return d.num_layers * (self_attention + cross_attention + mlp) + head
+    further_frames = (config.frames_per_step - 1) * (mlp + head)
+    return d.num_layers * (self_attention + cross_attention + mlp) + head + further_frames
 
 
 def choose_kernel(config: ModelConfig, precision: str, threads: int) -> KernelChoice:

@@ -81,6 +81,9 @@ def _vectors(config: ModelConfig) -> Iterator[tuple[str, int]]:
             for norm in norms[part]:
                 yield f"{part}.layers.{index}.{norm}.weight", sizes.hidden_size
         yield f"{part}.norm.weight", sizes.hidden_size
+    for block in _next_frame_blocks(config):
+        yield f"{block}.pre_mlp_norm.weight", config.decoder.hidden_size
+        yield f"{block}.norm.weight", config.decoder.hidden_size
 
 
 def _guidance(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
@@ -91,11 +94,26 @@ def _guidance(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
         yield name, TensorSlice(name, 0, shape)
 
 
+def _next_frames(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
+    """Tables and heads of the further frames of a step; the same in both namings."""
+    decoder = config.decoder
+    shape = (decoder.num_channels * decoder.vocab_size, decoder.hidden_size)
+    for block in _next_frame_blocks(config):
+        for name in (f"{block}.embeddings.weight", f"{block}.logits_dense.weight"):
+            yield name, TensorSlice(name, 0, shape)
+
+
+def _next_frame_blocks(config: ModelConfig) -> list[str]:
+    return [f"decoder.next_frames.{number}" for number in range(config.frames_per_step - 1)]
+
+
 def _mlps(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
     """(name, width, hidden width) of each gated MLP."""
     for part, sizes in (("encoder", config.encoder), ("decoder", config.decoder)):
         for index in range(sizes.num_layers):
             yield f"{part}.layers.{index}.mlp", sizes.hidden_size, sizes.intermediate_size
+    for block in _next_frame_blocks(config):
+        yield f"{block}.mlp", config.decoder.hidden_size, config.decoder.intermediate_size
 
 
 def transformers_tensors(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
@@ -112,10 +130,11 @@ def transformers_tensors(config: ModelConfig) -> Iterator[tuple[str, TensorSlice
         yield f"model.{down}", TensorSlice(down, 0, (width, hidden))
     text = "encoder.embedding.weight"
     yield f"model.{text}", TensorSlice(text, 0, (encoder.vocab_size, encoder.hidden_size))
-    audio = TensorSlice("decoder.embeddings.weight", 0, (codes, decoder.hidden_size))
+    tables = (config.frames_per_step * codes, decoder.hidden_size)
+    audio = TensorSlice("decoder.embeddings.weight", 0, tables)
     yield "model.decoder.embeddings.embed.weight", audio
-    for name, vectors in _guidance(config):
-        yield f"model.{name}", vectors
+    for name, target in (*_guidance(config), *_next_frames(config)):
+        yield f"model.{name}", target
     head = TensorSlice("decoder.logits_dense.weight", 0, (codes, decoder.hidden_size))
     yield "logits_dense.weight", head
 
@@ -137,9 +156,10 @@ def nari_tensors(config: ModelConfig) -> Iterator[tuple[str, TensorSlice]]:
         yield f"{name}.wo.weight", TensorSlice(down, 0, (hidden, inner), inputs=1)
     text = "encoder.embedding.weight"
     yield text, TensorSlice(text, 0, (encoder.vocab_size, encoder.hidden_size))
-    for channel in range(channels):
-        table = TensorSlice("decoder.embeddings.weight", channel * vocab, (vocab, width))
-        yield f"decoder.embeddings.{channel}.weight", table
+    for number in range(config.codes_per_step):
+        table = TensorSlice("decoder.embeddings.weight", number * vocab, (vocab, width))
+        yield f"decoder.embeddings.{number}.weight", table
     yield from _guidance(config)
+    yield from _next_frames(config)
     head = TensorSlice("decoder.logits_dense.weight", 0, (width, channels, vocab), inputs=1)
     yield "decoder.logits_dense.weight", head

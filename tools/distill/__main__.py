@@ -2,8 +2,9 @@
 
 `python -m tools.distill guidance --teacher nano --out FOLDER` makes a student that needs no
 unconditional half: the teacher samples takes, the student learns from them, and FOLDER/student is a
-checkpoint that the app loads. Run the command again to go on after a kill. `speed` measures what a
-student saves, `rehearse` what training needs.
+checkpoint that the app loads. `python -m tools.distill frames --teacher nano --out FOLDER` then
+makes FOLDER/student-2-frames of it, which needs half as many steps. Run a command again to go on
+after a kill. `speed` measures what a student saves, `rehearse` what training needs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +23,11 @@ from dia_demo.config import PRECISIONS, ModelConfig
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import CpuModel
+from dia_demo.model.dia import Dia
 from dia_demo.model.loading import Calibrator, load_model
 from dia_demo.task import result_of
 from tools.distill import guidance, rehearsal, scripts, speed, takes
-from tools.distill.student import student_config, student_of, write_student
+from tools.distill.student import several_frames, student_config, student_of, write_student
 
 log = logging.getLogger("tools.distill")
 # Scripts for held-out takes are drawn with seeds far above those of training.
@@ -57,41 +59,77 @@ def sample(folder: Path, args: argparse.Namespace) -> None:
 
 
 def distill_guidance(args: argparse.Namespace) -> None:
+    folder = teacher_folder(args)
+    student_config(read_model_config(folder), args.scales)
+
+    def first(teacher: Dia) -> Dia:
+        return student_of(teacher, args.scales, args.seed)
+
+    distill(folder, args, "", first)
+
+
+def distill_frames(args: argparse.Namespace) -> None:
+    folder = teacher_folder(args)
+    source = args.out / (f"student-{args.student}-frames" if args.student > 1 else "student")
+    if not source.exists():
+        raise InputError(f"{source} is missing: the phase before makes it in the same folder.")
+    args.scales = list(read_model_config(source).guidance_scales)
+
+    def first(_: Dia) -> Dia:
+        return several_frames(result_of(checkpoint.load(source, "float32")), args.frames, args.seed)
+
+    distill(folder, args, f"-{args.frames}-frames", first)
+
+
+def teacher_folder(args: argparse.Namespace) -> Path:
     folder = checkpoint.local_folder(args.teacher)
     if folder is None:
         raise InputError(f"Fetch {args.teacher} first: the teacher must be a folder or nano.")
-    student_folder = args.out / "student"
+    return folder
+
+
+def distill(
+    folder: Path, args: argparse.Namespace, suffix: str, first: Callable[[Dia], Dia]
+) -> None:
+    """Sample takes, train, measure and write a student. suffix: of its files. first: makes it of
+    the teacher, before training."""
+    student_folder = args.out / f"student{suffix}"
     if student_folder.exists():
         raise InputError(f"{student_folder} exists: this student is finished.")
-    student_config(read_model_config(folder), args.scales)
     args.out.mkdir(parents=True, exist_ok=True)
-    handlers = [logging.FileHandler(args.out / "log.txt"), logging.StreamHandler()]
+    handlers = [logging.FileHandler(args.out / f"log{suffix}.txt"), logging.StreamHandler()]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
     sample(folder, args)
     teacher = result_of(checkpoint.load(folder, "float32"))
-    lesson = guidance.lesson_of(teacher, student_of(teacher, args.scales, args.seed), args.device)
+    lesson = guidance.lesson_of(teacher, first(teacher), args.device)
     plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device)
     held_out = takes.load_takes(args.out / "held-out", args.held_out)
-    before_file = args.out / "before.json"
+    before_file = args.out / f"before{suffix}.json"
     if not before_file.exists():
         before = guidance.measure(lesson, held_out, args.positions)
         before_file.write_text(json.dumps(before))
-        log.info("KL without distillation, by CFG scale and temperature: %s", before)
-    training = guidance.Training(lesson, plan, args.out / "training.pt")
+        log.info("KL before training, by CFG scale and temperature: %s", before)
+    training = guidance.Training(lesson, plan, args.out / f"training{suffix}.pt")
     training.run(takes.load_takes(args.out / "takes", args.takes))
     after = guidance.measure(lesson, held_out, args.positions)
     log.info("KL of the student, by CFG scale and temperature: %s", after)
-    (args.out / "after.json").write_text(json.dumps(after))
+    (args.out / f"after{suffix}.json").write_text(json.dumps(after))
     write_student(lesson.student, folder, student_folder)
 
 
 def show_speed(args: argparse.Namespace) -> None:
     for rows in args.rows:
         saving = speed.measure(
-            size_of(args), args.precision, args.threads, rows, args.text_bytes, args.steps
+            size_of(args),
+            args.precision,
+            args.threads,
+            rows,
+            args.text_bytes,
+            args.steps,
+            args.frames,
         )
         print(
-            f"{rows} rows, {args.precision}: a step {saving.teacher_ms:.2f} ms with guidance, "
+            f"{rows} rows, {args.precision}: a frame {saving.teacher_ms:.2f} ms with guidance, "
             f"{saving.student_ms:.2f} ms distilled ({saving.time_ratio:.2f}); caches "
             f"{saving.teacher_cache / 1e6:.2f} and {saving.student_cache / 1e6:.2f} MB "
             f"({saving.memory_ratio:.2f})"
@@ -126,20 +164,9 @@ def size_of(args: argparse.Namespace) -> ModelConfig:
     )
 
 
-def add_size(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--size", default="nano", help="dia-1.6b, nano, or a checkpoint's folder")
-    command.add_argument("--layers", type=int, help="fewer, to measure a part of a large model")
-    command.add_argument("--threads", type=int, default=1)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.distill", description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    phase = commands.add_parser("guidance", help="phase 1: no unconditional half")
-    phase.set_defaults(run=distill_guidance)
+def add_training(phase: argparse.ArgumentParser) -> None:
     phase.add_argument("--teacher", default="nano", help="nano, or a checkpoint's folder")
     phase.add_argument("--out", type=Path, required=True)
-    phase.add_argument("--scales", type=float, nargs="+", default=[0.0, 1.0, 2.0, 3.0])
     phase.add_argument("--takes", type=int, default=1024, help="that the teacher samples")
     phase.add_argument("--held-out", type=int, default=200, help="takes to measure with")
     phase.add_argument("--text", type=Path, help="one script a line, instead of the grammar")
@@ -151,11 +178,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     phase.add_argument("--device", default="cpu", help="of the training")
     phase.add_argument("--threads", type=int, default=1)
     phase.add_argument("--seed", type=int, default=0)
+
+
+def add_size(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--size", default="nano", help="dia-1.6b, nano, or a checkpoint's folder")
+    command.add_argument("--layers", type=int, help="fewer, to measure a part of a large model")
+    command.add_argument("--threads", type=int, default=1)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.distill", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    phase = commands.add_parser("guidance", help="phase 1: no unconditional half")
+    phase.set_defaults(run=distill_guidance)
+    phase.add_argument("--scales", type=float, nargs="+", default=[0.0, 1.0, 2.0, 3.0])
+    add_training(phase)
+    phase = commands.add_parser("frames", help="phase 2: several frames a step")
+    phase.set_defaults(run=distill_frames)
+    phase.add_argument("--frames", type=int, default=2, help="of a step")
+    phase.add_argument("--student", type=int, default=1, help="frames a step of where it starts")
+    add_training(phase)
     faster = commands.add_parser("speed", help="what a student saves, on random weights")
     faster.set_defaults(run=show_speed)
     add_size(faster)
     faster.add_argument("--precision", choices=PRECISIONS[1:], default="float32")
     faster.add_argument("--rows", type=int, nargs="+", default=[1, 8])
+    faster.add_argument("--frames", type=int, default=1, help="of a step of the student")
     faster.add_argument("--text-bytes", type=int, default=80)
     faster.add_argument("--steps", type=int, default=100)
     trial = commands.add_parser("rehearse", help="phase 1 on random weights: memory, time a step")

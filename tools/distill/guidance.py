@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -52,6 +53,12 @@ class Lesson:
     student: Dia
     device: str = "cpu"
     _no_text: network.TextKeys = field(default_factory=list)
+
+    @property
+    def temperatures(self) -> list[float]:
+        """1 and the checkpoint's own, at which its takes are sampled."""
+        own = self.teacher.config.defaults.temperature
+        return [1.0, own] if own not in (0.0, 1.0) else [1.0]
 
     def autocast(self) -> AbstractContextManager[None]:
         return torch.autocast(self.device, torch.bfloat16)
@@ -100,8 +107,7 @@ def measure(
 ) -> dict[float, dict[float, float]]:
     """Mean KL in nats a code over all the takes: for each of the student's own CFG scales, at
     temperature 1 and at the checkpoint's own."""
-    own = lesson.teacher.config.defaults.temperature
-    temperatures = [1.0, own] if own not in (0.0, 1.0) else [1.0]
+    temperatures = lesson.temperatures
     means = {}
     for scale in lesson.student.config.guidance_scales:
         totals, count = [0.0] * len(temperatures), 0
@@ -164,7 +170,7 @@ class Training:
 
     def run(self, takes: Sequence[SampledTake]) -> None:
         """Train up to the plan's last step."""
-        sums: dict[int, list[float]] = {}
+        sums: dict[int, list[list[float]]] = {}
         for step, part in endless(takes, self.plan):
             if step < self.step:
                 continue
@@ -187,23 +193,34 @@ class Training:
             draw_scale(random, self.lesson.student.config.guidance_scales) for _ in range(count)
         ]
 
-    def advance(self, takes: Sequence[SampledTake], scales: Sequence[float]) -> list[float]:
-        """One step of the optimizer; the mean KL of each take."""
+    def advance(self, takes: Sequence[SampledTake], scales: Sequence[float]) -> list[list[float]]:
+        """One step of the optimizer; the mean KL of each take at each temperature.
+
+        The loss is the mean over the temperatures: at 1 every code counts, at a low one the few
+        that are really drawn.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.plan, self.step)
         batch = collate(takes, self.lesson.teacher.config, self.lesson.device)
-        (kl,), mask = self.lesson.divergences(batch, scales)
-        kl = kl.masked_fill(~mask, 0.0)
+        kls, mask = self.lesson.divergences(batch, scales, self.lesson.temperatures)
+        kl_BN = torch.stack([kl.masked_fill(~mask, 0.0).sum((1, 2)) for kl in kls], 1)
         self.optimizer.zero_grad()
-        (kl.sum() / mask.sum()).backward()
+        (kl_BN.mean(1).sum() / mask.sum()).backward()
         torch.nn.utils.clip_grad_norm_(self.lesson.student.parameters(), LARGEST_GRADIENT)
         self.optimizer.step()
-        return (kl.detach().sum((1, 2)) / mask.sum((1, 2))).tolist()
+        return (kl_BN.detach() / mask.sum((1, 2)).unsqueeze(1)).tolist()
 
-    def _log(self, sums: dict[int, list[float]]) -> None:
-        means = " ".join(f"w{k}: {sum(v) / len(v):.4f}" for k, v in sorted(sums.items()))
+    def _log(self, sums: dict[int, list[list[float]]]) -> None:
+        means = " ".join(
+            f"w{scale}: " + " / ".join(f"{fmean(kl):.4f}" for kl in zip(*kls, strict=True))
+            for scale, kls in sorted(sums.items())
+        )
         rate = learning_rate(self.plan, self.step)
-        log.info("step %d of %d, lr %.1e, KL %s", self.step, self.plan.steps, rate, means)
+        temperatures = " / ".join(f"{each:g}" for each in self.lesson.temperatures)
+        log.info(
+            "step %d of %d, lr %.1e, KL at temperature %s: %s",
+            self.step, self.plan.steps, rate, temperatures, means,
+        )  # fmt: skip
 
 
 def lesson_of(teacher: Dia, student: Dia, device: str) -> Lesson:

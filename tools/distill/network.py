@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from dia_demo.model.dia import Dia
@@ -96,17 +96,21 @@ def decode(
     bias: Tensor | None,
     scale_vectors_BD: Tensor | None = None,
 ) -> Tensor:
-    """Logits [B, T, C, V] after each of the codes.
+    """Logits [B, T, C, V] after the codes of each position.
 
     bias: hides the padding of the texts. scale_vectors: of each take's CFG scale, for a student.
+    With several frames a step, every step reads those that the engine's steps read.
     """
-    decoder = dia.decoder
-    config = decoder.config
-    starts = torch.arange(config.num_channels, device=codes_BTC.device) * config.vocab_size
-    x = decoder.embeddings(codes_BTC + starts).sum(2).float()
+    decoder, frames = dia.decoder, dia.config.frames_per_step
+    config, length = decoder.config, codes_BTC.shape[1]
+    # The first step also reads BOS before the first position; the last may predict beyond the end.
+    fed = functional.pad(codes_BTC, (0, 0, frames - 1, 0), value=config.bos)
+    fed = functional.pad(fed, (0, 0, 0, -length % frames), value=config.pad)
+    steps = dia.config.steps_within(length)
+    x = embed(decoder.embeddings, fed[:, : steps * frames].reshape(len(fed), steps, -1))
     if scale_vectors_BD is not None:
         x = x + scale_vectors_BD[:, None]
-    rotation = dia.rotaries[1].at(torch.arange(codes_BTC.shape[1], device=x.device)[None])
+    rotation = dia.rotaries[1].at(torch.arange(steps, device=x.device)[None])
     for layer, text in zip(decoder.layers, texts, strict=True):
         q, k, v = project(layer.self_attention, norm(layer.pre_sa_norm, x), rotation)
         x = x + layer.self_attention.o_proj(attend_back(q, k, v))
@@ -114,8 +118,20 @@ def decode(
         q = _split(cross.q_proj(norm(layer.pre_ca_norm, x)), cross.head_dim)
         x = x + cross.o_proj(attend(q, *text, bias))
         x = x + layer.mlp(norm(layer.pre_mlp_norm, x))
-    logits = decoder.logits_dense(norm(decoder.norm, x))
-    return logits.unflatten(-1, (config.num_channels, config.vocab_size)).float()
+    logits = [decoder.logits_dense(norm(decoder.norm, x))]
+    for number, block in enumerate(decoder.next_frames, start=1):
+        x = x + embed(block.embeddings, fed[:, frames - 1 + number :: frames][:, :steps])
+        x = x + block.mlp(norm(block.pre_mlp_norm, x))
+        logits.append(block.logits_dense(norm(block.norm, x)))
+    by_frame = torch.stack(logits, 2).flatten(1, 2)[:, :length]
+    return by_frame.unflatten(-1, (config.num_channels, config.vocab_size)).float()
+
+
+def embed(table: nn.Module, codes_BTC: Tensor) -> Tensor:
+    """The sum of the codes' embeddings, each from its own part of the table, [B, T, D]."""
+    count = codes_BTC.shape[-1]
+    part = len(table.weight) // count
+    return table(codes_BTC + part * torch.arange(count, device=codes_BTC.device)).sum(2).float()
 
 
 def scale_vectors(dia: Dia, cfg_scales: Sequence[float]) -> Tensor:

@@ -22,13 +22,14 @@ TEXT = b"\x01 The same step again, with random weights and random codes."
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Of steps of the optimizer, each on one take. flops: of one step."""
+    """Of steps of the optimizer, each on one take. flops: of one step. kl: of each step, at each
+    temperature."""
 
     parameters: int
     positions: int
     flops: int
     seconds: list[float]
-    kl: list[float]
+    kl: list[list[float]]
     peak_bytes: int
 
 

@@ -1,4 +1,4 @@
-"""What a student saves: a decoder step of teacher and student in turns, and the bytes of caches.
+"""What a student saves: decoder steps of teacher and student in turns, and the bytes of caches.
 
 Speed and memory do not depend on the values of weights, so both are random.
 """
@@ -14,7 +14,7 @@ from dia_demo.engine.loop import Batch
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.loading import random_model
-from dia_demo.services.bench.fixtures import make_rows
+from dia_demo.services.bench.fixtures import frames_of, make_rows
 from dia_demo.task import result_of
 
 IN_TURN = 5  # Steps of each model before the other one's turn, so that a disturbance hits both.
@@ -23,7 +23,7 @@ WARM_UP = 5
 
 @dataclass(frozen=True)
 class Saving:
-    """Of a batch of rows: milliseconds of a step, sampling included, and bytes of caches."""
+    """Of a batch of rows: milliseconds of a frame, sampling included, and bytes of caches."""
 
     rows: int
     teacher_ms: float
@@ -45,11 +45,11 @@ class Stepper:
 
     def __init__(self, model: CpuModel, rows: int, text_bytes: int, steps: int) -> None:
         config = model.config
-        tokens = config.max_delay + 2 + steps + WARM_UP
+        tokens = frames_of(config, steps + WARM_UP)
         made = make_rows(config, rows, text_bytes, tokens)
-        self.caches = []
+        self.caches, self.frames = [], config.frames_per_step
         for row in made:
-            cache = model.encode(row.text, row.params.cfg_scale, row.params.max_tokens)
+            cache = model.encode(row.text, row.params.cfg_scale, row.max_steps)
             assert isinstance(cache, RowCache)
             row.cache = cache
             self.caches.append(cache)
@@ -58,12 +58,12 @@ class Stepper:
             self.batch.step()
 
     def milliseconds(self) -> list[float]:
-        """Of each of the next steps."""
+        """Of a frame, in each of the next steps."""
         times = []
         for _ in range(IN_TURN):
             began = perf_counter()
             self.batch.step()
-            times.append(1000 * (perf_counter() - began))
+            times.append(1000 * (perf_counter() - began) / self.frames)
         return times
 
     @property
@@ -72,11 +72,16 @@ class Stepper:
 
 
 def measure(
-    config: ModelConfig, precision: str, threads: int, rows: int, text_bytes: int, steps: int
+    config: ModelConfig,
+    precision: str,
+    threads: int,
+    rows: int,
+    text_bytes: int,
+    steps: int,
+    frames: int = 1,
 ) -> Saving:
-    """Medians of about `steps` steps of each model."""
-    low, high = config.cfg_scales
-    student_config = replace(config, guidance_scales=(low, high))
+    """Medians of about `steps` steps of each model; frames: those of a step of the student."""
+    student_config = replace(config, guidance_scales=config.cfg_scales, frames_per_step=frames)
     steppers, times = [], []
     for each in (config, student_config):
         model = result_of(random_model(each, precision, threads)).model

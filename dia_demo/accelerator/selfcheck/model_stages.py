@@ -37,12 +37,19 @@ def teacher_forced(context: CheckContext, recorder: StageRecorder) -> None:
         recorder.begin(where)
         expected = on_cpu(codes, [cpu_cache])[:, 0]
         actual = on_device(codes, [device_cache])[:, 0]
-        if not actual.isfinite().all():
-            recorder.add_problem(f"{where} gives NaN or infinity among the logits")
-            return
-        recorder.measure(*_divergence(expected, actual, where))
-        _check_argmax(expected, actual, context.tolerance("margin"), recorder, where)
-        codes = _next_codes(expected, config, generator, step)
+        frames: list[Tensor] = []
+        for frame in range(config.frames_per_step):
+            if frame:
+                expected = on_cpu.next_frame(frames[-1], [cpu_cache], frame)
+                actual = on_device.next_frame(frames[-1], [device_cache], frame)
+            if not actual.isfinite().all():
+                recorder.add_problem(f"{where} gives NaN or infinity among the logits")
+                return
+            recorder.measure(*_divergence(expected, actual, where))
+            _check_argmax(expected, actual, context.tolerance("margin"), recorder, where)
+            position = step * config.frames_per_step + frame
+            frames.append(_next_codes(expected, config, generator, position))
+        codes = torch.cat(frames, -1).unsqueeze(1)
 
 
 def _text(config: ModelConfig) -> bytes:
@@ -68,19 +75,20 @@ def _check_argmax(
 
 
 def _next_codes(
-    logits: Tensor, config: ModelConfig, generator: torch.Generator, step: int
+    logits: Tensor, config: ModelConfig, generator: torch.Generator, position: int
 ) -> Tensor:
-    """Codes sampled from the CPU's conditional half; BOS as long as the delay pattern requires."""
+    """Codes [B, C] sampled from the CPU's conditional half; BOS as long as the delay pattern
+    requires."""
     probs = logits[0, :, : config.num_codes].softmax(-1)
     sampled = torch.multinomial(probs, 1, generator=generator).view(-1)
     delays = torch.tensor(config.delay_pattern)
-    codes = torch.where(step < delays, config.decoder.bos, sampled)
-    return codes.view(1, 1, -1).expand(config.guided_halves, -1, -1).contiguous()
+    codes = torch.where(position < delays, config.decoder.bos, sampled)
+    return codes.view(1, -1).expand(config.guided_halves, -1)
 
 
 def _first_codes(config: ModelConfig) -> Tensor:
     """BOS for each half of a row with guidance."""
-    shape = (config.guided_halves, 1, config.decoder.num_channels)
+    shape = (config.guided_halves, 1, config.codes_per_step)
     return torch.full(shape, config.decoder.bos)
 
 
@@ -122,11 +130,17 @@ def _run_row(model: DecoderModel, steps: int, at_most: int) -> int:
     cache = model.encode(_text(config), config.cfg_scales[1], steps)
     codes = _first_codes(config)
     for step in range(steps):
-        logits = model(codes, [cache])
-        if not logits.isfinite().all():
-            raise ArithmeticError(f"NaN or infinity among the logits at step {step + 1} of a row")
-        argmax = logits[:1, :, :, : config.num_codes].argmax(dim=-1)
-        codes = argmax.expand(config.guided_halves, -1, -1).contiguous()
+        logits = model(codes, [cache])[:, 0]
+        frames: list[Tensor] = []
+        for frame in range(config.frames_per_step):
+            if frame:
+                logits = model.next_frame(frames[-1], [cache], frame)
+            if not logits.isfinite().all():
+                where = f"step {step + 1} of a row"
+                raise ArithmeticError(f"NaN or infinity among the logits at {where}")
+            argmax = logits[:1, :, : config.num_codes].argmax(dim=-1)
+            frames.append(argmax.expand(config.guided_halves, -1).contiguous())
+        codes = torch.cat(frames, -1).unsqueeze(1)
     return steps
 
 

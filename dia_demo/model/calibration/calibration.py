@@ -19,7 +19,7 @@ from dia_demo.task import Task
 
 @dataclass(frozen=True)
 class CalibrationTake:
-    """The bytes that the encoder read, and the codes [steps, C] that the decoder read."""
+    """The bytes that the encoder read, and the codes [steps, C] that the decoder's steps read."""
 
     text: bytes
     codes: np.ndarray
@@ -39,10 +39,11 @@ def calibrate(dia: Dia, takes: Sequence[CalibrationTake]) -> Generator[float, No
     for name, module in list(dia.named_modules()):
         if isinstance(module, nn.Linear):  # The encoder, and the text's keys and values.
             _replace(dia, name, PackedLinear.of(module.weight, "int8"))
-    head = dia.get_submodule("decoder.logits_dense")
-    assert isinstance(head, PackedLinear)
-    packed = PackedLinear.of(head.dense(torch.float32), WIDEST["int4"])
-    _replace(dia, "decoder.logits_dense", packed)
+    for name in step_linears(dia):
+        if not name.startswith("decoder.layers."):
+            linear = dia.get_submodule(name)
+            assert isinstance(linear, PackedLinear)
+            _replace(dia, name, PackedLinear.of(linear.dense(torch.float32), WIDEST["int4"]))
 
 
 def _calibrate_layer(dia: Dia, index: int, walks: Sequence[_Walk]) -> Generator[float, None, None]:

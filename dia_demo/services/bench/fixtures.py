@@ -110,6 +110,11 @@ def make_rows(config: ModelConfig, count: int, text_bytes: int, max_tokens: int)
     return [EndlessRow(config, text, replace(params, seed=seed)) for seed in range(count)]
 
 
+def frames_of(config: ModelConfig, steps: int) -> int:
+    """Max tokens with which a row takes at least this many steps."""
+    return config.frames_per_step * steps + config.max_delay + 2
+
+
 def with_guidance(config: ModelConfig) -> GenerationParams:
     """The checkpoint's default parameters; with guidance, even if its default is none."""
     low, high = config.cfg_scales
@@ -128,7 +133,9 @@ def step_bytes(model: Dia, rows: int, text_bytes: int, position: int) -> int:
     """
     decoder, halves = model.config.decoder, model.config.guided_halves * rows
     itemsize = model.decoder.embeddings.weight.dtype.itemsize
-    looked_up = halves * decoder.num_channels * decoder.hidden_size * itemsize
+    # Every frame is read once by a step, and all but one also for the frame after it.
+    frames = 2 * model.config.frames_per_step - 1
+    looked_up = halves * frames * decoder.num_channels * decoder.hidden_size * itemsize
     own = 2 * decoder.num_layers * decoder.num_kv_heads * decoder.head_dim * position
     text = 2 * decoder.num_layers * decoder.cross_num_kv_heads * decoder.cross_head_dim * text_bytes
     filled = halves * own + rows * text  # The unconditional half attends to one position.

@@ -98,7 +98,8 @@ class BenchPlan:
             ROWS.check("rows", rows)
         self._check_model()
         config = self.config
-        most = config.decoder.max_positions - config.max_delay - WARM_STEPS - 2
+        frames = config.decoder.max_positions - config.max_delay - 2
+        most = frames // config.frames_per_step - WARM_STEPS
         Range(1, most, whole=True).check("steps", self.steps)
         Range(1, config.encoder.max_positions, whole=True).check("text-bytes", self.text_bytes)
         all_of_them = config.precisions if self.precisions == MEASURED else self.precisions

@@ -40,7 +40,7 @@ TOGETHER = 8
 
 @dataclass(frozen=True)
 class Forced:
-    """A take in float32: its row's text and parameters, and the codes [steps, C] that it read."""
+    """A take in float32: its row's text and parameters, and the codes [steps, F * C] it read."""
 
     row: Row
     codes: np.ndarray
@@ -94,7 +94,7 @@ class _Comparison:
         return QualityResult(
             reference=REFERENCE,
             takes=len(self.takes),
-            steps=sum(len(take.codes) for take in self.takes),
+            steps=sum(map(len, self.expected)),
             precisions=dict(self.precisions),
             word_error_note=self.note,
         )
@@ -144,21 +144,26 @@ def scripts(count: int) -> list[str]:
 
 @torch.inference_mode()
 def forced_logits(model: DecoderModel, take: Forced) -> Tensor:
-    """Conditional and unconditional logits [steps, 2, C, V] along the codes of a take; where
-    guidance is distilled, one half [steps, 1, C, V]."""
+    """Conditional and unconditional logits [frames, 2, C, V] along the codes of a take; where
+    guidance is distilled, one half [frames, 1, C, V]."""
     row = take.row
-    cache = model.encode(row.text, row.params.cfg_scale, row.params.max_tokens + 1)
-    steps = [
-        model(torch.from_numpy(codes).expand(cache.halves, 1, -1), [cache])[:, 0].clone()
-        for codes in take.codes
-    ]
-    return torch.stack(steps)
+    cache = model.encode(row.text, row.params.cfg_scale, row.max_steps + 1)
+    steps = torch.from_numpy(take.codes).unflatten(1, (model.config.frames_per_step, -1))
+    logits = []
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        logits.append(model(step.expand(cache.halves, 1, -1, -1).flatten(2), [cache])[:, 0].clone())
+        if following is None:  # The frames after the last step are not known.
+            break
+        for number, codes in enumerate(following[:-1], start=1):
+            frame = codes.expand(cache.halves, -1)
+            logits.append(model.next_frame(frame, [cache], number).clone())
+    return torch.stack(logits)
 
 
 def compare(
     expected: Sequence[Tensor], actual: Sequence[Tensor], takes: Sequence[Forced], codes: int
 ) -> PrecisionQuality:
-    """Compare `actual` with `expected`, both logits [steps, halves, C, V] of each take.
+    """Compare `actual` with `expected`, both logits [frames, halves, C, V] of each take.
 
     kl: KL divergence in nats of the sampled distribution (conditional, temperature 1) per channel.
     top1: per channel, the share of steps with the same most likely code after guidance.

@@ -144,7 +144,8 @@ class BenchReport:
 def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
     """A run with its derived figures: limit by `read_gb_s`, realtime factors, time of a take."""
     gb, seconds = run.step_bytes / 1e9, run.ms_per_step / 1000
-    tokens = run.rows / (run.frames_per_second * seconds)
+    audio = run.rows * run.frames_per_step / run.frames_per_second  # Seconds, of one step.
+    tokens = audio / seconds
     limit = gb / read_gb_s if read_gb_s else None
     return FinishedRun(
         **vars(run),
@@ -155,18 +156,18 @@ def finish_run(run: RunResult, read_gb_s: float | None) -> FinishedRun:
         take_seconds=take_seconds(run, EXAMPLE_SECONDS),
         limit_ms=1000 * limit if limit else None,
         achieved=limit / seconds if limit else None,
-        realtime_limit=run.rows / (run.frames_per_second * limit) if limit else None,
+        realtime_limit=audio / limit if limit else None,
         achieved_then=gb / run.read_gb_s_then / seconds if run.read_gb_s_then else None,
     )
 
 
 def take_seconds(run: RunResult, audio: float, ms_per_step: float | None = None) -> float:
-    """Estimated seconds for a take with `audio` seconds: a step for each of its frames and for the
-    delays after them, and decoding. ms_per_step: replaces the run's own.
+    """Estimated seconds for a take with `audio` seconds: the steps of its frames and of the delays
+    after them, and decoding. ms_per_step: replaces the run's own.
     """
-    frames = audio * run.frames_per_second + run.max_delay
+    steps = (audio * run.frames_per_second + run.max_delay) / run.frames_per_step
     step = run.ms_per_step if ms_per_step is None else ms_per_step
-    return frames * step / 1000 + run.rows * audio / run.realtime_codec
+    return steps * step / 1000 + run.rows * audio / run.realtime_codec
 
 
 def pair_ratios(runs: Sequence[RunResult]) -> dict[str, dict[str, float]]:

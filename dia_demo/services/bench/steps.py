@@ -15,7 +15,7 @@ from dia_demo.engine.events import AudioChunk
 from dia_demo.engine.loop import run
 from dia_demo.errors import RunError
 from dia_demo.services.bench import codec, hardware
-from dia_demo.services.bench.fixtures import load_engine, make_rows, step_bytes
+from dia_demo.services.bench.fixtures import frames_of, load_engine, make_rows, step_bytes
 from dia_demo.services.bench.plan import WARM_STEPS
 from dia_demo.services.bench.types import Job, ReportProgress, RunResult
 
@@ -73,6 +73,7 @@ def _described(engine: Engine) -> dict[str, Any]:
         "threads": engine.placement.threads,
         "reason": engine.placement.reason,
         "max_delay": engine.config.max_delay,
+        "frames_per_step": engine.config.frames_per_step,
     }
 
 
@@ -107,7 +108,7 @@ def time_steps(
 ) -> tuple[list[float], float]:
     """Seconds of each of `steps` decoder steps of all rows together, including sampling, and the
     median bandwidth between them in GB/s."""
-    tokens = steps + WARM_STEPS + engine.config.max_delay + 2
+    tokens = frames_of(engine.config, steps + WARM_STEPS)
     together = make_rows(engine.config, rows, text_bytes, tokens)
     seconds: list[float] = []
     bandwidths: list[float] = []

@@ -168,6 +168,7 @@ class RunResult:
     threads: int
     reason: str
     max_delay: int
+    frames_per_step: int
     start_seconds: float
     load_codec_seconds: float
     load_peak_rss_bytes: int

@@ -266,7 +266,7 @@ def _round(plan: ComparisonPlan, votes: list[Vote], common: dict) -> ComparisonR
             heard=int(wins[index].sum() + wins[:, index].sum()),
             name=names[index],
         )
-        for index in np.argsort(-fit.strengths)
+        for index in _strongest_first(fit.strengths)
     ]
     return ComparisonResult(
         sentence=_round_sentence(votes, ranking, fit),
@@ -281,6 +281,11 @@ def _count_of(plan: ComparisonPlan, votes: list[Vote], pair: tuple[int, int]) ->
     first, second = (NAMES[side] for side in pair)
     both = [vote for vote in votes if {vote.heard_a, vote.heard_b} == {first, second}]
     return _count(plan, f"{first} against {second}", both, pair)
+
+
+def _strongest_first(strengths: np.ndarray) -> np.ndarray:
+    """The order of the settings; equal ones in the order of the form."""
+    return np.argsort(-np.round(strengths / _EQUAL_STRENGTH), kind="stable")
 
 
 def _round_sentence(votes: list[Vote], ranking: list[Strength], fit: stats.BradleyTerry) -> str:

@@ -16,6 +16,7 @@ from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.memory import (
     DESCRIPT_CHANNELS,
     STEP_BYTES,
+    embeddings,
     gb,
     needed_bytes,
     other_weights,
@@ -38,21 +39,22 @@ DIA_SAMPLE_RATE = 44_100
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds per byte of text (encoder), per decoder step, and per second of audio (codec).
+    """Seconds per byte of text (encoder), per frame that the decoder predicts (a step, or its part
+    where a step gives several), and per second of audio (codec).
 
     measured: with takes or a benchmark of this model; otherwise derived from other rates.
     """
 
     per_byte: float
-    per_step: float
+    per_frame: float
     per_codec_second: float
     measured: bool = True
 
     def take_seconds(self, info: ModelInfo, audio_seconds: float, text_bytes: int) -> float:
         """Seconds for a take with this much audio and text, once its model is loaded."""
-        steps = audio_seconds * info.frames_per_second + info.config.max_delay
+        frames = audio_seconds * info.frames_per_second + info.config.max_delay
         decoding = audio_seconds * self.per_codec_second
-        return text_bytes * self.per_byte + steps * self.per_step + decoding
+        return text_bytes * self.per_byte + frames * self.per_frame + decoding
 
 
 def derived_pace(
@@ -74,17 +76,20 @@ def derived_pace(
     like_dia = descript and info.sample_rate == DIA_SAMPLE_RATE and size > 2 * CACHED_BYTES
     if not like_dia or find_spec("numba") is None:
         return None
-    middle = round(audio_seconds * info.frames_per_second / 2)
+    middle = config.steps_within(round(audio_seconds * info.frames_per_second / 2))
     size += cached_bytes(config, precision, middle)
     per_step = size / (1e9 * quick.read_gb_s * STEP_SHARE[precision])
-    return Pace(per_byte, per_step, 1 / (CODEC_SHARE * quick.dia_codec), measured=False)
+    return Pace(
+        per_byte,
+        per_step / config.frames_per_step,
+        1 / (CODEC_SHARE * quick.dia_codec),
+        measured=False,
+    )
 
 
 def seconds_per_byte(config: ModelConfig, quick: QuickResult) -> float:
     """Seconds per byte of text: a product with every weight that no step reads, tables excluded."""
-    e, d = config.encoder, config.decoder
-    tables = e.vocab_size * e.hidden_size + d.num_channels * d.vocab_size * d.hidden_size
-    return 2e-9 * (other_weights(config) - tables) / quick.gflops
+    return 2e-9 * (other_weights(config) - embeddings(config)) / quick.gflops
 
 
 def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:

@@ -203,8 +203,8 @@ class MachineSpeed:
         quick = self.quick
         reading = 0.0 if quick is None else text_bytes * seconds_per_byte(info.config, quick)
         # At least half, because the time of the encoder is an estimate.
-        per_step = max(figures.token_seconds - reading, figures.token_seconds / 2) / figures.steps
-        self._learn(key, per_step, figures.codec_seconds / figures.audio_seconds)
+        per_frame = max(figures.token_seconds - reading, figures.token_seconds / 2) / figures.steps
+        self._learn(key, per_frame, figures.codec_seconds / figures.audio_seconds)
 
     def _learn_stretch(self, key: str, figures: Figures, speed: float) -> None:
         """The time that the change of speed added to decoding, if that is known."""
@@ -223,13 +223,14 @@ class MachineSpeed:
         """Update the rates with a benchmark run of the model with this name."""
         if run.rows == 1:
             key = _key(name, run.precision, run.threads)
-            self._learn(key, run.ms_per_step / 1000, 1 / run.realtime_codec)
+            per_frame = run.ms_per_step / 1000 / run.frames_per_step
+            self._learn(key, per_frame, 1 / run.realtime_codec)
 
-    def _learn(self, key: str, per_step: float, codec: float) -> None:
+    def _learn(self, key: str, per_frame: float, codec: float) -> None:
         with self._lock:
             takes = self._rates.takes
             # The latest last: the least recently used models are dropped.
-            takes[key] = [*takes.pop(key, []), (per_step, codec)][-LAST_TAKES:]
+            takes[key] = [*takes.pop(key, []), (per_frame, codec)][-LAST_TAKES:]
             for oldest in list(takes)[:-MOST_MODELS]:
                 del takes[oldest]
             self._write()

@@ -41,6 +41,7 @@ RAW = {
     "precision": "float32",
     "rows": 2,
     "ms_per_step": 100.0,
+    "frames_per_step": 1,
     "ms_per_step_fast_quartile": 90.0,
     "step_bytes": 4_000_000_000,
     "frames_per_second": 50.0,

@@ -99,4 +99,4 @@ def test_a_benchmark_is_kept_and_learnt_from(monkeypatch):
     result_of(runner.bench(synthesis, plan, threading.Event()))
     assert last_report()[0].plan == plan
     pace = synthesis.speed.pace(synthesis.info(DIA_NAME), plan.runtime("int8"), 10.0)
-    assert pace.measured and pace.per_step == 0.1
+    assert pace.measured and pace.per_frame == 0.1

@@ -60,7 +60,8 @@ CODEC_KEYS = (
 RUN = (
     "precision rows ms_per_step gb_per_step limit_ms achieved realtime_tokens realtime_codec "
     "realtime_whole first_audio_seconds load_seconds peak_rss_bytes kernels frames_per_second "
-    "threads reason max_delay start_seconds load_codec_seconds load_peak_rss_bytes warm_up_seconds "
+    "threads reason max_delay frames_per_step start_seconds load_codec_seconds "
+    "load_peak_rss_bytes warm_up_seconds "
     "ms_per_step_fast_quartile step_bytes read_gb_s_then achieved_gb_s take_seconds "
     "realtime_limit achieved_then"
 )

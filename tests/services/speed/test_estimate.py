@@ -22,23 +22,23 @@ DIA, NANO = (ModelRef.resolve(name).describe() for name in (DIA_NAME, "nano"))
 )
 def test_the_step_of_dia_is_near_what_was_measured(precision, read_gb_s, ms):
     pace = derived_pace(DIA, precision, replace(QUICK, read_gb_s=read_gb_s), 3.0)
-    assert 1000 * pace.per_step == pytest.approx(ms, rel=0.15)
+    assert 1000 * pace.per_frame == pytest.approx(ms, rel=0.15)
 
 
 def test_a_step_takes_longer_in_a_longer_take():
-    short, long = (derived_pace(DIA, "int8", QUICK, seconds).per_step for seconds in (5, 30))
+    short, long = (derived_pace(DIA, "int8", QUICK, seconds).per_frame for seconds in (5, 30))
     assert 1.02 < long / short < 1.2
 
 
 def test_twice_the_bandwidth_halves_the_step():
     fast = replace(QUICK, read_gb_s=2 * QUICK.read_gb_s)
-    paces = [derived_pace(DIA, "int4", quick, 10.0).per_step for quick in (QUICK, fast)]
+    paces = [derived_pace(DIA, "int4", quick, 10.0).per_frame for quick in (QUICK, fast)]
     assert paces[0] / paces[1] == pytest.approx(2)
 
 
 def test_the_embedded_voice_is_known_in_its_own_precision_only():
     pace = derived_pace(NANO, "float32", QUICK, 10.0)
-    assert pace.per_step == QUICK.nano_ms_per_step / 1000
+    assert pace.per_frame == QUICK.nano_ms_per_step / 1000
     assert derived_pace(NANO, "int8", QUICK, 10.0) is None
 
 

@@ -86,7 +86,7 @@ def test_a_take_counts_more_than_an_estimate(known):
     known.learn_take(NANO, TAKE, 1, 80)
     pace = known.pace(NANO, replace(ON_NANO, threads=1), 10.0)
     assert pace.measured
-    assert pace.per_step == pytest.approx(0.002, rel=0.02)
+    assert pace.per_frame == pytest.approx(0.002, rel=0.02)
     assert pace.per_codec_second == pytest.approx(0.1)
 
 
@@ -103,7 +103,7 @@ def test_the_last_takes_count(known):
         known.learn_take(NANO, TAKE, 1, 80)
     for _ in range(LAST_TAKES):
         known.learn_take(NANO, replace(TAKE, token_seconds=4.0), 1, 80)
-    assert known.pace(NANO, ON_NANO, 10.0).per_step == pytest.approx(0.004)
+    assert known.pace(NANO, ON_NANO, 10.0).per_frame == pytest.approx(0.004)
 
 
 def test_a_very_short_take_says_nothing(known):
@@ -115,7 +115,7 @@ def test_a_benchmark_counts_as_a_take(known):
     run = run_result(rows=1, precision="int8", threads=2, ms_per_step=30.0, realtime_codec=5.0)
     known.learn_run(DIA_NAME, run)
     pace = known.pace(DIA, replace(ON_DIA, threads=2), 10.0)
-    assert (pace.per_step, pace.per_codec_second) == (0.03, 0.2)
+    assert (pace.per_frame, pace.per_codec_second) == (0.03, 0.2)
     assert known.seconds_per_second(DIA, replace(ON_DIA, threads=2)) > 86 * 0.03
 
 
