@@ -15,9 +15,13 @@ import dia_demo  # noqa: F401
 import pytest
 import torch
 
+from dia_demo.files import cache_folder
 from tests.helpers.page import browser
 from tools.torchaudio_guard import hide_broken_torchaudio
 
+# Kept for the next run, since it has the compiled kernels, but not the user's: what takes of tests
+# say of this machine's speed is nothing to go by.
+os.environ.setdefault("DIA_CACHE", str(cache_folder() / "tests"))
 hide_broken_torchaudio()
 # Small models on shared cores: a second thread waits more than it helps.
 torch.set_num_threads(1)

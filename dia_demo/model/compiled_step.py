@@ -56,12 +56,11 @@ class CompiledStep:
         # Set by `_bind`; the step's arguments hold their addresses.
         self._buffers: dict[str, Tensor] = {}
         self._scratch = self._logits = torch.empty(0)
-        self._codes = self._positions = self._capacities = np.zeros(0, np.int64)
-        self._text_lengths = self._block_counters = np.zeros(0, np.int64)
+        self._codes = self._frame_codes = np.zeros((0, 0), np.int64)
+        self._positions = self._capacities = self._text_lengths = np.zeros(0, np.int64)
+        self._block_counters = np.zeros(0, np.int64)
         self._ops, self._caches = np.zeros(0, OP), np.zeros((0, 0), CACHE)
-        # Of each further frame of a step: its arguments and operations.
-        self._frame_codes = np.zeros((0, 0), np.int64)
-        self._next_frames: list[tuple[np.ndarray, np.ndarray]] = []
+        self._next_frames: list[tuple[np.ndarray, np.ndarray]] = []  # (arguments, operations)
         self._set(
             threads=threads,
             barrier=self._pool.barrier,
@@ -152,7 +151,7 @@ class CompiledStep:
                 self._buffers["offset"][number, : len(cache.scale_vector)] = cache.scale_vector
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
         self._text_lengths = np.array([cache.text_lengths[half] for cache, half in slots], np.int64)
-        self._ops = _ops(self._program())
+        self._ops = np.array([tuple(op) for op in self._program()], OP)
         self._block_counters = np.zeros(len(self._ops), np.int64)
         self._set(
             slots=len(slots),
@@ -173,8 +172,8 @@ class CompiledStep:
 
     def _bind_next_frames(self, caches: Sequence[RowCache]) -> None:
         """The arguments and operations of the further frames, on the buffers of the step."""
-        config, x = self._decoder.config, self._buffers["x"]
-        states = x[:, : config.hidden_size].split([cache.halves for cache in caches])
+        config, x = self._decoder.config, self._buffers["x"][:, : self._decoder.config.hidden_size]
+        states = x.split([cache.halves for cache in caches])
         for cache, state in zip(caches, states, strict=True):
             cache.state = state
         self._frame_codes = np.zeros((len(x), config.num_channels), np.int64)
@@ -184,9 +183,10 @@ class CompiledStep:
             step_args["codes"] = self._frame_codes.ctypes.data
             step_args["channels"] = config.num_channels
             step_args["embeddings"] = block.embeddings.weight.data_ptr()
-            # The embeddings are added to what the step has computed so far.
-            step_args["offset"], step_args["offset_stride"] = x.data_ptr(), 4 * x.shape[1]
-            self._next_frames.append((step_args, _ops(self._next_frame_program(block))))
+            for name in ("", "_stride"):  # They are added to what the step has computed so far.
+                step_args[f"offset{name}"] = step_args[f"x{name}"]
+            ops = np.array([tuple(op) for op in self._next_frame_program(block)], OP)
+            self._next_frames.append((step_args, ops))
 
     def _make_buffers(self, count: int, longest: int) -> None:
         """Allocate the buffers of `count` slots that attend to up to `longest` positions."""
@@ -259,10 +259,6 @@ class CompiledStep:
         yield _linear(block.mlp.gate_up_proj, x, qkv_or_gate, RMSNORM, block.pre_mlp_norm)
         yield _linear(block.mlp.down_proj, qkv_or_gate, x, SILU_MUL, add=True)
         yield _linear(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
-
-
-def _ops(program: Iterator[list[int]]) -> np.ndarray:
-    return np.array([tuple(op) for op in program], OP)
 
 
 def _linear(

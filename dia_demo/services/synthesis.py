@@ -159,6 +159,7 @@ class Synthesis:
         """
         note = ""
         if in_int8_meanwhile:
+            self.validate(request)  # What cannot be made begins no calibration.
             runtime, note = self.calibration.meanwhile(request.runtime)
             request = replace(request, runtime=runtime)
         for event in self.stream_together([request], cancel):

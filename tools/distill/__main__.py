@@ -102,7 +102,8 @@ def distill(
     sample(folder, args)
     teacher = result_of(checkpoint.load(folder, "float32"))
     lesson = guidance.lesson_of(teacher, first(teacher), args.device)
-    plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device)
+    temperature = args.temperature or lesson.temperatures[-1]
+    plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device, temperature)
     held_out = takes.load_takes(args.out / "held-out", args.held_out)
     before_file = args.out / f"before{suffix}.json"
     if not before_file.exists():
@@ -125,8 +126,8 @@ def show_speed(args: argparse.Namespace) -> None:
             args.threads,
             rows,
             args.text_bytes,
-            args.steps,
             args.frames,
+            args.frames_per_step,
         )
         print(
             f"{rows} rows, {args.precision}: a frame {saving.teacher_ms:.2f} ms with guidance, "
@@ -138,7 +139,9 @@ def show_speed(args: argparse.Namespace) -> None:
 
 def show_rehearsal(args: argparse.Namespace) -> None:
     dtype = getattr(torch, args.dtype)
-    rehearsed = rehearsal.rehearse(size_of(args), args.steps, args.positions, dtype, args.device)
+    rehearsed = rehearsal.rehearse(
+        size_of(args), args.steps, args.positions, dtype, args.device, args.frames_per_step
+    )
     seconds = ", ".join(f"{each:.1f}" for each in rehearsed.seconds)
     print(
         f"{rehearsed.parameters / 1e9:.2f} billion weights, {rehearsed.positions} positions, "
@@ -172,8 +175,9 @@ def add_training(phase: argparse.ArgumentParser) -> None:
     phase.add_argument("--text", type=Path, help="one script a line, instead of the grammar")
     phase.add_argument("--longest-text", type=int, default=330, help="bytes of a script")
     phase.add_argument("--steps", type=int, default=3000)
-    phase.add_argument("--lr", type=float, default=1.5e-4)
+    phase.add_argument("--lr", type=float, default=3e-5)
     phase.add_argument("--positions", type=int, default=3000, help="in a batch")
+    phase.add_argument("--temperature", type=float, help="of the loss; default: the checkpoint's")
     phase.add_argument("--precision", default="float32", help="in which the teacher samples")
     phase.add_argument("--device", default="cpu", help="of the training")
     phase.add_argument("--threads", type=int, default=1)
@@ -203,14 +207,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_size(faster)
     faster.add_argument("--precision", choices=PRECISIONS[1:], default="float32")
     faster.add_argument("--rows", type=int, nargs="+", default=[1, 8])
-    faster.add_argument("--frames", type=int, default=1, help="of a step of the student")
+    faster.add_argument("--frames-per-step", type=int, default=1, help="of the student")
     faster.add_argument("--text-bytes", type=int, default=80)
-    faster.add_argument("--steps", type=int, default=100)
-    trial = commands.add_parser("rehearse", help="phase 1 on random weights: memory, time a step")
+    faster.add_argument("--frames", type=int, default=240, help="to time")
+    trial = commands.add_parser("rehearse", help="a phase on random weights: memory, time a step")
     trial.set_defaults(run=show_rehearsal)
     add_size(trial)
     trial.add_argument("--steps", type=int, default=3)
     trial.add_argument("--positions", type=int, default=128, help="in a batch")
+    trial.add_argument("--frames-per-step", type=int, default=1, help="2 to 4: phase 2")
     trial.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     trial.add_argument("--device", default="cpu")
     args = parser.parse_args(arguments)

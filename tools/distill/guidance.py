@@ -34,13 +34,15 @@ LARGEST_GRADIENT = 1.0
 
 @dataclass(frozen=True)
 class Plan:
-    """steps: of the optimizer. positions: in a batch. save_seconds: between two saved states."""
+    """steps: of the optimizer. positions: in a batch. temperature: of the loss. save_seconds: between
+    two saved states."""
 
     steps: int
-    lr: float = 1.5e-4
+    lr: float = 3e-5
     positions: int = 3000
     seed: int = 0
     device: str = "cpu"
+    temperature: float = 1.0
     save_seconds: float = 30.0
     log_steps: int = 50
 
@@ -56,7 +58,7 @@ class Lesson:
 
     @property
     def temperatures(self) -> list[float]:
-        """1 and the checkpoint's own, at which its takes are sampled."""
+        """1, and then the checkpoint's own, at which its takes are sampled."""
         own = self.teacher.config.defaults.temperature
         return [1.0, own] if own not in (0.0, 1.0) else [1.0]
 
@@ -196,19 +198,21 @@ class Training:
     def advance(self, takes: Sequence[SampledTake], scales: Sequence[float]) -> list[list[float]]:
         """One step of the optimizer; the mean KL of each take at each temperature.
 
-        The loss is the mean over the temperatures: at 1 every code counts, at a low one the few
-        that are really drawn.
+        The loss is the KL at the plan's temperature. At 1, most of it are unlikely codes beyond the
+        teacher's top k. A student avoids them by a sharper distribution, which is wrong at a low
+        temperature, where its own top k avoids them anyway.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.plan, self.step)
         batch = collate(takes, self.lesson.teacher.config, self.lesson.device)
-        kls, mask = self.lesson.divergences(batch, scales, self.lesson.temperatures)
+        temperatures = [self.plan.temperature, *self.lesson.temperatures]
+        kls, mask = self.lesson.divergences(batch, scales, temperatures)
         kl_BN = torch.stack([kl.masked_fill(~mask, 0.0).sum((1, 2)) for kl in kls], 1)
         self.optimizer.zero_grad()
-        (kl_BN.mean(1).sum() / mask.sum()).backward()
+        (kl_BN[:, 0].sum() / mask.sum()).backward()
         torch.nn.utils.clip_grad_norm_(self.lesson.student.parameters(), LARGEST_GRADIENT)
         self.optimizer.step()
-        return (kl_BN.detach() / mask.sum((1, 2)).unsqueeze(1)).tolist()
+        return (kl_BN[:, 1:].detach() / mask.sum((1, 2)).unsqueeze(1)).tolist()
 
     def _log(self, sums: dict[int, list[list[float]]]) -> None:
         means = " ".join(

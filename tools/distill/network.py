@@ -118,13 +118,20 @@ def decode(
         q = _split(cross.q_proj(norm(layer.pre_ca_norm, x)), cross.head_dim)
         x = x + cross.o_proj(attend(q, *text, bias))
         x = x + layer.mlp(norm(layer.pre_mlp_norm, x))
-    logits = [decoder.logits_dense(norm(decoder.norm, x))]
+    logits = [_in_float32(decoder.logits_dense, norm(decoder.norm, x))]
     for number, block in enumerate(decoder.next_frames, start=1):
         x = x + embed(block.embeddings, fed[:, frames - 1 + number :: frames][:, :steps])
         x = x + block.mlp(norm(block.pre_mlp_norm, x))
-        logits.append(block.logits_dense(norm(block.norm, x)))
+        logits.append(_in_float32(block.logits_dense, norm(block.norm, x)))
     by_frame = torch.stack(logits, 2).flatten(1, 2)[:, :length]
     return by_frame.unflatten(-1, (config.num_channels, config.vocab_size)).float()
+
+
+def _in_float32(head: nn.Linear, x: Tensor) -> Tensor:
+    """Logits, not in bfloat16: its steps of a large logit are several tenths at a low temperature,
+    and teacher and student would differ by them."""
+    with torch.autocast(x.device.type, enabled=False):
+        return functional.linear(x.float(), head.weight.float())
 
 
 def embed(table: nn.Module, codes_BTC: Tensor) -> Tensor:

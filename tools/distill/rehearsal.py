@@ -1,4 +1,4 @@
-"""A rehearsal of phase 1 with random weights: does a size fit into memory, how long is a step?"""
+"""A rehearsal of a phase with random weights: does a size fit into memory, how long is a step?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dia_demo.model import checkpoint
 from dia_demo.model.linear import decoder_weights
 from dia_demo.task import result_of
 from tools.distill import guidance
-from tools.distill.student import student_of
+from tools.distill.student import several_frames, student_of
 from tools.distill.takes import SampledTake
 
 TEXT = b"\x01 The same step again, with random weights and random codes."
@@ -33,10 +33,10 @@ class Rehearsal:
     peak_bytes: int
 
 
-def flops_per_position(weights: int) -> int:
+def flops_per_position(teacher: ModelConfig, student: ModelConfig) -> int:
     """Of one training step, for every position of audio, without attention: the student forward and
     back (6 a weight), the teacher forward with and without text (2 each)."""
-    return 10 * weights
+    return 6 * decoder_weights(student) // student.frames_per_step + 4 * decoder_weights(teacher)
 
 
 def random_take(config: ModelConfig, positions: int) -> SampledTake:
@@ -47,11 +47,21 @@ def random_take(config: ModelConfig, positions: int) -> SampledTake:
 
 
 def rehearse(
-    config: ModelConfig, steps: int, positions: int, dtype: torch.dtype, device: str
+    config: ModelConfig,
+    steps: int,
+    positions: int,
+    dtype: torch.dtype,
+    device: str,
+    frames_per_step: int = 1,
 ) -> Rehearsal:
-    """Steps of the optimizer on one random take; student, gradients and optimizer in `dtype`."""
+    """Steps of the optimizer on one random take; student, gradients and optimizer in `dtype`.
+
+    frames_per_step: of the student; more than 1 in phase 2.
+    """
     teacher = result_of(checkpoint.load_random(config, "bfloat16"))
     student = student_of(teacher, config.cfg_scales).to(dtype)
+    if frames_per_step > 1:
+        student = several_frames(student.requires_grad_(False), frames_per_step).to(dtype)
     lesson = guidance.Lesson(teacher.to(device), student.to(device), device)
     plan = guidance.Plan(steps=max(steps, 1), lr=1e-4, device=device)
     training = guidance.Training(lesson, plan, None)
@@ -62,7 +72,7 @@ def rehearse(
         training.step += 1
         seconds.append(perf_counter() - began)
     parameters = sum(p.numel() for p in student.parameters())
-    flops = positions * flops_per_position(decoder_weights(config))
+    flops = positions * flops_per_position(config, student.config)
     return Rehearsal(parameters, positions, flops, seconds, kl, peak_bytes(device))
 
 

@@ -14,11 +14,11 @@ from dia_demo.engine.loop import Batch
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.loading import random_model
-from dia_demo.services.bench.fixtures import frames_of, make_rows
+from dia_demo.services.bench.fixtures import make_rows
 from dia_demo.task import result_of
 
-IN_TURN = 5  # Steps of each model before the other one's turn, so that a disturbance hits both.
-WARM_UP = 5
+# Frames of each model before the other one's turn, so that a disturbance hits both; and before all.
+IN_TURN, WARM_UP = 12, 12
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,26 @@ class Saving:
 class Stepper:
     """Rows with guidance that advance together on one model."""
 
-    def __init__(self, model: CpuModel, rows: int, text_bytes: int, steps: int) -> None:
+    def __init__(self, model: CpuModel, rows: int, text_bytes: int, frames: int) -> None:
         config = model.config
-        tokens = frames_of(config, steps + WARM_UP)
+        tokens = frames + WARM_UP + IN_TURN + config.max_delay + 2
         made = make_rows(config, rows, text_bytes, tokens)
-        self.caches, self.frames = [], config.frames_per_step
+        self.caches, self._frames = [], config.frames_per_step
         for row in made:
             cache = model.encode(row.text, row.params.cfg_scale, row.max_steps)
             assert isinstance(cache, RowCache)
             row.cache = cache
             self.caches.append(cache)
         self.batch = Batch(model, made)
-        for _ in range(WARM_UP):
-            self.batch.step()
+        self.milliseconds(WARM_UP)
 
-    def milliseconds(self) -> list[float]:
-        """Of a frame, in each of the next steps."""
+    def milliseconds(self, frames: int = IN_TURN) -> list[float]:
+        """Of a frame, in each of the steps of the next `frames`."""
         times = []
-        for _ in range(IN_TURN):
+        for _ in range(frames // self._frames):
             began = perf_counter()
             self.batch.step()
-            times.append(1000 * (perf_counter() - began) / self.frames)
+            times.append(1000 * (perf_counter() - began) / self._frames)
         return times
 
     @property
@@ -77,17 +76,19 @@ def measure(
     threads: int,
     rows: int,
     text_bytes: int,
-    steps: int,
-    frames: int = 1,
+    frames: int,
+    frames_per_step: int = 1,
 ) -> Saving:
-    """Medians of about `steps` steps of each model; frames: those of a step of the student."""
-    student_config = replace(config, guidance_scales=config.cfg_scales, frames_per_step=frames)
+    """Medians over about `frames` frames of each model; frames_per_step: of the student."""
+    student_config = replace(
+        config, guidance_scales=config.cfg_scales, frames_per_step=frames_per_step
+    )
     steppers, times = [], []
     for each in (config, student_config):
         model = result_of(random_model(each, precision, threads)).model
-        steppers.append(Stepper(model, rows, text_bytes, steps))
+        steppers.append(Stepper(model, rows, text_bytes, frames))
         times.append([])
-    for _ in range(steps // IN_TURN):
+    for _ in range(frames // IN_TURN):
         for stepper, own in zip(steppers, times, strict=True):
             own.extend(stepper.milliseconds())
     medians = [statistics.median(own) for own in times]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ pytest.importorskip("numba")
 
 from dia_demo import system
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
-from dia_demo.errors import RunError
+from dia_demo.errors import InputError, RunError
 from dia_demo.model.packed_cache import prepared_file
 from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
@@ -97,6 +98,13 @@ def test_int8_serves_until_int4_is_calibrated(service, folder):
     precision, notes, events = take(service)
     assert (precision, notes) == ("int4", "")
     assert not [e for e in events if isinstance(e, Loading) and "alibrating" in e.what]
+
+
+def test_a_take_that_cannot_be_made_begins_none(service):
+    unusable = replace(make_request(service), script="")
+    with pytest.raises(InputError):
+        next(service.stream(unusable, threading.Event(), in_int8_meanwhile=True))
+    assert not service.calibration.running
 
 
 def test_who_needs_int4_waits_for_the_calibration(service, folder):

@@ -1,0 +1,94 @@
+"""tools/distill: a student learns to give several frames a step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dia_demo.config import ModelConfig
+from dia_demo.engine.row import Row
+from dia_demo.errors import InputError
+from dia_demo.services.bench.quality import Forced, forced_logits
+from tests.helpers.models.checkpoints import SMALL, load, say
+from tests.tools.distill.settings import DEFAULTS, PLAN, SCALES
+from tools.distill import __main__ as command
+from tools.distill import guidance, network, takes
+from tools.distill.student import several_frames
+
+
+def test_a_step_of_two_frames_starts_with_what_the_student_knew(student, sampled):
+    """Its newest frame is read as before; the head and the table of the further frame are there."""
+    grown = several_frames(student, 2)
+    assert grown.config.frames_per_step == 2 and grown.config.guidance_scales == SCALES
+    table, before = grown.decoder.embeddings.weight, student.decoder.embeddings.weight
+    assert torch.equal(table[len(before) :], before)
+    assert torch.equal(grown.decoder.next_frames[0].embeddings.weight, before)
+    again = several_frames(grown.requires_grad_(False), 4)
+    assert torch.equal(again.decoder.embeddings.weight[-2 * len(before) :], table)
+    first = [model.decoder.next_frames[0].mlp.down_proj.weight for model in (grown, again)]
+    assert torch.equal(*first) and len(again.decoder.next_frames) == 3
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"), [(1, "frames must be more"), (5, "a whole number from 1 to 4, not 5")]
+)
+def test_frames_that_are_not_more_are_refused(student, frames, message):
+    with pytest.raises(InputError, match=message):
+        several_frames(student, frames)
+
+
+@pytest.mark.parametrize("frames", [2, 3])
+def test_every_position_of_a_padded_batch_has_the_logits_of_the_engine(student, sampled, frames):
+    grown = several_frames(student, frames).requires_grad_(False)
+    batch, scales = takes.collate(sampled[:3], SMALL, "cpu"), (0.5, 1.0, 2.0)
+    texts = network.read_texts(grown, batch.text, batch.text_mask)
+    bias = network.hidden_where(~batch.text_mask)
+    vectors = network.scale_vectors(grown, scales)
+    logits = network.decode(grown, batch.codes, texts, bias, vectors)
+    assert logits.shape[:2] == batch.codes.shape[:2]
+    for row, take in enumerate(sampled[:3]):
+        params = replace(DEFAULTS, cfg_scale=scales[row])
+        forced = Forced(Row(grown.config, take.text, params), fed(take.codes, grown.config))
+        expected = forced_logits(grown, forced)[:, 0]
+        torch.testing.assert_close(logits[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
+
+
+def fed(codes: np.ndarray, config: ModelConfig) -> np.ndarray:
+    """Codes [steps, F * C] that the steps of a take read."""
+    frames = config.frames_per_step
+    whole = np.concatenate((np.full((frames - 1, codes.shape[1]), config.decoder.bos), codes))
+    steps = len(whole) // frames
+    return whole[: steps * frames].reshape(steps, -1)
+
+
+def test_a_student_with_two_frames_learns_from_the_guided_teacher(teacher, student, sampled):
+    grown = several_frames(student, 2)
+    lesson = guidance.lesson_of(teacher, grown, "cpu")
+    before = guidance.measure(lesson, sampled, 400)
+    guidance.Training(lesson, PLAN).run(sampled)
+    still = [n for n, p in grown.named_parameters() if p.grad is None or not p.grad.any()]
+    assert not still
+    after = guidance.measure(lesson, sampled, 400)
+    assert all(after[w][1.0] < 0.8 * before[w][1.0] for w in SCALES), (before, after)
+
+
+def test_the_command_makes_students_with_more_frames_in_turn(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(takes, "SHARD", 4)
+    (tmp_path / "scripts.txt").write_text("[S1] Hello there.\n\n[S2] Rain again.\n")
+    out = tmp_path / "out"
+    given = f"--teacher {folder} --out {out} --text {tmp_path / 'scripts.txt'}"
+    sizes = "--takes 4 --held-out 4 --steps 2 --positions 200"
+    with pytest.raises(SystemExit, match="student is missing: the phase before makes it"):
+        command.main(f"frames {given} {sizes}".split())
+    command.main(f"guidance {given} {sizes} --scales 0 1 2".split())
+    command.main(f"frames {given} {sizes}".split())
+    command.main(f"frames {given} {sizes} --student 2 --frames 4".split())
+    for frames in (2, 4):
+        read = load(out / f"student-{frames}-frames")
+        assert read.config.frames_per_step == frames and read.config.guidance_scales == SCALES
+        assert len(say(read, max_tokens=20).codes()) > 5
+        assert list(json.loads((out / f"after-{frames}-frames.json").read_text()))
