@@ -34,8 +34,8 @@ LARGEST_GRADIENT = 1.0
 
 @dataclass(frozen=True)
 class Plan:
-    """steps: of the optimizer. positions: in a batch. temperature: of the loss. save_seconds: between
-    two saved states."""
+    """steps: of the optimizer. positions: in a batch. temperature: of the loss. save_seconds: from
+    one saved state to the next."""
 
     steps: int
     lr: float = 3e-5
