@@ -53,7 +53,8 @@ def test_who_speaks_is_above_the_fold(visit, size):
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_times_are_there_before_the_first_press(visit, size):
     page = visit(size)
-    assert page.locator("#wait .wait").inner_text() == "under 1 s"
+    # Not how long: takes of the tests before may have been slow.
+    assert re.fullmatch(r"(under|about) \d+ s", page.locator("#wait .wait").inner_text())
     assert dia_seconds(page) > 5
 
 
