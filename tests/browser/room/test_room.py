@@ -229,7 +229,7 @@ def test_a_lost_connection_loses_no_vote(chromium, home, finished_pairs, tmp_pat
     room.route("**/component_server/**", lambda route: route.abort())
     vote(room, "A")
     room.get_by_text("The server cannot be reached.").wait_for()
-    assert room.locator(".lab-vote").first.is_enabled()
+    sync_api.expect(room.locator(".lab-vote").first).to_be_enabled()
     room.unroute("**/component_server/**")
     room.route("**/component_server/**", lose_the_answer, times=1)
     vote(room, "A")
