@@ -12,6 +12,7 @@ from dia_demo.files import ROOT
 from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
+    Interceptor,
     open_tab,
     press,
     press_twice,
@@ -70,14 +71,16 @@ def answer_late(route) -> None:
 @pytest.mark.long
 def test_a_late_answer_to_the_press_loses_no_button(open_window):
     """The first updates are there before the page knows their event, and are read in one go."""
-    first, page = machine_tab(open_window()), open_window().open()
+    first, window = machine_tab(open_window()), open_window()
+    requests = Interceptor(window.context, "**/queue/join*")
+    page = window.open()
     press(first, "Measure")
     state(first, "running")
     write_script(page, SHORT, max_tokens=60)
     press(page, "Generate")  # While it waits, the page listens to the updates of all its events.
     wait_state(page, "waiting")
     open_tab(page, "Machine")
-    page.route("**/queue/join*", answer_late)
+    requests.handle = answer_late
     press(page, "Measure")
     state(page, "waiting")
     assert page.locator("#machine-measure").is_disabled()
@@ -85,7 +88,6 @@ def test_a_late_answer_to_the_press_loses_no_button(open_window):
     state(page, "stopped")
     press(first, "Stop measuring")
     state(first, "stopped")
-    page.unroute("**/queue/join*")
 
 
 @pytest.mark.long

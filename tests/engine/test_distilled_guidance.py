@@ -16,20 +16,21 @@ from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.memory import WORKING_POSITIONS, needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint, packed_cache
+from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
-from tests.helpers.models.checkpoints import (
-    SMALL,
-    load,
-    marks_for,
-    random_codes,
-    say,
-    threads_for,
-    write_small,
+from tests.helpers.models.checkpoints import SMALL, load, marks_for, say, write_small
+from tests.helpers.models.students import (
+    CASES,
+    CODES,
+    LARGEST_KL,
+    ORDINARY,
+    TEXT,
+    build,
+    divergence,
+    prepared_twice,
 )
 from tools.distill import network
 from tools.make_random_dia import write_checkpoint
@@ -38,11 +39,6 @@ pytestmark = pytest.mark.processor
 
 SCALES = (0.0, 1.0, 3.0)
 STUDENT = replace(SMALL, guidance_scales=SCALES)
-TEXT, CODES = b"\x01 Hello there.", random_codes(SMALL, 30)
-CASES = [(kernel, precision) for kernel in KERNELS for precision in kernel.precisions]
-# Nats. The rounding of random weights that are 32 wide changes much; the vector of another scale
-# changes 2 nats.
-LARGEST_KL = {"float32": 1e-6, "bfloat16": 0.01, "int8": 0.1, "int4": 0.8}
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +59,7 @@ def dia(folder) -> Dia:
 def built(request, folder) -> tuple[CpuModel, str]:
     """The student with each kernel in each precision."""
     kernel, precision = request.param
-    try:
-        dia = result_of(checkpoint.load(folder, precision, kernel=kernel))
-        return kernel.install(dia, threads_for(kernel)), precision
-    except NotImplementedError as reason:
-        pytest.skip(str(reason))
+    return build(folder, kernel, precision), precision
 
 
 def vector(table: Tensor, cfg_scale: float) -> Tensor:
@@ -91,11 +83,6 @@ def stepwise(model, codes: Tensor, cfg_scale: float, prompt: int) -> Tensor:
     parts = [model(codes[None, :prompt], [cache])[:, -1].clone()]
     parts += [model(step[None, None], [cache])[:, 0].clone() for step in codes[prompt:]]
     return torch.cat(parts)
-
-
-def divergence(expected: Tensor, logits: Tensor) -> float:
-    log_p, log_q = (x.double().log_softmax(-1) for x in (expected, logits))
-    return float((log_p.exp() * (log_p - log_q)).sum(-1).mean())
 
 
 @pytest.mark.parametrize("cfg_scale", [0.4, 3.0])
@@ -167,22 +154,18 @@ def test_a_device_computes_the_same(dia):
 
 @pytest.mark.kernels
 def test_prepared_weights_keep_the_vectors(folder, tmp_path):
-    kernel = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    packed = result_of(checkpoint.load(folder, "int8", kernel=kernel))
-    packed_cache.write_packed(packed, tmp_path / "p.safetensors", "int8", "student")
-    again = result_of(packed_cache.read_packed(tmp_path / "p.safetensors", STUDENT, "int8"))
+    models = prepared_twice(folder, STUDENT, "int8", tmp_path / "p.safetensors")
     codes = torch.from_numpy(CODES)
-    first, second = (stepwise(kernel.install(d, 1), codes, 2.2, 1) for d in (packed, again))
+    first, second = (stepwise(model, codes, 2.2, 1) for model in models)
     assert torch.equal(first, second)
 
 
 @pytest.mark.kernels
 def test_int4_is_calibrated_on_what_the_student_reads(folder, dia):
-    kernel = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    packed = result_of(checkpoint.load(folder, "bfloat16", kernel=kernel))
+    packed = result_of(checkpoint.load(folder, "bfloat16", kernel=ORDINARY))
     result_of(calibrate(packed, [CalibrationTake(TEXT, CODES)]))
     codes = torch.from_numpy(CODES)
-    logits = stepwise(kernel.install(packed, 1), codes, STUDENT.defaults.cfg_scale, 1)
+    logits = stepwise(ORDINARY.install(packed, 1), codes, STUDENT.defaults.cfg_scale, 1)
     expected = reference(dia, codes, STUDENT.defaults.cfg_scale)
     assert divergence(expected, logits) <= LARGEST_KL["int4"]
 

@@ -20,20 +20,24 @@ from dia_demo.engine.memory import needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import InputError
-from dia_demo.model import checkpoint, packed_cache
+from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import KERNELS, decoder_weights
+from dia_demo.model.linear import decoder_weights
 from dia_demo.services.bench.quality import Forced, forced_logits
 from dia_demo.task import result_of
-from tests.helpers.models.checkpoints import (
-    SMALL,
-    load,
-    marks_for,
-    random_codes,
-    threads_for,
-    write_small,
+from tests.helpers.models.checkpoints import SMALL, load, marks_for, write_small
+from tests.helpers.models.students import (
+    CASES,
+    CODES,
+    LARGEST_KL,
+    ORDINARY,
+    TEXT,
+    build,
+    divergence,
+    fed,
+    prepared_twice,
 )
 from tools.distill import network
 from tools.make_random_dia import write_checkpoint
@@ -44,10 +48,6 @@ FRAMES = (2, 3)
 STUDENTS = {n: replace(SMALL, guidance_scales=(0.0, 3.0), frames_per_step=n) for n in FRAMES}
 # Two halves a row: `frames_per_step` without distilled guidance.
 GUIDED = replace(SMALL, frames_per_step=2)
-TEXT, CODES = b"\x01 Hello there.", random_codes(SMALL, 30)
-CASES = [(kernel, precision) for kernel in KERNELS for precision in kernel.precisions]
-# Nats, as in test_distilled_guidance.py.
-LARGEST_KL = {"float32": 1e-6, "bfloat16": 0.01, "int8": 0.1, "int4": 0.8}
 
 
 @pytest.fixture(scope="module")
@@ -75,20 +75,7 @@ def dias(folders) -> dict[int, Dia]:
 def built(request, folders) -> tuple[CpuModel, str]:
     """The student with each kernel in each precision."""
     frames, kernel, precision = request.param
-    try:
-        dia = result_of(checkpoint.load(folders[frames], precision, kernel=kernel))
-        return kernel.install(dia, threads_for(kernel)), precision
-    except NotImplementedError as reason:
-        pytest.skip(str(reason))
-
-
-def fed(codes: Tensor, config: ModelConfig) -> Tensor:
-    """Codes [steps, F * C] that the steps of a take read, for those of positions [P, C]."""
-    frames = config.frames_per_step
-    before = torch.full((frames - 1, codes.shape[1]), config.decoder.bos)
-    whole = torch.cat((before, codes))
-    steps = len(whole) // frames
-    return whole[: steps * frames].reshape(steps, -1)
+    return build(folders[frames], kernel, precision), precision
 
 
 @torch.inference_mode()
@@ -102,7 +89,8 @@ def reference(dia: Dia, codes: Tensor, cfg_scale: float) -> Tensor:
 @torch.inference_mode()
 def stepwise(model, codes: Tensor, cfg_scale: float, prompt: int) -> Tensor:
     """The engine's logits after each position that `prompt` steps, read at once, do not read."""
-    frames, steps = model.config.frames_per_step, fed(codes, model.config)
+    frames = model.config.frames_per_step
+    steps = torch.from_numpy(fed(codes.numpy(), model.config))
     cache = model.encode(TEXT, cfg_scale, len(steps))
     if prompt:
         model(steps[None, :prompt], [cache])
@@ -114,11 +102,6 @@ def stepwise(model, codes: Tensor, cfg_scale: float, prompt: int) -> Tensor:
             if position < len(codes):
                 parts.append(model.next_frame(codes[None, position], [cache], further).clone())
     return torch.cat(parts)
-
-
-def divergence(expected: Tensor, logits: Tensor) -> float:
-    log_p, log_q = (x.double().log_softmax(-1) for x in (expected, logits))
-    return float((log_p.exp() * (log_p - log_q)).sum(-1).mean())
 
 
 @pytest.mark.parametrize("prompt", [0, 6])
@@ -231,10 +214,8 @@ def test_guidance_works_with_several_frames(tmp_path):
 @pytest.mark.kernels
 def test_another_row_between_two_frames_changes_nothing(folders, dias):
     """A prompt of one step may be read while other rows are between two frames."""
-    kernel = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    dia = result_of(checkpoint.load(folders[2], "float32", kernel=kernel))
-    model, codes = kernel.install(dia, 1), torch.from_numpy(CODES)
-    steps = fed(codes, model.config)
+    model, codes = build(folders[2], ORDINARY, "float32"), torch.from_numpy(CODES)
+    steps = torch.from_numpy(fed(CODES, model.config))
     cache = model.encode(TEXT, 1.0, 4)
     with torch.inference_mode():
         model(steps[None, :1], [cache])
@@ -276,26 +257,19 @@ def test_a_device_computes_the_same(dias):
 @pytest.mark.kernels
 @pytest.mark.parametrize("precision", ["int8", "int4"])
 def test_prepared_weights_keep_every_frame(folders, tmp_path, precision):
-    kernel = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    packed = result_of(checkpoint.load(folders[2], precision, kernel=kernel))
-    packed_cache.write_packed(packed, tmp_path / "p.safetensors", precision, "student")
-    file = tmp_path / "p.safetensors"
-    again = result_of(packed_cache.read_packed(file, STUDENTS[2], precision))
+    models = prepared_twice(folders[2], STUDENTS[2], precision, tmp_path / "p.safetensors")
     codes = torch.from_numpy(CODES)
-    first, second = (stepwise(kernel.install(d, 1), codes, 2.2, 0) for d in (packed, again))
+    first, second = (stepwise(model, codes, 2.2, 0) for model in models)
     assert torch.equal(first, second)
 
 
 @pytest.mark.kernels
 def test_int4_is_calibrated_in_the_layers_alone(folders, dias):
-    kernel = next(kernel for kernel in KERNELS if kernel.compiled and not kernel.use_dot)
-    packed = result_of(checkpoint.load(folders[2], "bfloat16", kernel=kernel))
-    codes = torch.from_numpy(CODES)
-    take = CalibrationTake(TEXT, fed(codes, STUDENTS[2]).numpy())
-    result_of(calibrate(packed, [take]))
+    packed = result_of(checkpoint.load(folders[2], "bfloat16", kernel=ORDINARY))
+    result_of(calibrate(packed, [CalibrationTake(TEXT, fed(CODES, STUDENTS[2]))]))
     assert packed.decoder.next_frames[0].mlp.down_proj.precision == "int8"
-    scale = STUDENTS[2].defaults.cfg_scale
-    logits = stepwise(kernel.install(packed, 1), codes, scale, 0)
+    codes, scale = torch.from_numpy(CODES), STUDENTS[2].defaults.cfg_scale
+    logits = stepwise(ORDINARY.install(packed, 1), codes, scale, 0)
     assert divergence(reference(dias[2], codes, scale)[: len(logits)], logits) <= LARGEST_KL["int4"]
 
 

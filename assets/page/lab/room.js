@@ -176,12 +176,12 @@ export class Room {
       this.#say(pair.hint);
       return;
     }
-    this.#busy = true;
+    this.#markBusy(true);
     this.player.stop();
     // A vote whose answer was lost may have been saved all the same.
     const next = await this.ask({ do: "vote", vote: answer, ...pair.ballot })
       || await this.ask({ do: "look", trial: pair.trial.id });
-    this.#busy = false;
+    this.#markBusy(false);
     // Another comparison may have been opened meanwhile.
     if (this.comparison !== comparison) return;
     if (!next || (next.trial && next.trial.id === pair.trial.id)) {
@@ -193,6 +193,11 @@ export class Room {
     this.focus({ preventScroll: true });
     if (this.#root.getBoundingClientRect().top < 0) this.#root.scrollIntoView();
     this.#trigger("click", { done: next.open });
+  }
+
+  #markBusy(isBusy) {
+    this.#busy = isBusy;
+    this.mark("busy", isBusy);
   }
 
   // Ends the test. The button is pressed twice: the first press asks for confirmation.

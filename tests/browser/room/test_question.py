@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from tests.helpers.page.browser import DESKTOP, PHONE, open_tab, press
+from tests.helpers.page.browser import DESKTOP, PHONE, Interceptor, open_tab, press
 from tests.helpers.page.lab_page import (
     SCRIPT,
     choose,
@@ -54,7 +54,9 @@ def test_the_form_is_one_sentence(open_window):
 
 def test_a_choice_may_overtake_the_description(open_window):
     """A description that was asked for before a menu got other choices has a value of the old."""
-    page = compare_tab(open_window(DESKTOP))
+    window = open_window(DESKTOP)
+    requests = Interceptor(window.context, "**/gradio_api/run/**")
+    page = compare_tab(window)
     open_more(page)
     note(page, "12 pairs to listen to")
     held = []
@@ -65,7 +67,7 @@ def test_a_choice_may_overtake_the_description(open_window):
         else:
             held.append(route)
 
-    page.route("**/gradio_api/run/**", hold_first)
+    requests.handle = hold_first
     with page.expect_request("**/gradio_api/run/**"):
         fill(page, "a-max-tokens", 300)
     choose(page, "differs", "Precision")

@@ -134,6 +134,24 @@ class Watch:
             self.outside.append(request.url)
 
 
+class Interceptor:
+    """The requests of a window's pages to one address: `handle` answers them, or they pass.
+
+    Made before the pages are opened. A page that begins to be intercepted later goes on sending
+    past it for a moment: on a busy machine, a press that follows at once is missed.
+    """
+
+    def __init__(self, context, pattern: str) -> None:
+        self.handle: Callable | None = None
+        context.route(pattern, self._route)
+
+    def _route(self, route) -> None:
+        if self.handle:
+            self.handle(route)
+        else:
+            route.continue_()
+
+
 def script_of(page):
     """The text area of the script."""
     return page.get_by_label("Script", exact=True)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
-from dia_demo.config import ModelConfig
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
 from dia_demo.services.bench.quality import Forced, forced_logits
 from tests.helpers.models.checkpoints import SMALL, load, say
-from tests.tools.distill.settings import DEFAULTS, PLAN, SCALES
+from tests.helpers.models.students import fed
+from tests.tools.distill.settings import DEFAULTS, PLAN, SCALES, given_to
 from tools.distill import __main__ as command
 from tools.distill import guidance, network, takes
 from tools.distill.student import several_frames
@@ -57,14 +56,6 @@ def test_every_position_of_a_padded_batch_has_the_logits_of_the_engine(student, 
         torch.testing.assert_close(logits[row, : len(expected)], expected, rtol=1e-4, atol=1e-4)
 
 
-def fed(codes: np.ndarray, config: ModelConfig) -> np.ndarray:
-    """Codes [steps, F * C] that the steps of a take read."""
-    frames = config.frames_per_step
-    whole = np.concatenate((np.full((frames - 1, codes.shape[1]), config.decoder.bos), codes))
-    steps = len(whole) // frames
-    return whole[: steps * frames].reshape(steps, -1)
-
-
 def test_a_student_with_two_frames_learns_from_the_guided_teacher(teacher, student, sampled):
     grown = several_frames(student, 2)
     lesson = guidance.lesson_of(teacher, grown, "cpu")
@@ -78,9 +69,7 @@ def test_a_student_with_two_frames_learns_from_the_guided_teacher(teacher, stude
 
 def test_the_command_makes_students_with_more_frames_in_turn(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(takes, "SHARD", 4)
-    (tmp_path / "scripts.txt").write_text("[S1] Hello there.\n\n[S2] Rain again.\n")
-    out = tmp_path / "out"
-    given = f"--teacher {folder} --out {out} --text {tmp_path / 'scripts.txt'}"
+    out, given = given_to(folder, tmp_path)
     sizes = "--takes 4 --held-out 4 --steps 2 --positions 200"
     with pytest.raises(SystemExit, match="student is missing: the phase before makes it"):
         command.main(f"frames {given} {sizes}".split())

@@ -13,7 +13,7 @@ import torch
 from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import InputError
 from tests.helpers.models.checkpoints import SMALL, load, random_codes, say
-from tests.tools.distill.settings import DEFAULTS, PLAN, SCALES, TEXTS
+from tests.tools.distill.settings import DEFAULTS, PLAN, SCALES, TEXTS, given_to
 from tools.distill import __main__ as command
 from tools.distill import guidance, network, takes
 from tools.distill.rule import counted, divergence, guided_distribution
@@ -181,18 +181,16 @@ def test_a_written_student_is_read_by_the_engine(lesson, folder, tmp_path):
 
 def test_the_command_makes_a_checkpoint_that_speaks(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(takes, "SHARD", 4)
-    (tmp_path / "scripts.txt").write_text("[S1] Hello there.\n\n[S2] Rain again.\n")
-    out = tmp_path / "out"
-    arguments = f"guidance --teacher {folder} --out {out} --text {tmp_path / 'scripts.txt'}"
+    out, given = given_to(folder, tmp_path)
     sizes = "--scales 0 1 2 --takes 4 --held-out 4 --steps 4 --positions 200"
-    command.main(f"{arguments} {sizes}".split())
+    command.main(f"guidance {given} {sizes}".split())
     student = load(out / "student")
     assert len(say(student, max_tokens=20).codes()) > 5
     kl = [json.loads((out / name).read_text()) for name in ("before.json", "after.json")]
     assert [list(each) for each in kl] == [["0.0", "1.0", "2.0"]] * 2
     assert [list(each) for each in kl[1].values()] == [["1.0", "0.9"]] * 3
     with pytest.raises(SystemExit, match="exists: this student is finished"):
-        command.main(f"{arguments} {sizes}".split())
+        command.main(f"guidance {given} {sizes}".split())
 
 
 @pytest.mark.parametrize("scales", [(1.0,), (0.0, 2.0, 1.0), (1.0, 1.0)])
