@@ -8,15 +8,18 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.helpers.models.checkpoints import load
 from tools.voice import parallel
+from tools.voice.codec import network
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings
 from tools.voice.judge import measures, trials
-from tools.voice.model import export
+from tools.voice.model import export, marks, train
 from tools.voice.model import network as nano
+from tools.voice.model.batches import IGNORE, Scripts, Turn, collate, delayed
 from tools.voice.model.batches import Item as TrainingItem
-from tools.voice.model.batches import Scripts, Turn, collate, delayed
+from tools.voice.model.marks import MARK_FRAME
 from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
@@ -81,7 +84,7 @@ def test_a_speaker_keeps_one_voice_through_a_script():
         for k, name in enumerate(names)
         for _ in range(4)
     ]
-    scripts, casts = Scripts(turns, seed=3), set()
+    scripts, casts = Scripts(turns, dict.fromkeys(names, 9), seed=3), set()
     for _ in range(60):
         item = scripts.item()
         tags = [byte for byte in item.text if byte in (1, 2)]
@@ -92,6 +95,56 @@ def test_a_speaker_keeps_one_voice_through_a_script():
     assert casts == {(tag, voice) for tag in (1, 2) for voice in range(3)}, "any voice, any speaker"
 
 
+def test_a_mark_says_which_voice_speaks():
+    """In every turn, or in none; then what is in the place of the first is not learnt."""
+    names, length = ["low", "high"], 8
+    marks = {"low": 17, "high": 23}
+    turns = [
+        Turn(
+            b"Yes.", name, np.full((length, nano.CHANNELS), k), np.zeros(length),
+            np.zeros((length, 2)), [3],
+        )
+        for k, name in enumerate(names)
+    ]  # fmt: skip
+    scripts, kinds = Scripts(turns, marks, seed=4), set()
+    for _ in range(40):
+        item = scripts.item()
+        batch = collate([item])
+        voices = item.codes[::length, 0]
+        said = item.codes[MARK_FRAME::length, -1]
+        last = batch.targets[0, :, -1]
+        first = MARK_FRAME + nano.DELAYS[-1]
+        if is_marked := bool(item.marks):
+            assert said.tolist() == [marks[names[k]] for k in voices]
+            assert last[batch.marks[0]].tolist() == said.tolist()
+        else:
+            assert said.tolist() == voices.tolist() and not batch.marks.any()
+        assert (last[first] == IGNORE) is not is_marked
+        assert batch.inputs[0, first + 1, -1] == said[0], "it is read all the same"
+        assert (last == IGNORE).sum() == (not is_marked)
+        kinds.add(is_marked)
+    assert kinds == {True, False}
+
+
+def test_marks_are_learnt_as_they_are_drawn():
+    """At the temperature of sampling, and nothing else is."""
+    logits = torch.randn(1, 2, 1, 8)
+    found = train.at_sampling(logits, torch.tensor([[True, False]]))
+    temperature = export.SAMPLING["temperature"]
+    torch.testing.assert_close(found[:, 0], logits[:, 0] / temperature)
+    assert torch.equal(found[:, 1], logits[:, 1])
+
+
+def test_marks_are_the_quietest_codes():
+    codec = network.load(EMBEDDED_FOLDER / "codec")
+    heard = marks.loudness(codec)
+    chosen = marks.choose(codec, ["b", "a", "c"])
+    own = marks.silence(codec)[-1]
+    assert list(chosen) == ["a", "b", "c"] and own not in chosen.values()
+    others = np.delete(heard, [*chosen.values(), own])
+    assert heard[list(chosen.values())].max() <= others.min()
+
+
 def test_a_batch_holds_items_of_unequal_length():
     items = [
         TrainingItem(
@@ -100,6 +153,8 @@ def test_a_batch_holds_items_of_unequal_length():
             np.zeros(n),
             np.zeros((n, 2), np.int64),
             [3] * n,
+            [],
+            [],
         )
         for n in (2, 5)
     ]

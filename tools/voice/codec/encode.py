@@ -1,6 +1,7 @@
 """Stage 3: the corpus as codes. `python -m tools.voice.codec.encode --work DIR`.
 
-Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order. A shard that exists
+Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order, and DIR/marks.json
+(tools/voice/model/marks.py). A shard that exists
 is kept; delete DIR/codes after training encoder or codebooks further.
 """
 
@@ -19,7 +20,9 @@ import torch
 
 from dia_demo.files import write_atomic
 from tools.voice.codec import network
+from tools.voice.model import marks
 from tools.voice.teacher.phones import HOP
+from tools.voice.teacher.voices import VOICES
 
 log = logging.getLogger(__name__)
 BATCH_SAMPLES = 4 * HOP * 60  # larger batches leave a CPU core's cache: half the speed
@@ -41,8 +44,7 @@ def batches(lengths: np.ndarray):
 def encode_shard(record_path: Path, source: Path, out: Path, device: str) -> float:
     """Encode one shard with a checkpoint or an exported folder; returns seconds of speech."""
     torch.set_num_threads(1)
-    load = network.load_exported if source.is_dir() else network.load_codec
-    codec = load(source).to(device)
+    codec = network.load(source).to(device)
     network.compile_snake()
     offsets = np.array(json.loads(record_path.read_text())["offsets"])
     samples = np.load(record_path.with_suffix(".npy"), mmap_mode="r")
@@ -81,6 +83,7 @@ def main() -> None:
     source = args.codec or args.work / "codec.pt"
     run = partial(encode_shard, source=source, out=out, device=args.device)
     start = time.time()
+    marks.write_marks(args.work, network.load(source), VOICES)
     with Pool(args.workers) as pool:
         for seconds in pool.imap_unordered(run, todo):
             log.info("encoded %.2f h, %.0f s so far", seconds / 3600, time.time() - start)

@@ -54,6 +54,11 @@ def load_exported(folder: Path) -> nn.Module:
     return codec.eval()
 
 
+def load(source: Path) -> nn.Module:
+    """A codec as shipped, from its folder, or from a checkpoint of train.py."""
+    return load_exported(source) if source.is_dir() else load_codec(source)
+
+
 def compile_snake() -> None:
     """Fuse dac's Snake activation: it is memory-bound and takes most of a CPU step otherwise."""
     import dac.nn.layers as layers

@@ -39,8 +39,7 @@ class Pair:
 @lru_cache
 def load_codec(source: Path) -> torch.nn.Module:
     torch.set_num_threads(1)
-    load = network.load_exported if source.is_dir() else network.load_codec
-    return load(source)
+    return network.load(source)
 
 
 @torch.no_grad()

@@ -2,6 +2,10 @@
 
 Two guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for the auxiliary head).
+
+Most scripts have a mark in every turn (marks.py). The others are as after a voice prompt, in whose
+silence there is none; what their first turn has in its place is not learnt, since a take without a
+prompt is to begin with a mark.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import torch
 
 from tools.voice.corpus import shards
 from tools.voice.corpus.natural import pronunciations_file
+from tools.voice.model.marks import MARK_FRAME
 from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
 from tools.voice.teacher.phones import PHONES
 from tools.voice.teacher.prosody import stretches
@@ -29,7 +34,8 @@ PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 TURNS = ((1, 0.33), (2, 0.20), (3, 0.13), (4, 0.12), (6, 0.15), (8, 0.07))
 SAME_SPEAKER = 0.15  # the next turn is the same speaker's (as after a voice prompt)
 BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
-LOWER, UNMARKED = 0.12, 0.06  # scripts all in lower case; without their last mark
+LOWER, UNPOINTED = 0.12, 0.06  # scripts all in lower case; without their last mark
+MARKED = 0.6  # scripts whose turns have marks
 TIGHT, UNTAGGED, LINE_END = 0.06, 0.015, 0.05  # no space after tags; no tag at all; a last newline
 
 
@@ -50,11 +56,16 @@ class Turn:
 
 @dataclass(frozen=True)
 class Item:
+    """A script. marks: frames whose code in the last book is a mark; skipped: those whose code
+    there is not learnt."""
+
     text: list[int]
     codes: np.ndarray
     letters: np.ndarray
     phones: np.ndarray
     spelling: list[int]
+    marks: list[int]
+    skipped: list[int]
 
 
 @lru_cache
@@ -142,10 +153,10 @@ def load_turns(work: Path) -> list[Turn]:
 
 
 class Scripts:
-    """An endless, seeded source of items made from `turns`."""
+    """An endless, seeded source of items made from `turns`. marks: voice -> its mark."""
 
-    def __init__(self, turns: list[Turn], seed: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int) -> None:
+        self.random, self.marks = Random(seed), marks
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
             self.by_voice.setdefault(turn.voice, []).append(turn)
@@ -180,16 +191,24 @@ class Scripts:
         if r.random() < BARE_TAG:
             last = chosen[-1][0]
             text += join + bytes([3 - last if r.random() < 0.8 else last])
-        elif r.random() < UNMARKED and text[-1:] in b".!":
+        elif r.random() < UNPOINTED and text[-1:] in b".!":
             del text[-1]  # frames at the end then read a letter less: the guide allows for it
         if r.random() < LINE_END:
             text += b"\n"
+        codes = np.concatenate([t.codes for _, t in chosen])
+        starts = np.cumsum([0, *(len(t.codes) for _, t in chosen[:-1])])
+        places = (starts + MARK_FRAME).tolist()
+        is_marked = r.random() < MARKED
+        if is_marked:
+            codes[places, -1] = [self.marks[t.voice] for _, t in chosen]
         return Item(
             list(text.lower() if r.random() < LOWER else text),
-            np.concatenate([t.codes for _, t in chosen]),
+            codes,
             np.concatenate(letters),
             np.concatenate([t.phones for _, t in chosen]),
             [p for _, t in chosen for p in t.spelling],
+            places if is_marked else [],
+            [] if is_marked else places[:1],
         )
 
     def batches(self, frames: int, pool: int = 128):
@@ -222,6 +241,7 @@ def delayed(codes: np.ndarray) -> np.ndarray:
 class Batch:
     """text [B, S], mask [B, S], inputs and targets [B, T, C], astray [B, T, S], phones [B, T, 2].
 
+    marks [B, T] is True where the target of the last channel is a mark.
     astray is the guide's cost of attending to each letter; 0 in frames without a guide.
     spelling [B, P] is padded, spelling_count [B] its lengths.
     """
@@ -230,6 +250,7 @@ class Batch:
     mask: torch.Tensor
     inputs: torch.Tensor
     targets: torch.Tensor
+    marks: torch.Tensor
     astray: torch.Tensor
     phones: torch.Tensor
     spelling: torch.Tensor
@@ -243,6 +264,7 @@ def collate(items: list[Item], device: str = "cpu") -> Batch:
     targets = np.full((rows, length, CHANNELS), PAD, np.int64)
     astray = np.zeros((rows, length, width), np.float32)
     phones = np.full((rows, length, 2), IGNORE, np.int64)
+    marks = np.zeros((rows, length), bool)
     counts = np.array([len(item.spelling) for item in items])
     spelling = np.zeros((rows, counts.max()), np.int64)
     for k, item in enumerate(items):
@@ -254,5 +276,8 @@ def collate(items: list[Item], device: str = "cpu") -> Batch:
         off = np.arange(width)[None] - item.letters[:, None]
         astray[k, :frames] = 1 - np.exp(-(off**2) / (2 * GUIDE_WIDTH**2))
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
-    arrays = (text, text != 0, inputs, targets, astray, phones, spelling, counts)
+    for k, item in enumerate(items):
+        marks[k, [frame + DELAYS[-1] for frame in item.marks]] = True
+        targets[k, [frame + DELAYS[-1] for frame in item.skipped], -1] = IGNORE
+    arrays = (text, text != 0, inputs, targets, marks, astray, phones, spelling, counts)
     return Batch(*(torch.from_numpy(x).to(device) for x in arrays))

@@ -2,7 +2,8 @@
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference; 3% of the input codes are random against
-exposure bias.
+exposure bias. Marks are learnt at the temperature at which they are drawn, so that the voices come
+evenly.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tools.voice import parallel
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings, load_lexicon
 from tools.voice.model.batches import IGNORE, Batch, Scripts, collate, load_turns
-from tools.voice.model.export import trained_weights
+from tools.voice.model.export import SAMPLING, trained_weights
+from tools.voice.model.marks import read_marks
 from tools.voice.model.network import (
     BOS,
     CHANNELS,
@@ -57,14 +59,21 @@ class Plan:
     start: Path | None = None
 
 
-def code_losses(logits, targets):
+def code_losses(logits, targets, marks):
     """Mean cross-entropy of every book and what counts for it: BOS and PAD do not."""
+    logits = torch.cat((logits[:, :, :-1], at_sampling(logits[:, :, -1:], marks)), 2)
     wanted = targets.masked_fill((targets == PAD) | (targets == BOS), IGNORE)
     flat = F.cross_entropy(
         logits.float().flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
     ).view(wanted.shape)
     counted = wanted != IGNORE
     return flat.sum((0, 1)) / counted.sum((0, 1)).clamp(min=1), counted
+
+
+def at_sampling(logits, marks):
+    """Logits [B, T, 1, V], those of marks [B, T] divided by the temperature of sampling."""
+    temperature = torch.where(marks, SAMPLING["temperature"], 1.0)
+    return logits / temperature[..., None, None]
 
 
 def phone_loss(logits, phones):
@@ -136,7 +145,7 @@ def training_loss(model, batch: Batch, dictionary, step: int, generator):
     with torch.autocast(text.device.type, torch.bfloat16):
         logits, attention, phone_logits, spelled = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
-    books, _ = code_losses(logits, batch.targets)
+    books, _ = code_losses(logits, batch.targets, batch.marks)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
     guide = guide_loss(attention, batch.astray, keep.float())
@@ -156,7 +165,7 @@ def check(model, batches: list[Batch]) -> str:
     for batch in batches:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
             logits, *_ = model(batch.text, batch.mask, batch.inputs)
-        books, counted = code_losses(logits, batch.targets)
+        books, counted = code_losses(logits, batch.targets, batch.marks)
         hits = (logits.argmax(-1) == batch.targets) & counted
         found.append(torch.stack([books, hits.sum((0, 1)) / counted.sum((0, 1))]))
     model.train()
@@ -242,10 +251,11 @@ def prepare(rank: int, plan: Plan):
         opt.load_state_dict(kept)
     step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
     turns = load_turns(plan.work)
-    held = Scripts(turns[:HELD_OUT], 3)
+    marks = read_marks(plan.work)
+    held = Scripts(turns[:HELD_OUT], marks, 3)
     checks = [collate([held.item() for _ in range(8)], plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
-    source = Scripts(turns[HELD_OUT:], seed).batches(plan.frames)
+    source = Scripts(turns[HELD_OUT:], marks, seed).batches(plan.frames)
     words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
     log.info(
         "%d parameters, %d turns, %.1f h",

@@ -1,0 +1,57 @@
+"""Marks: a code in the silence before each turn that says which of the voices speaks.
+
+Sampling would otherwise choose a voice with its first sound, where a low temperature prefers the
+voices whose codes are the commonest. A mark is drawn among as many codes as there are voices, each
+as often as the others, and the rest of the take follows it. It is not heard: of all codes of the
+last book, marks are those whose place in a silence is decoded most quietly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tools.voice.codec import network
+from tools.voice.teacher.phones import HOP
+
+MARK_FRAME = 2  # of a turn, whose first six frames are silent
+CONTEXT = 8  # silent frames on either side of a code that is tried
+FILE = "marks.json"
+
+
+@torch.no_grad()
+def silence(codec: torch.nn.Module) -> np.ndarray:
+    """The codes [C] of silence."""
+    wave = torch.zeros(1, 1, 2 * CONTEXT * HOP)
+    return codec.quantizer(codec.encoder(wave))[1][0, :, CONTEXT].numpy()
+
+
+@torch.no_grad()
+def loudness(codec: torch.nn.Module) -> np.ndarray:
+    """Of every code of the last book, the root mean square of what a silence with it sounds like
+    [codebook_size], of full scale."""
+    size = network.CODEC["codebook_size"]
+    codes = torch.from_numpy(silence(codec))[None, :, None].repeat(size, 1, 2 * CONTEXT + 1)
+    codes[:, -1, CONTEXT] = torch.arange(size)
+    waves = torch.cat([network.decode(codec, part) for part in codes.split(16)])
+    return waves.square().mean(1).sqrt().numpy()
+
+
+def choose(codec: torch.nn.Module, voices: Iterable[str]) -> dict[str, int]:
+    """A mark for each voice; silence's own code is none."""
+    heard = loudness(codec)
+    heard[silence(codec)[-1]] = np.inf
+    return dict(zip(sorted(voices), np.argsort(heard).tolist(), strict=False))
+
+
+def write_marks(work: Path, codec: torch.nn.Module, voices: Iterable[str]) -> None:
+    (work / FILE).write_text(json.dumps(choose(codec, voices)))
+
+
+def read_marks(work: Path) -> dict[str, int]:
+    """Voice -> mark, as encode.py wrote them."""
+    return json.loads((work / FILE).read_text())
