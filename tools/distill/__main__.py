@@ -4,7 +4,8 @@
 unconditional half: the teacher samples takes, the student learns from them, and FOLDER/student is a
 checkpoint that the app loads. `python -m tools.distill frames --teacher nano --out FOLDER` then
 makes FOLDER/student-2-frames of it, which needs half as many steps. Run a command again to go on
-after a kill. `speed` measures what a student saves, `rehearse` what training needs.
+after a kill. `judge` measures what a student's takes lose, `speed` what it saves, `rehearse` what
+training needs.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import Calibrator, load_model
 from dia_demo.task import result_of
-from tools.distill import guidance, rehearsal, scripts, speed, takes
+from tools.distill import guidance, judge, rehearsal, scripts, speed, takes
 from tools.distill.student import several_frames, student_config, student_of, write_student
+from tools.voice.corpus import heldout
 
 log = logging.getLogger("tools.distill")
 # Scripts for held-out takes are drawn with seeds far above those of training.
@@ -150,6 +152,26 @@ def show_rehearsal(args: argparse.Namespace) -> None:
     )
 
 
+def show_judgement(args: argparse.Namespace) -> None:
+    checkpoints = (args.teacher, args.student)
+
+    def listen(scripts: list[str]) -> list[judge.Heard]:
+        return [judge.listen(each, scripts, args.precision, args.threads) for each in checkpoints]
+
+    if args.sentences:
+        texts = judge.sentences(args.sentences)
+        found = judge.compare(texts, *(heard.texts for heard in listen(texts)))
+        print(
+            f"{found.takes} sentences: word error {found.before:.1%} and {found.after:.1%}; the "
+            f"difference lies between {found.low:.1%} and {found.high:.1%} (95%)",
+            flush=True,
+        )
+    if args.dialogues:
+        texts = heldout.dialogues(args.dialogues)
+        shares = [judge.share_whole(texts, heard) for heard in listen(texts)]
+        print(f"{len(texts)} dialogues: {shares[0]:.1%} and {shares[1]:.1%} whole")
+
+
 def size_of(args: argparse.Namespace) -> ModelConfig:
     """The shape of a model, with fewer layers where that is asked for."""
     if args.size == "dia-1.6b":
@@ -202,6 +224,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     phase.add_argument("--frames", type=int, default=2, help="of a step")
     phase.add_argument("--student", type=int, default=1, help="frames a step of where it starts")
     add_training(phase)
+    quality = commands.add_parser("judge", help="what a student's takes lose, by a recogniser")
+    quality.set_defaults(run=show_judgement)
+    quality.add_argument("--teacher", default="nano", help="what the student is compared with")
+    quality.add_argument("--student", required=True, help="a checkpoint's folder")
+    quality.add_argument("--sentences", type=int, default=200)
+    quality.add_argument("--dialogues", type=int, default=200, help="of six turns")
+    quality.add_argument("--precision", choices=PRECISIONS[1:], default="float32")
+    quality.add_argument("--threads", type=int, default=1)
     faster = commands.add_parser("speed", help="what a student saves, on random weights")
     faster.set_defaults(run=show_speed)
     add_size(faster)
