@@ -63,7 +63,9 @@ def test_a_codec_that_the_recogniser_does_not_hear_is_refused(tmp_path):
     folder = write_small(tmp_path, codec=True)
     config = folder / "codec" / "config.json"
     config.write_text(config.read_text().replace("16000", "24000"))
-    with pytest.raises(InputError, match="The recogniser hears 16000 Hz, and .* speaks at 24000 Hz"):
+    with pytest.raises(
+        InputError, match="The recogniser hears 16000 Hz, and .* speaks at 24000 Hz"
+    ):
         judge.listen(str(folder), ["[S1] Yes."], "float32", 1)
 
 
