@@ -135,6 +135,7 @@ def test_marks_are_learnt_as_they_are_drawn():
     assert torch.equal(found[:, 1], logits[:, 1])
 
 
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
 def test_marks_are_the_quietest_codes():
     codec = network.load(EMBEDDED_FOLDER / "codec")
     heard = marks.loudness(codec)
