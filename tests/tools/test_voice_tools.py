@@ -11,15 +11,15 @@ from safetensors.torch import save_file
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.helpers.models.checkpoints import load
 from tools.voice import parallel
-from tools.voice.codec import network
+from tools.voice.codec import marks, network
+from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings
 from tools.voice.judge import measures, trials
-from tools.voice.model import export, marks, train
+from tools.voice.model import export, train
 from tools.voice.model import network as nano
 from tools.voice.model.batches import IGNORE, Scripts, Turn, collate, delayed
 from tools.voice.model.batches import Item as TrainingItem
-from tools.voice.model.marks import MARK_FRAME
 from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
@@ -128,10 +128,11 @@ def test_a_mark_says_which_voice_speaks():
 
 def test_marks_are_learnt_as_they_are_drawn():
     """At the temperature of sampling, and nothing else is."""
-    logits = torch.randn(1, 2, 1, 8)
+    logits = torch.randn(1, 2, 3, 8)
     found = train.at_sampling(logits, torch.tensor([[True, False]]))
     temperature = export.SAMPLING["temperature"]
-    torch.testing.assert_close(found[:, 0], logits[:, 0] / temperature)
+    torch.testing.assert_close(found[:, 0, -1], logits[:, 0, -1] / temperature)
+    assert torch.equal(found[:, 0, :-1], logits[:, 0, :-1])
     assert torch.equal(found[:, 1], logits[:, 1])
 
 

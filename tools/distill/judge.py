@@ -7,23 +7,21 @@ down what it hears. The scripts were never trained on by the embedded voice. Nee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
-from dia_demo.engine.events import FinishReason
-from dia_demo.engine.loop import run_to_end
-from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
 from dia_demo.services.bench import words
 from dia_demo.task import result_of
-from dia_demo.text.script import encode_script, parse_turns
+from dia_demo.text.script import parse_turns
 from tools.voice.corpus import heldout
 from tools.voice.judge.asr import recognise_all
+from tools.voice.judge.trials import say
 
 TOGETHER = 16  # rows of a batch
 DRAWS = 10_000  # of the bootstrap
@@ -71,22 +69,9 @@ def listen(folder: str, scripts: Sequence[str], precision: str, threads: int) ->
             f"The recogniser hears {words.SAMPLE_RATE} Hz, and {folder} speaks at "
             f"{engine.format.sample_rate} Hz."
         )
-    waves, ended = [], []
-    for rows in batches(engine, scripts):
-        run_to_end(engine.model, rows)
-        waves += [engine.codec.decode(row.codes()) for row in rows]
-        ended += [row.finish_reason is FinishReason.END for row in rows]
-    return Heard(recognise_all(waves, threads), ended)
-
-
-def batches(engine: Engine, scripts: Sequence[str]) -> Iterator[list[Row]]:
-    defaults = engine.config.defaults
-    for first in range(0, len(scripts), TOGETHER):
-        part = enumerate(scripts[first : first + TOGETHER], first)
-        yield [
-            Row(engine.config, encode_script(script), replace(defaults, seed=seed))
-            for seed, script in part
-        ]
+    takes = say(engine, scripts, engine.config.defaults, TOGETHER)
+    texts = recognise_all([take.wave for take in takes], threads)
+    return Heard(texts, [take.ended for take in takes])
 
 
 def compare(scripts: Sequence[str], before: Sequence[str], after: Sequence[str]) -> Difference:
@@ -117,7 +102,7 @@ def is_whole(script: str, heard: str) -> bool:
         for block in match.get_matching_blocks()
         for place in range(block.a, block.a + block.size)
     )
-    extra = max((last - first) - (b - a) for kind, a, b, first, last in match.get_opcodes())
+    extra = max((last - first) - (b - a) for _, a, b, first, last in match.get_opcodes())
     return extra <= MOST_EXTRA and all(
         found[number] >= LEAST_OF_TURN * len(turn) for number, turn in enumerate(turns)
     )

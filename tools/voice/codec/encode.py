@@ -1,8 +1,8 @@
 """Stage 3: the corpus as codes. `python -m tools.voice.codec.encode --work DIR`.
 
 Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order, and DIR/marks.json
-(tools/voice/model/marks.py). A shard that exists
-is kept; delete DIR/codes after training encoder or codebooks further.
+(marks.py). A shard that exists is kept; delete DIR/codes after training encoder or codebooks
+further.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import numpy as np
 import torch
 
 from dia_demo.files import write_atomic
-from tools.voice.codec import network
-from tools.voice.model import marks
+from tools.voice.codec import marks, network
 from tools.voice.teacher.phones import HOP
 from tools.voice.teacher.voices import VOICES
 

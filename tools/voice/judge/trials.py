@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -57,6 +57,31 @@ class Spoken:
     ended: bool
 
 
+def say(
+    engine: Engine, scripts: Sequence[str], params: GenerationParams, batch: int
+) -> list[Spoken]:
+    """Takes of scripts through the app's engine, `batch` at a time; the seeds count up from that of
+    `params`."""
+    out: list[Spoken] = []
+    for start in range(0, len(scripts), batch):
+        rows = [
+            Row(engine.config, encode_script(s), replace(params, seed=params.seed + start + k))
+            for k, s in enumerate(scripts[start : start + batch])
+        ]
+        found = {}
+        for event in engine.stream(rows, [3.0] * len(rows), with_audio=False):
+            if isinstance(event, Finished):
+                found[event.row] = event.result
+        out += [_spoken(engine, found[k]) for k in range(len(rows))]
+    return out
+
+
+def _spoken(engine: Engine, result) -> Spoken:
+    codes = result.codes
+    wave = engine.codec.decode(codes) if len(codes) > 1 else np.zeros(800, np.float32)
+    return Spoken(wave, result.figures.finish_reason == "end")
+
+
 class Studio:
     """The voice under test, the teacher, and the recogniser, with what they said before kept."""
 
@@ -68,29 +93,8 @@ class Studio:
         (work / "eval").mkdir(parents=True, exist_ok=True)
 
     def say(self, scripts: list[str], **changes) -> list[Spoken]:
-        """Takes of scripts through the app's engine, batched."""
-        params, out = replace(self.params, **changes), []
-        for start in range(0, len(scripts), self.batch):
-            part = scripts[start : start + self.batch]
-            rows = [
-                Row(
-                    self.engine.config,
-                    encode_script(s),
-                    replace(params, seed=params.seed + start + k),
-                )
-                for k, s in enumerate(part)
-            ]
-            found = {}
-            for event in self.engine.stream(rows, [3.0] * len(rows), with_audio=False):
-                if isinstance(event, Finished):
-                    found[event.row] = event.result
-            out += [self._heard(found[k]) for k in range(len(part))]
-        return out
-
-    def _heard(self, result) -> Spoken:
-        codes = result.codes
-        wave = self.engine.codec.decode(codes) if len(codes) > 1 else np.zeros(800, np.float32)
-        return Spoken(wave, result.figures.finish_reason == "end")
+        """Takes of scripts, with some of the parameters changed."""
+        return say(self.engine, scripts, replace(self.params, **changes), self.batch)
 
     def teach(self, scripts: list[str]) -> list[np.ndarray]:
         """What the teacher makes of scripts: their turns one after the other."""

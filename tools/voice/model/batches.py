@@ -3,9 +3,9 @@
 Two guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for the auxiliary head).
 
-Most scripts have a mark in every turn (marks.py). The others are as after a voice prompt, in whose
-silence there is none; what their first turn has in its place is not learnt, since a take without a
-prompt is to begin with a mark.
+Most scripts have a voice mark in every turn (codec/marks.py). The others are as after a voice
+prompt, in whose silence there is none; what their first turn has in its place is not learnt, since
+a take without a prompt is to begin with a mark.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from random import Random
 import numpy as np
 import torch
 
+from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.corpus import shards
 from tools.voice.corpus.natural import pronunciations_file
-from tools.voice.model.marks import MARK_FRAME
 from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
 from tools.voice.teacher.phones import PHONES
 from tools.voice.teacher.prosody import stretches
@@ -34,8 +34,8 @@ PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 TURNS = ((1, 0.33), (2, 0.20), (3, 0.13), (4, 0.12), (6, 0.15), (8, 0.07))
 SAME_SPEAKER = 0.15  # the next turn is the same speaker's (as after a voice prompt)
 BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
-LOWER, UNPOINTED = 0.12, 0.06  # scripts all in lower case; without their last mark
-MARKED = 0.6  # scripts whose turns have marks
+LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their last full stop
+MARKED = 0.6  # scripts whose turns have voice marks
 TIGHT, UNTAGGED, LINE_END = 0.06, 0.015, 0.05  # no space after tags; no tag at all; a last newline
 
 
@@ -56,8 +56,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class Item:
-    """A script. marks: frames whose code in the last book is a mark; skipped: those whose code
-    there is not learnt."""
+    """A script. marks: frames whose code in the last book is a voice mark; skipped: frames whose
+    code there is not learnt."""
 
     text: list[int]
     codes: np.ndarray
@@ -153,7 +153,7 @@ def load_turns(work: Path) -> list[Turn]:
 
 
 class Scripts:
-    """An endless, seeded source of items made from `turns`. marks: voice -> its mark."""
+    """An endless, seeded source of items made from `turns`. marks: of each voice."""
 
     def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int) -> None:
         self.random, self.marks = Random(seed), marks
@@ -191,7 +191,7 @@ class Scripts:
         if r.random() < BARE_TAG:
             last = chosen[-1][0]
             text += join + bytes([3 - last if r.random() < 0.8 else last])
-        elif r.random() < UNPOINTED and text[-1:] in b".!":
+        elif r.random() < UNPUNCTUATED and text[-1:] in b".!":
             del text[-1]  # frames at the end then read a letter less: the guide allows for it
         if r.random() < LINE_END:
             text += b"\n"
@@ -241,7 +241,7 @@ def delayed(codes: np.ndarray) -> np.ndarray:
 class Batch:
     """text [B, S], mask [B, S], inputs and targets [B, T, C], astray [B, T, S], phones [B, T, 2].
 
-    marks [B, T] is True where the target of the last channel is a mark.
+    marks [B, T] is True where the target of the last channel is a voice mark.
     astray is the guide's cost of attending to each letter; 0 in frames without a guide.
     spelling [B, P] is padded, spelling_count [B] its lengths.
     """

@@ -2,8 +2,8 @@
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference; 3% of the input codes are random against
-exposure bias. Marks are learnt at the temperature at which they are drawn, so that the voices come
-evenly.
+exposure bias. Voice marks are learnt at the temperature at which they are drawn, so that the voices
+come evenly.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import torch
 import torch.nn.functional as F
 
 from tools.voice import parallel
+from tools.voice.codec.marks import read_marks
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings, load_lexicon
 from tools.voice.model.batches import IGNORE, Batch, Scripts, collate, load_turns
 from tools.voice.model.export import SAMPLING, trained_weights
-from tools.voice.model.marks import read_marks
 from tools.voice.model.network import (
     BOS,
     CHANNELS,
@@ -61,19 +61,21 @@ class Plan:
 
 def code_losses(logits, targets, marks):
     """Mean cross-entropy of every book and what counts for it: BOS and PAD do not."""
-    logits = torch.cat((logits[:, :, :-1], at_sampling(logits[:, :, -1:], marks)), 2)
+    logits = at_sampling(logits.float(), marks)
     wanted = targets.masked_fill((targets == PAD) | (targets == BOS), IGNORE)
     flat = F.cross_entropy(
-        logits.float().flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
+        logits.flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
     ).view(wanted.shape)
     counted = wanted != IGNORE
     return flat.sum((0, 1)) / counted.sum((0, 1)).clamp(min=1), counted
 
 
 def at_sampling(logits, marks):
-    """Logits [B, T, 1, V], those of marks [B, T] divided by the temperature of sampling."""
-    temperature = torch.where(marks, SAMPLING["temperature"], 1.0)
-    return logits / temperature[..., None, None]
+    """Logits [B, T, C, V]; where the last channel is a voice mark, marks [B, T], divided by the
+    temperature of sampling."""
+    temperature = torch.ones(logits.shape[:3], device=logits.device)
+    temperature[..., -1][marks] = SAMPLING["temperature"]
+    return logits / temperature.unsqueeze(-1)
 
 
 def phone_loss(logits, phones):

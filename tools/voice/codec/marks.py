@@ -1,4 +1,4 @@
-"""Marks: a code in the silence before each turn that says which of the voices speaks.
+"""Voice marks: a code in the silence before each turn that says which of the voices speaks.
 
 Sampling would otherwise choose a voice with its first sound, where a low temperature prefers the
 voices whose codes are the commonest. A mark is drawn among as many codes as there are voices, each
