@@ -39,7 +39,7 @@ def test_a_dialogue_that_was_cut_off_is_not_whole():
 
 
 def test_the_difference_is_that_of_the_same_scripts():
-    """One of eight words wrong in every tenth take, in the other checkpoint's everywhere."""
+    """One of seven words wrong in every tenth take, in the other checkpoint's everywhere."""
     scripts = [f"[S1] {SECOND}"] * 100
     wrong = "How much does this red shirt host?"
     before = [wrong if k % 10 == 0 else SECOND for k in range(100)]
