@@ -24,6 +24,7 @@ CODEC = {
 # What the app filters below, beside what dac.DAC takes: the codec adds an offset and rumble.
 PLAYBACK = {"highpass_hz": 50}
 WINDOWS = {2048: 100, 1024: 80, 512: 64, 256: 40, 128: 20}  # STFT window -> mel bands
+FLOOR = 1e-4  # of a mel band's magnitude
 
 
 def dac_class():
@@ -97,14 +98,20 @@ class SpectralLoss(nn.Module):
         spectrum = torch.stft(wave, window, window // 4, window=hann, return_complex=True)
         return (spectrum.real.square() + spectrum.imag.square() + 1e-9).sqrt()
 
+    def _log_mel(self, magnitude: torch.Tensor, window: int) -> torch.Tensor:
+        filters = getattr(self, f"mel{window}") * (2 / window**0.5)
+        return torch.log10((filters @ magnitude).clamp(min=FLOOR))
+
+    def log_mel(self, wave: torch.Tensor, window: int) -> torch.Tensor:
+        """[B, samples] -> log10 of the mel bands [B, bands, columns], window / 4 samples apart."""
+        return self._log_mel(self._magnitude(wave, window), window)
+
     def forward(self, guess: torch.Tensor, truth: torch.Tensor):
         """[B, samples] twice -> (mel, stft, wave), three scalars."""
         mel_error = stft_error = 0.0
         for window in WINDOWS:
             a, b = self._magnitude(guess, window), self._magnitude(truth, window)
-            filters = getattr(self, f"mel{window}") * (2 / window**0.5)
-            floor = 1e-4
-            log_a, log_b = (torch.log10((filters @ x).clamp(min=floor)) for x in (a, b))
+            log_a, log_b = self._log_mel(a, window), self._log_mel(b, window)
             mel_error = mel_error + (log_a - log_b).abs().mean()
             energy = b.square().sum((1, 2)) + 1e-2
             stft_error = stft_error + ((a - b).square().sum((1, 2)) / energy).sqrt().mean()

@@ -1,5 +1,6 @@
 """Stage 2: train the codec. `python -m tools.voice.codec.train --work DIR --minutes 50`.
 
+Needs DIR/recogniser.pt (recogniser.py): what the codec makes of speech has to be recognised alike.
 Crops lie on the frame grid (the teacher is phase-locked to it). Dead codes are re-seeded from
 current latents: without it most books collapse at once. Saves DIR/codec.pt every two minutes;
 run again to resume. `--decoder-only` goes on with frozen codes, which keeps a trained language
@@ -20,7 +21,7 @@ import torch
 from dia_demo.files import write_atomic
 from dia_demo.processor import multiplies_bfloat16
 from tools.voice import parallel
-from tools.voice.codec import network
+from tools.voice.codec import network, recogniser
 from tools.voice.corpus import shards
 from tools.voice.teacher.phones import HOP
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 CROP = 32  # frames
 SAVE_EVERY = 120.0  # seconds
 RESEED_EVERY = 25  # steps
+PHONES_WEIGHT, FEATURES_WEIGHT = 1.0, 0.5  # beside 7.5 for the mel error
+PARTS = ("mel", "stft", "wave", "phones", "features", "commit")  # of the loss, as logged
 FLOAT32_FROM = 0.8  # share of the run after which bfloat16 is left
 
 
@@ -42,14 +45,8 @@ class Plan:
     seed: int
     decoder_only: bool
     out: str
+    dropout: float = 0.5
     start: Path | None = None
-
-
-def load_samples(work: Path) -> np.ndarray:
-    """The whole corpus as int16 [samples], whole frames."""
-    return np.concatenate(
-        [np.asarray(shards.read_shard(work, n)[1]) for n in shards.shard_names(work)]
-    )
 
 
 def learning_rate(base: float, step: int, share: float) -> float:
@@ -96,6 +93,19 @@ class CodeUse:
         return [int(x) for x in torch.exp(-(p * (p + 1e-9).log()).sum(1))]
 
 
+class Loss:
+    """What a waveform is compared by: its spectra, and what the recogniser hears in it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.spectral = network.SpectralLoss().to(plan.device)
+        listener = recogniser.load(plan.work / "recogniser.pt")
+        self.phones = recogniser.PhoneLoss(listener, self.spectral).to(plan.device)
+
+    def __call__(self, guess: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """[B, samples] twice -> (mel, stft, wave, phones, features), five scalars."""
+        return *self.spectral(guess, truth), *self.phones(guess, truth)
+
+
 def joint_step(codec, loss, wave, amp: bool):
     """Loss of encoder, quantizer and decoder together; the quantizer stays in float32."""
     device = wave.device.type
@@ -104,9 +114,11 @@ def joint_step(codec, loss, wave, amp: bool):
     z, codes, latents, commitment, codebook = codec.quantizer(latent.float())
     with torch.autocast(device, torch.bfloat16, enabled=amp):
         guess = codec.decoder(z)
-    mel, stft, raw = loss(guess.float()[:, 0], wave)
-    total = 7.5 * mel + stft + 0.7 * raw + 0.25 * commitment.mean() + codebook.mean()
-    return total, (mel, stft, raw, commitment.mean()), codes, latents
+    mel, stft, raw, phones, features = loss(guess.float()[:, 0], wave)
+    heard = PHONES_WEIGHT * phones + FEATURES_WEIGHT * features
+    quantised = 0.25 * commitment.mean() + codebook.mean()
+    total = 7.5 * mel + stft + 0.7 * raw + heard + quantised
+    return total, (mel, stft, raw, phones, features, commitment.mean()), codes, latents
 
 
 def decoder_step(codec, loss, wave, amp: bool):
@@ -115,8 +127,10 @@ def decoder_step(codec, loss, wave, amp: bool):
         z, codes, latents, _, _ = codec.quantizer(codec.encoder(wave[:, None]))
     with torch.autocast(wave.device.type, torch.bfloat16, enabled=amp):
         guess = codec.decoder(z)
-    mel, stft, raw = loss(guess.float()[:, 0, HOP:-HOP], wave[:, HOP:-HOP])
-    return 15 * mel + stft + 0.5 * raw, (mel, stft, raw, torch.zeros(())), codes, latents
+    parts = loss(guess.float()[:, 0, HOP:-HOP], wave[:, HOP:-HOP])
+    mel, stft, raw, phones, features = parts
+    heard = PHONES_WEIGHT * phones + FEATURES_WEIGHT * features
+    return 15 * mel + stft + 0.5 * raw + heard, (*parts, torch.zeros(())), codes, latents
 
 
 def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
@@ -133,7 +147,7 @@ def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
 
 def prepare(plan: Plan):
     """Codec, optimiser, steps and seconds so far (from a checkpoint where there is one)."""
-    dropout = 0.0 if plan.decoder_only else 0.5
+    dropout = 0.0 if plan.decoder_only else plan.dropout
     codec = network.make_codec(network.CODEC, dropout).to(plan.device)
     trained = codec.decoder if plan.decoder_only else codec
     optimiser = torch.optim.AdamW(
@@ -166,8 +180,8 @@ def train(rank: int, workers: int, plan: Plan) -> None:
     network.compile_snake()
     codec, trained, optimiser, step, before = prepare(plan)
     parallel.broadcast([p.data for p in codec.parameters()], workers)
-    loss, use = network.SpectralLoss().to(plan.device), CodeUse(codec)
-    samples = load_samples(plan.work)
+    loss, use = Loss(plan), CodeUse(codec)
+    samples = shards.load_samples(plan.work)
     draw = np.random.default_rng(plan.seed + 17 * rank + step)
     take = decoder_step if plan.decoder_only else joint_step
     watch, saved = parallel.Stopwatch(before), time.time()
@@ -197,18 +211,10 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         if not plan.decoder_only and step % RESEED_EVERY == 0 and done < 0.6:
             use.reseed(latents, optimiser, workers)
         if rank == 0 and step % 50 == 0:
-            mel, stft, raw, commit = np.mean(history, 0)
+            named = zip(PARTS, np.mean(history, 0), strict=True)
             history.clear()
-            log.info(
-                "step %d t %.0f mel %.4f stft %.3f wave %.3f commit %.3f codes %s",
-                step,
-                elapsed,
-                mel,
-                stft,
-                raw,
-                commit,
-                use.perplexity(),
-            )
+            said = " ".join(f"{name} {value:.4f}" for name, value in named)
+            log.info("step %d t %.0f %s codes %s", step, elapsed, said, use.perplexity())
         if rank == 0 and time.time() - saved > SAVE_EVERY:
             save(plan.work / plan.out, codec, optimiser, step, elapsed)
             saved = time.time()
@@ -220,6 +226,9 @@ def train(rank: int, workers: int, plan: Plan) -> None:
 def main() -> None:
     parser = parallel.arguments(__doc__, minutes=50, lr=8e-4, out="codec.pt")
     parser.add_argument("--batch", type=int, default=4, help="crops a process")
+    parser.add_argument(
+        "--dropout", type=float, default=0.5, help="share of crops with fewer books than all"
+    )
     parser.add_argument("--decoder-only", action="store_true")
     parser.add_argument("--start", type=Path, help="an exported codec whose weights to go on from")
     plan = Plan(**vars(parser.parse_args()))

@@ -92,6 +92,11 @@ def shard_names(work: Path) -> list[str]:
     return sorted(p.stem for p in (work / "corpus").glob("*.json"))
 
 
+def load_samples(work: Path) -> np.ndarray:
+    """The whole corpus as int16 [samples], whole frames."""
+    return np.concatenate([np.asarray(read_shard(work, n)[1]) for n in shard_names(work)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
