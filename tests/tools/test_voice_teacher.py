@@ -40,7 +40,7 @@ def test_pauses_are_longer_after_sentences_than_after_commas(text, marks):
         ("I am happy.", "pau ay ae m hh ae p iy pau", [0, 2, 2, 2, 2, 2, 2, 2, 0]),
         ("The keys?", "pau dh ax k iy z pau", [0, 2, 2, 2, 3, 5, 0]),
         ("Where?", "pau w eh r pau", [0, 2, 2, 2, 0]),
-        ("Ha ha.", "pau hh aa hh aa pau", [0, 4, 4, 3, 3, 0]),
+        ("Ha ha.", "pau hh aa hh aa pau", [0, 6, 6, 5, 5, 0]),
     ],
 )
 def test_pitch_is_the_sources_unless_a_question_or_laughter_changes_it(text, phones, expected):
@@ -56,6 +56,37 @@ def test_lengths_follow_flite_in_three_levels():
     phones, table = ["aa"] * 3, {"aa": 5}
     assert prosody.frames(phones, [3.0, 5.0, 8.0], table, "a") == [4, 5, 7]
     assert prosody.frames(["t"], [1.0], {"t": 3}, "t") == [3], "never too short to be heard"
+
+
+def test_laughter_has_a_rhythm_of_its_own_and_dies_away():
+    phones = "pau w eh l pau hh aa hh aa hh aa pau".split()
+    text = "Well, ha ha ha."
+    assert prosody.laughter(phones, text) == {5: 0, 6: 0, 7: 1, 8: 1, 9: 2, 10: 2}
+    table = {"hh": 3, "aa": 5, "w": 3, "eh": 3, "l": 3}
+    lengths = prosody.frames(phones, [3.0] * len(phones), table, text)
+    assert lengths[5:11] == [prosody.LAUGH_FRAMES] * 6
+    loud = prosody.loudness(phones, text)
+    assert loud[:5] == [0, 1, 1, 1, 0] and loud[11] == 0
+    assert loud[5] == loud[6] == 1 > loud[7] == loud[8] > loud[9] == loud[10] > 0
+    assert not prosody.laughter(phones, "Well, hah that aha."), "words are no laughter"
+
+
+def test_a_breath_comes_after_a_long_stretch_or_a_laugh():
+    words = ["ah"] * (prosody.BREATH_AFTER - 1)
+    phones = ["pau", *words, "pau", "ah", "pau", "ah", "pau"]
+    assert prosody.breaths(phones, "a, b, c.") == [len(words) + 3], "once enough was said"
+    assert prosody.breaths(["pau", *words, *words, "pau"], "a.") == [], "none at the end"
+    assert prosody.breaths("pau hh aa pau ah pau".split(), "Ha. So.") == [3]
+
+
+def test_a_breath_is_quiet_noise_that_swells():
+    swell = vocoder.swell(20)
+    assert swell[0] < 0.1 * swell.max() > swell[-1]
+    assert swell.argmax() in (9, 10)
+    power = vocoder.breath_power(1.1)
+    assert power.mean() == pytest.approx(1)
+    peak = vocoder.FREQUENCIES[power[:70].argmax()]
+    assert peak == pytest.approx(660, abs=40)
 
 
 def test_the_phones_of_a_source_have_their_times():

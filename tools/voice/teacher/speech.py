@@ -5,7 +5,7 @@ in a frame; a small language model then learns that accident instead of speech. 
 lasts a whole number of frames, one of three that belong to it, and has a whole number of pitch
 pulses, the first at its start; noise is a few fixed frames that restart with each phone. So the
 codes are nearly a function of the neighbouring phones and their pulses. The melody is the source's
-own, in whole semitones, except that questions rise (prosody.py).
+own, in whole semitones, except that questions rise and laughter falls (prosody.py).
 
 Not here: sentences (corpus/text.py), running it over a corpus (corpus/shards.py).
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from tools.voice.teacher import prosody, vocoder
 from tools.voice.teacher.melody import melody, phone_pitch
-from tools.voice.teacher.phones import HOP, PAUSE, SAMPLE_RATE, UNVOICED, phone_kind
+from tools.voice.teacher.phones import HOP, SAMPLE_RATE, UNVOICED, VOWELS, phone_kind
 from tools.voice.teacher.sources import Source, synthesise
 from tools.voice.teacher.voices import Voice
 
@@ -48,11 +48,20 @@ def speak(text: str, voice: Voice, table: dict[str, int]) -> Utterance:
         start + (np.arange(count) + 0.5) / count * (end - start)
         for (_, start, end), count in zip(timed, pulses, strict=True)
     ]
-    each = [phone for phone, count in zip(phones, pulses, strict=True) for _ in range(count)]
-    kinds = [phone_kind(phone) for phone in each]
+    laughed = prosody.laughter(phones, text)
+    of_phones = [
+        "laughed" if i in laughed and phone in VOWELS else phone_kind(phone)
+        for i, phone in enumerate(phones)
+    ]
+    kinds = np.repeat(of_phones, pulses).tolist()
     power = vocoder.envelopes(source_wave, np.concatenate(times), kinds, track, voice.warp)
-    audible = np.array([phone != PAUSE for phone in each], float)
-    amplitude = np.convolve(np.pad(audible, 1, mode="edge"), FADE, "valid") * voice.gain
+    loudness = np.repeat(prosody.loudness(phones, text), pulses)
+    amplitude = np.convolve(np.pad(loudness, 1, mode="edge"), FADE, "valid") * voice.gain
+    ends = np.cumsum(pulses)
+    for i in prosody.breaths(phones, text):
+        inside = slice(ends[i] - pulses[i] + 1, ends[i] - 1)  # the speech before and after fades
+        power[inside] = vocoder.breath_power(voice.warp)
+        amplitude[inside] = vocoder.swell(pulses[i] - 2)
     starts = vocoder.pulse_times(frames, pulses, [phone not in UNVOICED for phone in phones])
     samples = np.array(frames) * HOP
     begins = np.repeat(np.cumsum(samples) - samples, pulses)

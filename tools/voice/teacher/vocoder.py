@@ -28,7 +28,10 @@ APERIODICITY = {
     "fricative": 0.08 + 0.92 * _rise(1700, 300),
     "stop": 0.05 + 0.60 * _rise(3200, 500),
     "unvoiced": np.ones_like(FREQUENCIES),
+    "laughed": 0.03 + 0.6 * _rise(2200, 500),
 }
+BREATH = 0.006  # root mean square of a breath at its loudest, of full scale: about -24 dB of speech
+BREATH_FORMANTS, BREATH_WIDTH = (600, 1500, 2500, 3600), 350.0  # Hz, of an open throat
 
 
 def fixed_noise() -> np.ndarray:
@@ -65,6 +68,18 @@ def shift_formants(power: np.ndarray, warp: float) -> np.ndarray:
     source = FREQUENCIES / warp
     rows = [np.interp(source, FREQUENCIES, row) for row in np.log(power + 1e-16)]
     return np.exp(np.stack(rows))
+
+
+def breath_power(warp: float) -> np.ndarray:
+    """The power spectrum of a breath, mean 1: formants of an open throat, shifted by `warp`."""
+    peaks = (1 / (1 + ((FREQUENCIES / warp - f) / BREATH_WIDTH) ** 2) for f in BREATH_FORMANTS)
+    power = without_rumble(0.02 + sum(peaks))
+    return power / power.mean()
+
+
+def swell(count: int) -> np.ndarray:
+    """The loudness of a breath over its `count` pulses, up and down again."""
+    return BREATH * np.sin(np.pi * (np.arange(count) + 0.5) / count) ** 2
 
 
 def without_rumble(power: np.ndarray) -> np.ndarray:
