@@ -98,12 +98,12 @@ def load_labels(work: Path) -> np.ndarray:
     return np.concatenate(rows)
 
 
-def smear(log_mel: torch.Tensor) -> torch.Tensor:
-    """Blur and noise of a random strength each, as the output of a codec has them."""
-    strength = torch.rand(len(log_mel), 1, 1)
-    blurred = F.avg_pool2d(log_mel[:, None], (3, 3), stride=1, padding=1, count_include_pad=False)
-    mixed = log_mel + strength * (blurred[:, 0] - log_mel)
-    return mixed + torch.randn_like(mixed) * 0.2 * torch.rand(len(log_mel), 1, 1)
+def smear(columns: torch.Tensor) -> torch.Tensor:
+    """Log-mel columns with blur and noise of a random strength each, as after a codec."""
+    strength, noise = torch.rand(2, len(columns), 1, 1)
+    blurred = F.avg_pool2d(columns[:, None], 3, stride=1, padding=1, count_include_pad=False)[:, 0]
+    mixed = columns + strength * (blurred - columns)
+    return mixed + 0.2 * noise * torch.randn_like(mixed)
 
 
 def train(work: Path, steps: int, seed: int) -> Recogniser:
