@@ -50,6 +50,32 @@ def on_change(
     changed.then(handler, inputs, outputs, trigger_mode="always_last", **IMMEDIATE, **options)
 
 
+def on_choice(menu: gr.blocks.Block) -> Callable:
+    """The event of a person's choice of another value from a menu.
+
+    gradio (6.31) also reports the `input` of a menu that is left as it was, and reports one choice
+    with the mouse twice; `select` it leaves out for the keyboard. `change` includes the values that
+    come from the server.
+    """
+    assert isinstance(menu, gr.Dropdown)
+    known = f"(window.diaMenus ??= {{}})[{menu._id}]"
+    # Changes with every choice.
+    chosen = gr.Number(visible="hidden")
+    menu.focus(None, menu, None, js=f"(value) => {{ {known} = value; }}", show_progress="hidden")
+    menu.input(
+        None,
+        menu,
+        chosen,
+        js=f"""(value) => {{
+          if ({known} === value) return {{ __type__: "update" }};
+          {known} = value;
+          return performance.now();
+        }}""",
+        show_progress="hidden",
+    )
+    return chosen.change
+
+
 def event_value(event: gr.EventData, name: str) -> Any:
     """What the page sent with an event; None if a program sent something else."""
     try:

@@ -25,6 +25,7 @@ from tests.helpers.page.browser import (
     press_twice,
     running_app,
     script_of,
+    tab_to,
     unfold,
     wait_state,
     write_script,
@@ -300,14 +301,6 @@ def test_keyboard_alone_is_enough(open_window, patient):
     tab_to(page, "#stop")
     page.keyboard.press("Enter")
     wait_state(page, "stopped", *OVER)
-
-
-def tab_to(page, selector: str) -> None:
-    for _ in range(60):
-        if page.evaluate("(chosen) => document.activeElement?.matches(chosen)", selector):
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"{selector} cannot be reached with the Tab key")
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])

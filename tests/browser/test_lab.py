@@ -22,7 +22,9 @@ from tests.helpers.page.browser import (
     press,
     press_twice,
     running_app,
+    tab_to,
     unfold,
+    wait_for_values,
 )
 from tests.helpers.page.lab_page import (
     WAIT,
@@ -119,15 +121,6 @@ def test_keys_are_letters_while_a_note_is_typed(open_window, finished_pairs, tmp
     assert page.get_by_text("Pair 1 of 2").is_visible()
 
 
-def tab_to(page, selector: str) -> None:
-    """Press Tab until the focus is there, as a person without a mouse does."""
-    for _ in range(200):
-        page.keyboard.press("Tab")
-        if page.evaluate("(it) => document.activeElement.matches(it)", selector):
-            return
-    raise AssertionError(f"{selector} cannot be reached with Tab")
-
-
 def type_over(page, selector: str, text: str) -> None:
     tab_to(page, selector)
     page.keyboard.press("ControlOrMeta+a")
@@ -146,10 +139,12 @@ def test_a_whole_comparison_without_a_mouse(open_window):
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Make the pairs").wait_for()
+    wait_for_values(page)
     type_over(page, "#lab-second input", "0.9")
     tab_to(page, "#lab-more button")
     page.keyboard.press("Enter")
     page.locator("#lab-scripts").wait_for()
+    wait_for_values(page)
     type_over(page, "#lab-scripts textarea", SHORT)
     type_over(page, "#lab-a-max-tokens input", "100")
     page.get_by_text("1 pair of 1 script can show nothing").wait_for()

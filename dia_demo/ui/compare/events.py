@@ -12,7 +12,7 @@ from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START, SetupHandlers
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change, on_choice
 
 # The choices that decide which fields are shown.
 QUESTIONS = ("kind", "differs", "separate")
@@ -82,7 +82,7 @@ def _connect_question(
     shown = [*values, fields["separate"], *second_side, *parts.rows.values(), *words]
     chosen = [*question, *first_side]
     return [
-        fields["differs"].input(handlers.choose_setting, chosen, shown, **IMMEDIATE),
+        on_choice(fields["differs"])(handlers.choose_setting, chosen, shown, **IMMEDIATE),
         fields["kind"].input(handlers.choose_kind, question, shown, **IMMEDIATE),
         fields["separate"].input(handlers.separate, chosen, shown, **IMMEDIATE),
         restored.then(handlers.choose_kind, question, shown, **IMMEDIATE),
@@ -90,15 +90,15 @@ def _connect_question(
 
 
 def _connect_fields(parts: CompareParts, handlers: SetupHandlers) -> None:
-    """A model brings its own defaults. `input`, not `change`: values that come from elsewhere are
-    not replaced by them."""
+    """A model brings its own defaults, but only one that was chosen: values that come from
+    elsewhere are not replaced by them."""
     fields = parts.fields
     first_side = [fields[f"a_{name}"] for name in SIDE_FIELDS]
     second_side = [fields[f"b_{name}"] for name in SIDE_FIELDS]
     values = [fields[name] for name in QUESTION[1:]]
     model = [fields[name] for name in ("differs", "a_model", "a_precision")]
-    fields["a_model"].input(handlers.change_model, model, [*first_side, *values], **IMMEDIATE)
-    fields["b_model"].input(
+    on_choice(fields["a_model"])(handlers.change_model, model, [*first_side, *values], **IMMEDIATE)
+    on_choice(fields["b_model"])(
         handlers.change_second_model, fields["b_model"], second_side, **IMMEDIATE
     )
     choices = (
@@ -106,7 +106,7 @@ def _connect_fields(parts: CompareParts, handlers: SetupHandlers) -> None:
         ("second_choice", handlers.choose_second, second_side),
     )
     for name, handler, side in choices:
-        fields[name].input(handler, [fields["differs"], fields[name]], side, **IMMEDIATE)
+        on_choice(fields[name])(handler, [fields["differs"], fields[name]], side, **IMMEDIATE)
 
 
 def _connect_making(

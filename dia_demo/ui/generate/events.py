@@ -11,7 +11,7 @@ from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run, on_change
+from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run, on_change, on_choice
 
 FOLLOW = """() => ({
   __type__: "update",
@@ -93,9 +93,9 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         preprocess=False,
     )
     parts.report.click(handlers.repair, checked, parts.examples, preprocess=False, **IMMEDIATE)
-    # `input`, not `change`: a reload that restores a model must not reset its settings.
+    # Not `change`: a reload that restores a model must not reset its settings.
     gr.on(
-        [fields["model"].input, parts.defaults.click],
+        [on_choice(fields["model"]), parts.defaults.click],
         handlers.change_model,
         fields["model"],
         sampling_fields(fields),

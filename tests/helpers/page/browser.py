@@ -178,13 +178,21 @@ def press(page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
-# gradio (6.31) sends the fields that a tab or a folded part shows for the first time their values
-# once more, up to three frames after they have appeared. What was entered meanwhile is lost.
-SHOWN = """() => new Promise((done) => {
+FOUR_FRAMES = """() => new Promise((done) => {
   let frames = 4;
   const next = () => (frames-- ? requestAnimationFrame(next) : done());
   next();
 })"""
+
+
+def wait_for_values(page) -> None:
+    """Wait until the fields that have just appeared can be filled in.
+
+    gradio (6.31) sends the fields that a tab or a folded part shows for the first time their
+    values once more, up to three frames after they have appeared. What was entered meanwhile is
+    lost.
+    """
+    page.evaluate(FOUR_FRAMES)
 
 
 def open_tab(page, name: str) -> None:
@@ -192,7 +200,7 @@ def open_tab(page, name: str) -> None:
     page.get_by_role("tab", name=name).click()
     page.get_by_role("tab", name=name, selected=True).wait_for()
     page.locator('[role="tabpanel"]:visible button:visible').first.wait_for()
-    page.evaluate(SHOWN)
+    wait_for_values(page)
 
 
 def unfold(page, name: str) -> None:
@@ -200,7 +208,16 @@ def unfold(page, name: str) -> None:
     its_name = re.compile(f"^{re.escape(name)}")
     page.get_by_role("button", name=its_name).click()
     page.get_by_role("button", name=its_name, expanded=True).wait_for()
-    page.evaluate(SHOWN)
+    wait_for_values(page)
+
+
+def tab_to(page, selector: str) -> None:
+    """Press Tab until the focus is there, as a person without a mouse does."""
+    for _ in range(200):
+        if page.evaluate("(chosen) => document.activeElement?.matches(chosen)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} cannot be reached with the Tab key")
 
 
 # Counts how often a button was taken away, and presses it the very moment it first comes back. The
