@@ -60,7 +60,7 @@ def on_choice(menu: gr.blocks.Block) -> Callable:
     assert isinstance(menu, gr.Dropdown)
     known = f"(window.diaMenus ??= {{}})[{menu._id}]"
     # Changes with every choice.
-    chosen = gr.Number(visible="hidden")
+    chosen = gr.Number(visible="hidden", elem_id=f"{menu.elem_id}-chosen")
     menu.focus(None, menu, None, js=f"(value) => {{ {known} = value; }}", show_progress="hidden")
     menu.input(
         None,

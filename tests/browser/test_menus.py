@@ -1,10 +1,10 @@
-"""Menus that set other fields, in a real chromium: only a choice does it, not a visit."""
+"""Choices that set other fields, in a real chromium: only they do, not a visit to a menu."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.helpers.page.browser import DESKTOP, tab_to
+from tests.helpers.page.browser import DESKTOP, Interceptor, tab_to
 from tests.helpers.page.lab_page import compare_tab, fill, open_more
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -59,3 +59,22 @@ def test_a_visit_to_the_question_keeps_its_values(open_window):
     page.get_by_text("24 pairs to listen to").wait_for()
     sync_api.expect(page.locator("#lab-differs input")).to_have_value("CFG scale")
     sync_api.expect(second).to_have_value("1.5")
+
+
+def test_the_last_of_quick_choices_counts(open_window):
+    """The kind of comparison, changed again before the page has followed."""
+    window = open_window(DESKTOP)
+    requests = Interceptor(window.context, "**/gradio_api/run/**")
+    page = compare_tab(window)
+    open_more(page)
+    page.get_by_text("12 pairs to listen to").wait_for()
+    held = []
+    requests.handle = held.append
+    kinds = page.locator("#lab-kind input[type=radio]")
+    with page.expect_request("**/gradio_api/run/**"):
+        kinds.nth(1).check()
+    kinds.nth(2).check()
+    requests.handle = None
+    for route in held:
+        route.continue_()
+    page.locator("#lab-values").wait_for()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gradio as gr
 from gradio.events import Dependency
 
@@ -16,6 +18,8 @@ from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change
 
 # The choices that decide which fields are shown.
 QUESTIONS = ("kind", "differs", "separate")
+# Of choices that come while one is answered, the last is answered too.
+LAST: dict[str, Any] = {"trigger_mode": "always_last", **IMMEDIATE}
 DOWNLOAD = """({ file }) => {
   if (!file) return;
   const link = document.createElement("a");
@@ -83,8 +87,8 @@ def _connect_question(
     chosen = [*question, *first_side]
     return [
         on_choice(fields["differs"])(handlers.choose_setting, chosen, shown, **IMMEDIATE),
-        fields["kind"].input(handlers.choose_kind, question, shown, **IMMEDIATE),
-        fields["separate"].input(handlers.separate, chosen, shown, **IMMEDIATE),
+        fields["kind"].input(handlers.choose_kind, question, shown, **LAST),
+        fields["separate"].input(handlers.separate, chosen, shown, **LAST),
         restored.then(handlers.choose_kind, question, shown, **IMMEDIATE),
     ]
 

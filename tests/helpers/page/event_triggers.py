@@ -178,6 +178,8 @@ def choose_value(page, menu: str) -> None:
 
 def choose_model(page, menu: str) -> None:
     ask_about(page, "Temperature")
+    # Once more if it is on: the event that shows the fields may have been made to fail.
+    page.locator("#lab-separate input").uncheck()
     page.locator("#lab-separate input").check()
     choose_other(page, menu)
 
@@ -194,20 +196,22 @@ SPECIAL = {
     ("chips", "click"): free_seed,
     ("download", "click"): press_in_card,
     ("on-cpu", "click"): on_cpu,
+    ("model-chosen", "change"): lambda page: choose_other(page, "model", "Generate"),
     ("model", "change"): lambda page: choose_other(page, "model", "Generate"),
     ("speaker", "click"): lambda page: page.locator("#speaker .switch-model").click(),
     ("script", "change"): lambda page: type_into(page, "script", "Generate"),
     ("lab-scripts", "change"): lambda page: type_into(page, "lab-scripts", "Compare"),
     ("lab-kind", "change"): choose_kind,
     ("lab-kind", "input"): choose_kind,
-    ("lab-differs", "input"): lambda page: choose_other(page, "lab-differs"),
+    ("lab-differs-chosen", "change"): lambda page: choose_other(page, "lab-differs"),
     ("lab-separate", "input"): separate,
     **{
-        (name, "input"): partial(choose_value, menu=name)
+        (f"{name}-chosen", "change"): partial(choose_value, menu=name)
         for name in ("lab-first-choice", "lab-second-choice")
     },
     **{
-        (name, "input"): partial(choose_model, menu=name) for name in ("lab-a-model", "lab-b-model")
+        (f"{name}-chosen", "change"): partial(choose_model, menu=name)
+        for name in ("lab-a-model", "lab-b-model")
     },
     ("lab", "click"): end_the_test,
     ("lab-delete", "click"): delete,

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 CROP = 32  # frames
 SAVE_EVERY = 120.0  # seconds
 RESEED_EVERY = 25  # steps
-PHONES_WEIGHT, FEATURES_WEIGHT = 1.0, 0.5  # beside 7.5 for the mel error
+# Of mel, stft, wave, phones and features: of all the codec, and of its decoder alone.
+JOINT_WEIGHTS, DECODER_WEIGHTS = (7.5, 1.0, 0.7, 1.0, 0.5), (15.0, 1.0, 0.5, 1.0, 0.5)
 PARTS = ("mel", "stft", "wave", "phones", "features", "commit")  # of the loss, as logged
 FLOAT32_FROM = 0.8  # share of the run after which bfloat16 is left
 
@@ -106,6 +107,10 @@ class Loss:
         return *self.spectral(guess, truth), *self.phones(guess, truth)
 
 
+def weighted(parts: tuple[torch.Tensor, ...], weights: tuple[float, ...]) -> torch.Tensor:
+    return torch.stack([w * part for w, part in zip(weights, parts, strict=True)]).sum()
+
+
 def joint_step(codec, loss, wave, amp: bool):
     """Loss of encoder, quantizer and decoder together; the quantizer stays in float32."""
     device = wave.device.type
@@ -114,11 +119,10 @@ def joint_step(codec, loss, wave, amp: bool):
     z, codes, latents, commitment, codebook = codec.quantizer(latent.float())
     with torch.autocast(device, torch.bfloat16, enabled=amp):
         guess = codec.decoder(z)
-    mel, stft, raw, phones, features = loss(guess.float()[:, 0], wave)
-    heard = PHONES_WEIGHT * phones + FEATURES_WEIGHT * features
+    parts = loss(guess.float()[:, 0], wave)
     quantised = 0.25 * commitment.mean() + codebook.mean()
-    total = 7.5 * mel + stft + 0.7 * raw + heard + quantised
-    return total, (mel, stft, raw, phones, features, commitment.mean()), codes, latents
+    total = weighted(parts, JOINT_WEIGHTS) + quantised
+    return total, (*parts, commitment.mean()), codes, latents
 
 
 def decoder_step(codec, loss, wave, amp: bool):
@@ -128,9 +132,7 @@ def decoder_step(codec, loss, wave, amp: bool):
     with torch.autocast(wave.device.type, torch.bfloat16, enabled=amp):
         guess = codec.decoder(z)
     parts = loss(guess.float()[:, 0, HOP:-HOP], wave[:, HOP:-HOP])
-    mel, stft, raw, phones, features = parts
-    heard = PHONES_WEIGHT * phones + FEATURES_WEIGHT * features
-    return 15 * mel + stft + 0.5 * raw + heard, (*parts, torch.zeros(())), codes, latents
+    return weighted(parts, DECODER_WEIGHTS), (*parts, torch.zeros(())), codes, latents
 
 
 def save(path: Path, codec, optimiser, step: int, elapsed: float) -> None:
