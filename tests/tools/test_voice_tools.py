@@ -126,6 +126,16 @@ def test_a_mark_says_which_voice_speaks():
     assert kinds == {True, False}
 
 
+def test_turns_of_a_dropped_voice_are_not_trained_on():
+    turns = [
+        Turn(b"Yes.", name, np.full((8, nano.CHANNELS), k), np.zeros(8), np.zeros((8, 2)), [])
+        for k, name in enumerate(("low", "dropped", "high"))
+    ]
+    scripts = Scripts(turns, {"low": 9, "high": 5}, seed=2)
+    spoken = {voice for _ in range(40) for voice in scripts.item().codes[::8, 0].tolist()}
+    assert spoken == {0, 2}
+
+
 def test_marks_are_learnt_as_they_are_drawn():
     """At the temperature of sampling, and nothing else is."""
     logits = torch.randn(1, 2, 3, 8)

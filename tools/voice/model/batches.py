@@ -153,13 +153,18 @@ def load_turns(work: Path) -> list[Turn]:
 
 
 class Scripts:
-    """An endless, seeded source of items made from `turns`. marks: of each voice."""
+    """An endless, seeded source of items made from `turns`.
+
+    marks: of each voice; turns of voices without one are left out (a corpus made before a voice was
+    dropped still has them).
+    """
 
     def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int) -> None:
         self.random, self.marks = Random(seed), marks
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
-            self.by_voice.setdefault(turn.voice, []).append(turn)
+            if turn.voice in marks:
+                self.by_voice.setdefault(turn.voice, []).append(turn)
 
     def _choose(self) -> list[tuple[int, Turn]]:
         """Turns with their speakers' tags (1 or 2); each speaker is one of the voices."""

@@ -43,7 +43,7 @@ def melody(wave: np.ndarray, source: Source) -> tuple[np.ndarray, np.ndarray]:
 def phone_pitch(timed: list[TimedPhone], track, source: Source) -> list[float]:
     """The mean pitch of every phone, in semitones from the source's middle."""
     seconds, hertz = track
-    semitones = 12 * np.log2(hertz / source.f0) * source.liveliness
+    semitones = 12 * np.log2(hertz / source.f0)
     means = []
     for _, start, end in timed:
         first, last = np.searchsorted(seconds, (start, end))

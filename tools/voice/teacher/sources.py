@@ -16,23 +16,17 @@ TimedPhone = tuple[str, float, float]  # phone, start and end in seconds
 
 @dataclass(frozen=True)
 class Source:
-    """One of flite's voices; its pitch: geometric mean, lowest and highest in Hz.
-
-    The melody is multiplied by `liveliness`: some voices have less than half of the others'.
-    """
+    """One of flite's voices; its pitch: geometric mean, lowest and highest in Hz."""
 
     flite: str
     f0: float
     floor: float
     ceiling: float
-    liveliness: float = 1.0
 
 
 SOURCES = {
     "rms": Source("rms", 98.0, 60.0, 220.0),
     "awb": Source("awb", 125.0, 70.0, 260.0),
-    "slt": Source("slt", 172.0, 110.0, 320.0, liveliness=1.6),
-    "kal": Source("kal16", 88.0, 55.0, 200.0, liveliness=1.2),
 }
 
 

@@ -32,20 +32,22 @@ VOICES = {
     "awb deep": Voice(SOURCES["awb"], 108.0, 0.9, warp=1.04),
     "awb mid": Voice(SOURCES["awb"], 160.0, 0.9, warp=1.07),
     "awb high": Voice(SOURCES["awb"], 190.0, 0.9, warp=1.13),
-    "kal": Voice(SOURCES["kal"], 104.0, 2.2),
-    "kal high": Voice(SOURCES["kal"], 170.0, 2.2, warp=1.12),
-    "slt low": Voice(SOURCES["slt"], 150.0, 0.5, warp=0.93),
-    "slt bright": Voice(SOURCES["slt"], 190.0, 0.5, warp=0.93),
-    "slt male": Voice(SOURCES["slt"], 120.0, 0.5, warp=0.87),
 }
-# between them: (Hz, formants), so that a model learns to follow a prompt instead of fourteen names
+# between them: (Hz, formants), so that a model learns to follow a prompt instead of nine names
 BETWEEN = {
-    "rms": ((132, 1.02), (165, 1.05), (138, 1.12), (180, 1.12), (160, 1.17), (225, 1.17)),
-    "awb": ((116, 1.02), (142, 1.05), (150, 1.1), (175, 1.1)),
-    "kal": ((122, 1.04), (140, 1.09), (155, 1.06)),
-    "slt": ((135, 0.9), (168, 0.91)),
+    "rms": (
+        (132, 1.02),
+        (128, 1.08),
+        (165, 1.05),
+        (138, 1.12),
+        (180, 1.12),
+        (215, 1.12),
+        (160, 1.17),
+        (225, 1.17),
+    ),
+    "awb": ((116, 1.02), (142, 1.05), (134, 1.09), (150, 1.1), (175, 1.1), (205, 1.15)),
 }
-GAINS = {"rms": 0.95, "awb": 0.9, "kal": 2.2, "slt": 0.5}
+GAINS = {"rms": 0.95, "awb": 0.9}
 VOICES |= {
     f"{source} {hertz}": Voice(SOURCES[source], hertz, GAINS[source], warp)
     for source, voices in BETWEEN.items()
@@ -54,9 +56,9 @@ VOICES |= {
 # never trained on: for prompts alone
 UNSEEN = {
     "rms unseen": Voice(SOURCES["rms"], 190.0, 0.9, warp=1.09),
-    "kal unseen": Voice(SOURCES["kal"], 130.0, 2.2, warp=1.07),
+    "awb unseen": Voice(SOURCES["awb"], 167.0, 0.9, warp=1.085),
 }
 # the voices that a model of many is measured on: distinct, and each well understood
-EIGHT = ("rms", "rms mid", "rms high", "rms child", "awb deep", "awb mid", "kal", "slt low")
+EIGHT = ("rms", "rms mid", "rms high", "rms child", "awb deep", "awb", "awb mid", "awb high")
 # the voices of scripts' two speakers, for a model that knows no others
 SPEAKERS = {"S1": VOICES["rms high"], "S2": VOICES["rms"]}
