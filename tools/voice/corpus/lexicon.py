@@ -73,7 +73,7 @@ class Spellings:
         phones = [p for k in places for p in self.phones[k]]
         return bytes([self.random.randrange(1, 3)]) + b" " + text.encode(), phones
 
-    def batch(self, lines: int, device: str = "cpu"):
+    def batch(self, lines: int):
         """text [B, S], mask [B, S], phones [B, P] padded, their number [B]."""
         drawn = [self.line(self.random.randrange(3, 8)) for _ in range(lines)]
         text = np.zeros((lines, max(len(t) for t, _ in drawn)), np.int64)
@@ -83,4 +83,4 @@ class Spellings:
             text[k, : len(line)] = list(line)
             spelling[k, : len(phones)] = phones
         arrays = (text, text != 0, spelling, counts)
-        return tuple(torch.from_numpy(x).to(device) for x in arrays)
+        return tuple(torch.from_numpy(x) for x in arrays)

@@ -1,17 +1,21 @@
 """Training items of the small Dia: turns joined at code level into scripts, with guides.
 
-Two guides exist in training only. Every frame knows which letter it should read (for the guided
-attention), and which phone it is in and how many frames of it are left (for the auxiliary head).
+Three guides exist in training only. Every frame knows which letter it should read (for the guided
+attention), and which phone it is in and how many frames of it are left (for an auxiliary head).
+Whose voice it is (for another): of all frames that are heard, and of a turn's first frames, wherever
+a mark or an earlier turn of the speaker tells. Without the last, a model learns neither marks across
+turns nor voice prompts: after the first frames a turn's voice is plain, so all that is to be gained
+by looking back is a thousandth of the loss.
 
-Most scripts have a voice mark in every turn (codec/marks.py). The others are as after a voice
-prompt, in whose silence there is none; what their first turn has in its place is not learnt, since
-a take without a prompt is to begin with a mark.
+Turns begin with a voice mark (codec/marks.py), except those of a speaker with a voice prompt, in
+whose silence there is none; what the first of them has in its place is not learnt, since a take
+without a prompt is to begin with a mark.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -26,16 +30,22 @@ from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
 from tools.voice.teacher.phones import PHONES
 from tools.voice.teacher.prosody import stretches
 
+SILENT = 6  # first frames of a turn
+TOLD = 10  # frames of a turn in which the voice is to be told
+ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
+ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss, where the voice can be told; of voice marks
 MAX_FRAMES = 960  # 23 s, the longest script trained on
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 # turns in a script and how often
-TURNS = ((1, 0.33), (2, 0.20), (3, 0.13), (4, 0.12), (6, 0.15), (8, 0.07))
-SAME_SPEAKER = 0.15  # the next turn is the same speaker's (as after a voice prompt)
+TURNS = ((1, 0.25), (2, 0.22), (3, 0.15), (4, 0.14), (6, 0.16), (8, 0.08))
+SAME_SPEAKER = 0.3  # the next turn is the same speaker's (as after a voice prompt)
+CONTINUED = 0.4  # such a turn has no tag: another sentence of the turn before
 BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
 LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their last full stop
-MARKED = 0.6  # scripts whose turns have voice marks
+# whose turns have no voice marks, and how often: nobody's, the first speaker's, both speakers'
+PROMPTED = ((0, 0.6), (1, 0.25), (2, 0.15))
 TIGHT, UNTAGGED, LINE_END = 0.06, 0.015, 0.05  # no space after tags; no tag at all; a last newline
 
 
@@ -57,7 +67,9 @@ class Turn:
 @dataclass(frozen=True)
 class Item:
     """A script. marks: frames whose code in the last book is a voice mark; skipped: frames whose
-    code there is not learnt."""
+    code there is not learnt; turns: the first frame of each turn whose voice can be told, the frame
+    from which it can, and the voice's place among all; voices [T]: that place in every frame, IGNORE
+    in silence before a turn."""
 
     text: list[int]
     codes: np.ndarray
@@ -66,6 +78,8 @@ class Item:
     spelling: list[int]
     marks: list[int]
     skipped: list[int]
+    turns: list[tuple[int, int, int]]
+    voices: np.ndarray
 
 
 @lru_cache
@@ -161,25 +175,31 @@ class Scripts:
 
     def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int) -> None:
         self.random, self.marks = Random(seed), marks
+        self.places = {voice: place for place, voice in enumerate(sorted(marks))}
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
             if turn.voice in marks:
                 self.by_voice.setdefault(turn.voice, []).append(turn)
 
-    def _choose(self) -> list[tuple[int, Turn]]:
-        """Turns with their speakers' tags (1 or 2); each speaker is one of the voices."""
+    def _choose(self) -> list[tuple[int, Turn, bool]]:
+        """Speakers' tags (1 or 2) and their turns; True where a turn only continues the one before.
+
+        Each speaker is one of the voices.
+        """
         r = self.random
         count = r.choices([n for n, _ in TURNS], [w for _, w in TURNS])[0]
         cast = r.sample(sorted(self.by_voice), 2)
-        chosen: list[tuple[int, Turn]] = []
-        tag, frames = r.randrange(1, 3), 0
+        chosen: list[tuple[int, Turn, bool]] = []
+        tag, frames, continues = r.randrange(1, 3), 0, False
         while len(chosen) < count:
             turn = r.choice(self.by_voice[cast[tag - 1]])
             frames += len(turn.codes)
             if chosen and frames > MAX_FRAMES:
                 break
-            chosen.append((tag, turn))
-            tag = tag if r.random() < SAME_SPEAKER else 3 - tag
+            chosen.append((tag, turn, continues))
+            is_same = r.random() < SAME_SPEAKER
+            continues = is_same and r.random() < CONTINUED
+            tag = tag if is_same else 3 - tag
         return chosen
 
     def item(self) -> Item:
@@ -189,8 +209,11 @@ class Scripts:
         space = b"" if r.random() < TIGHT else b" "
         chosen = self._choose()
         untagged = len(chosen) == 1 and r.random() < UNTAGGED
-        for tag, turn in chosen:
-            text += (join if text else b"") + (b"" if untagged else bytes([tag]) + space)
+        for tag, turn, continues in chosen:
+            if continues:
+                text += b" "
+            else:
+                text += (join if text else b"") + (b"" if untagged else bytes([tag]) + space)
             letters.append(turn.letters + len(text))
             text += turn.text
         if r.random() < BARE_TAG:
@@ -200,24 +223,51 @@ class Scripts:
             del text[-1]  # frames at the end then read a letter less: the guide allows for it
         if r.random() < LINE_END:
             text += b"\n"
-        codes = np.concatenate([t.codes for _, t in chosen])
-        starts = np.cumsum([0, *(len(t.codes) for _, t in chosen[:-1])])
-        places = (starts + MARK_FRAME).tolist()
-        is_marked = r.random() < MARKED
-        if is_marked:
-            codes[places, -1] = [self.marks[t.voice] for _, t in chosen]
+        codes = np.concatenate([t.codes for _, t, _ in chosen])
+        marks, skipped, turns = self._mark(chosen, codes)
         return Item(
             list(text.lower() if r.random() < LOWER else text),
             codes,
             np.concatenate(letters),
-            np.concatenate([t.phones for _, t in chosen]),
-            [p for _, t in chosen for p in t.spelling],
-            places if is_marked else [],
-            [] if is_marked else places[:1],
+            np.concatenate([t.phones for _, t, _ in chosen]),
+            [p for _, t, _ in chosen for p in t.spelling],
+            marks,
+            skipped,
+            turns,
+            np.concatenate([self._heard(turn) for _, turn, _ in chosen]),
         )
 
-    def batches(self, frames: int, pool: int = 128):
+    def _heard(self, turn: Turn) -> np.ndarray:
+        places = np.full(len(turn.codes), self.places[turn.voice])
+        places[:SILENT] = IGNORE
+        return places
+
+    def _mark(
+        self, chosen: list[tuple[int, Turn, bool]], codes: np.ndarray
+    ) -> tuple[list[int], list[int], list[tuple[int, int, int]]]:
+        """Write voice marks into `codes`; an item's marks, skipped frames and turns."""
+        count = self.random.choices([n for n, _ in PROMPTED], [w for _, w in PROMPTED])[0]
+        prompted = list(dict.fromkeys(tag for tag, _, _ in chosen))[:count]
+        starts = np.cumsum([0, *(len(t.codes) for _, t, _ in chosen[:-1])])
+        marks, skipped, turns, met = [], [], [], set()
+        for (tag, turn, continues), start in zip(chosen, starts.tolist(), strict=True):
+            place = start + MARK_FRAME
+            is_marked = tag not in prompted and not continues
+            if is_marked:
+                codes[place, -1] = self.marks[turn.voice]
+                marks.append(place)
+            elif tag not in met:
+                skipped.append(place)
+            if tag in met:
+                turns.append((start, start, self.places[turn.voice]))
+            elif is_marked:
+                turns.append((start, place + DELAYS[-1] + 1, self.places[turn.voice]))
+            met.add(tag)
+        return marks, skipped, turns
+
+    def batches(self, frames: int):
         """Lists of items of like length, about `frames` frames a batch with padding."""
+        pool = max(128, frames // 24)  # about ten batches
         while True:
             items = sorted((self.item() for _ in range(pool)), key=lambda i: len(i.codes))
             groups, group = [], []
@@ -244,10 +294,12 @@ def delayed(codes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Batch:
-    """text [B, S], mask [B, S], inputs and targets [B, T, C], astray [B, T, S], phones [B, T, 2].
+    """text [B, S], mask [B, S], inputs and targets [B, T, C], letters [B, T], phones [B, T, 2].
 
     marks [B, T] is True where the target of the last channel is a voice mark.
-    astray is the guide's cost of attending to each letter; 0 in frames without a guide.
+    weights [B, T, C]: of the targets in the loss.
+    letters: the place in the text that a frame should read; NaN in frames without a guide.
+    heard, told [B, T]: the voice, in all frames that have one, and in a turn's first frames.
     spelling [B, P] is padded, spelling_count [B] its lengths.
     """
 
@@ -256,20 +308,34 @@ class Batch:
     inputs: torch.Tensor
     targets: torch.Tensor
     marks: torch.Tensor
-    astray: torch.Tensor
+    weights: torch.Tensor
+    letters: torch.Tensor
     phones: torch.Tensor
+    heard: torch.Tensor
+    told: torch.Tensor
     spelling: torch.Tensor
     spelling_count: torch.Tensor
 
+    def to(self, device: str) -> Batch:
+        return Batch(*(getattr(self, field.name).to(device) for field in fields(self)))
 
-def collate(items: list[Item], device: str = "cpu") -> Batch:
+
+def astray(letters: torch.Tensor, width: int) -> torch.Tensor:
+    """letters [B, T] -> the guide's cost of attending to each of `width` letters [B, T, S]."""
+    off = torch.arange(width, device=letters.device) - letters.unsqueeze(-1)
+    return (1 - torch.exp(-(off**2) / (2 * GUIDE_WIDTH**2))).nan_to_num(0.0)
+
+
+def collate(items: list[Item]) -> Batch:
     rows, width = len(items), max(len(i.text) for i in items)
     length = max(len(i.codes) for i in items) + 1 + max(DELAYS)
     text = np.zeros((rows, width), np.int64)
     targets = np.full((rows, length, CHANNELS), PAD, np.int64)
-    astray = np.zeros((rows, length, width), np.float32)
+    letters = np.full((rows, length), np.nan, np.float32)
     phones = np.full((rows, length, 2), IGNORE, np.int64)
     marks = np.zeros((rows, length), bool)
+    weights = np.ones((rows, length, CHANNELS), np.float32)
+    heard, told = (np.full((rows, length), IGNORE, np.int64) for _ in range(2))
     counts = np.array([len(item.spelling) for item in items])
     spelling = np.zeros((rows, counts.max()), np.int64)
     for k, item in enumerate(items):
@@ -278,11 +344,18 @@ def collate(items: list[Item], device: str = "cpu") -> Batch:
         targets[k, : len(shifted)] = shifted
         phones[k, :frames] = item.phones
         spelling[k, : counts[k]] = item.spelling
-        off = np.arange(width)[None] - item.letters[:, None]
-        astray[k, :frames] = 1 - np.exp(-(off**2) / (2 * GUIDE_WIDTH**2))
+        letters[k, :frames] = item.letters
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
     for k, item in enumerate(items):
-        marks[k, [frame + DELAYS[-1] for frame in item.marks]] = True
+        heard[k, 1 : len(item.codes) + 1] = item.voices  # a code is read one frame after it
+        for start, known, voice in item.turns:
+            told[k, known : start + TOLD] = voice
+            for c, delay in enumerate(DELAYS):
+                weights[k, start + ONSET[0] + delay : start + ONSET[1] + delay, c] = ONSET_WEIGHT
+        places = [frame + DELAYS[-1] for frame in item.marks]
+        marks[k, places], weights[k, places, -1] = True, MARK_WEIGHT
         targets[k, [frame + DELAYS[-1] for frame in item.skipped], -1] = IGNORE
-    arrays = (text, text != 0, inputs, targets, marks, astray, phones, spelling, counts)
-    return Batch(*(torch.from_numpy(x).to(device) for x in arrays))
+    return Batch(
+        *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, weights, letters)),
+        *map(torch.from_numpy, (phones, heard, told, spelling, counts)),
+    )

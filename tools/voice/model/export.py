@@ -41,7 +41,7 @@ SAMPLING = {  # the best of evaluate.py's sweep, see LOG.md
     "guidance_scale": 1.0,
     "max_length": 1024,
 }
-AIDS = ("phone_head.", "spell_head.")  # what training alone has
+AIDS = ("phone_head.", "spell_head.", "voice_head.")  # what training alone has
 FIXED_NAMES = {
     "text_embedding.weight": "model.encoder.embedding.weight",
     "encoder_norm.weight": "model.encoder.norm.weight",
@@ -136,15 +136,21 @@ def dia_weights(model: Nano) -> dict[str, torch.Tensor]:
 
 
 def trained_weights(folder: Path, model: Nano) -> dict[str, torch.Tensor]:
-    """dia_weights undone: an exported folder's tensors under the trained names of `model`."""
+    """dia_weights undone: an exported folder's tensors under the trained names of `model`.
+
+    A decoder layer that the folder does not have is to add nothing at first.
+    """
     found: dict[str, torch.Tensor] = {}
     for path in sorted(folder.glob("model*.safetensors")):
         found |= load_file(path)
-    return {
-        name: found[dia_name(name)].float() / attention_scale(name, model.shape)
-        for name in model.state_dict()
-        if not name.startswith(AIDS)
-    }
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        if dia_name(name) in found:
+            scale = attention_scale(name, model.shape)
+            weights[name] = found[dia_name(name)].float() / scale
+        elif name.endswith(("o_proj.weight", "down_proj.weight")):
+            weights[name] = torch.zeros_like(tensor)
+    return weights
 
 
 def split_shards(weights: dict[str, torch.Tensor], limit: int) -> list[dict[str, torch.Tensor]]:

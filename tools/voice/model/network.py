@@ -2,8 +2,9 @@
 
 Differences from the exported model, all removed by export.py: attention is scaled by
 1/sqrt(head_dim) (folded into the query weights), cross-attention returns its weights (for the
-guide), and two auxiliary heads predict phones: one on the decoder (the phone of each frame), one on
-the text encoder (the phones in order, two guesses a letter, for a CTC loss).
+guide), two auxiliary heads predict phones: one on the decoder (the phone of each frame), one on
+the text encoder (the phones in order, two guesses a letter, for a CTC loss), and one on the decoder
+predicts the voice: early on what is heard, later on whose turn begins.
 
 Shapes: B batch, T frames, S text bytes, C channels, V vocabulary, H heads.
 """
@@ -27,6 +28,8 @@ EOS, PAD, BOS, VOCABULARY = CODES, CODES + 1, CODES + 2, CODES + 4
 DELAYS = list(range(CHANNELS))
 SPELLED = 2  # guesses at a phone for every letter; the class after the phones is "none"
 CHUNK = 160  # queries at a time: less of the triangle above the diagonal is computed
+HEARD_AFTER, TOLD_AFTER = 2, 4  # decoder layers below the auxiliary heads
+MOST_VOICES = 32
 REMAINING = 13  # classes of "frames left in this phone": 0..11 and more
 
 
@@ -38,7 +41,7 @@ class Shape:
     encoder_width: int = 192
     encoder_heads: int = 4
     encoder_mlp: int = 448
-    decoder_layers: int = 4
+    decoder_layers: int = 6
     decoder_width: int = 256
     decoder_heads: int = 8
     decoder_kv_heads: int = 2
@@ -79,6 +82,8 @@ def attend(q, k, v, bias):
 
 def attend_back(q, k, v):
     """Causal attention's values: every CHUNK of queries meets the keys up to its own end only."""
+    if q.is_cuda:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     length, out = q.shape[2], []
     for a in range(0, length, CHUNK):
         b = min(a + CHUNK, length)
@@ -181,6 +186,7 @@ class Nano(nn.Module):
         self.decoder_norm = Norm(shape.decoder_width)
         self.logits_dense = nn.Linear(shape.decoder_width, CHANNELS * VOCABULARY, bias=False)
         self.phone_head = nn.Linear(shape.decoder_width, len(PHONES) + 1 + REMAINING)
+        self.voice_head = nn.Linear(shape.decoder_width, MOST_VOICES)
         self.spell_head = nn.Linear(shape.encoder_width, SPELLED * (len(PHONES) + 1))
         self.register_buffer("offsets", torch.arange(CHANNELS) * VOCABULARY, persistent=False)
         self._initialise()
@@ -211,22 +217,24 @@ class Nano(nn.Module):
         """text [B, S], mask [B, S] bool, tokens [B, T, C].
 
         Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
-        logits.
+        logits, logits of the voice heard and of the voice told [B, T, MOST_VOICES].
         """
         encoded, bias = self.encode(text, mask)
         x = self.code_embedding(tokens + self.offsets).sum(2)
-        attention, phone = [], None
-        for n, layer in enumerate(self.decoder):
+        attention, early, late = [], x, x
+        for n, layer in enumerate(self.decoder, 1):
             x, weights = layer(x, encoded, bias)
             attention.append(weights)
-            if n == 1:
-                phone = self.phone_head(x)
+            early = x if n == HEARD_AFTER else early
+            late = x if n == TOLD_AFTER else late
         logits = self.logits_dense(self.decoder_norm(x))
         return (
             logits.view(*x.shape[:2], CHANNELS, VOCABULARY),
             attention,
-            phone,
+            self.phone_head(early),
             self.spell(encoded),
+            self.voice_head(early),
+            self.voice_head(late),
         )
 
 

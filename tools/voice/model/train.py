@@ -21,7 +21,15 @@ from tools.voice import parallel
 from tools.voice.codec.marks import read_marks
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings, load_lexicon
-from tools.voice.model.batches import IGNORE, Batch, Scripts, collate, load_turns
+from tools.voice.model.batches import (
+    IGNORE,
+    Batch,
+    Scripts,
+    Turn,
+    astray,
+    collate,
+    load_turns,
+)
 from tools.voice.model.export import SAMPLING, trained_weights
 from tools.voice.model.network import (
     BOS,
@@ -42,6 +50,8 @@ HELD_OUT = 100  # turns kept from training for the running check
 DROP_TEXT, WRONG_CODES = 0.1, 0.03
 GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.2  # steps, steps, weight
 GUIDED_HEADS = 2  # heads a layer that the guide pulls
+# of the loss, as logged before the books
+PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told")
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
 
@@ -59,22 +69,24 @@ class Plan:
     start: Path | None = None
 
 
-def code_losses(logits, targets, marks):
-    """Mean cross-entropy of every book and what counts for it: BOS and PAD do not."""
+def code_losses(logits, targets, marks, weights=None):
+    """Mean cross-entropy of every book (weighted mean, with weights [B, T, C]) and what counts for
+    it: BOS and PAD do not."""
     logits = at_sampling(logits.float(), marks)
     wanted = targets.masked_fill((targets == PAD) | (targets == BOS), IGNORE)
     flat = F.cross_entropy(
         logits.flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
     ).view(wanted.shape)
     counted = wanted != IGNORE
-    return flat.sum((0, 1)) / counted.sum((0, 1)).clamp(min=1), counted
+    share = counted if weights is None else counted * weights
+    return (flat * share).sum((0, 1)) / share.sum((0, 1)).clamp(min=1), counted
 
 
 def at_sampling(logits, marks):
     """Logits [B, T, C, V]; where the last channel is a voice mark, marks [B, T], divided by the
     temperature of sampling."""
     temperature = torch.ones(logits.shape[:3], device=logits.device)
-    temperature[..., -1][marks] = SAMPLING["temperature"]
+    temperature[..., -1] = torch.where(marks, SAMPLING["temperature"], 1.0)  # no wait for a GPU
     return logits / temperature.unsqueeze(-1)
 
 
@@ -96,6 +108,13 @@ def phone_loss(logits, phones):
     return (which + 0.5 * rest) / counted
 
 
+def voice_loss(logits, voices):
+    """Cross-entropy of the voice, where it is to be told or heard; of logits [B, T, V]."""
+    count = (voices != IGNORE).sum().clamp(min=1)
+    flat = logits.float().flatten(0, 1)
+    return F.cross_entropy(flat, voices.flatten(), ignore_index=IGNORE, reduction="sum") / count
+
+
 def spelling_loss(logits, mask, spelling, counts, keep=1):
     """CTC a phone: the encoder alone should know how the text is said."""
     chances = logits.float().log_softmax(-1).transpose(0, 1)
@@ -111,9 +130,9 @@ def spelling_loss(logits, mask, spelling, counts, keep=1):
     return (each * keep).sum() / (counts * keep).sum().clamp(min=1)
 
 
-def guide_loss(attention, astray, keep):
+def guide_loss(attention, letters, keep):
     """How far the guided heads look from the letter they should read."""
-    cost = astray[:, None] * keep[:, None, None, None]
+    cost = astray(letters, attention[0].shape[-1])[:, None] * keep[:, None, None, None]
     return sum((a[:, :GUIDED_HEADS] * cost).sum(-1).mean() for a in attention) / len(attention)
 
 
@@ -138,42 +157,46 @@ def spoil(batch: Batch, generator: torch.Generator):
 
 
 def training_loss(model, batch: Batch, dictionary, step: int, generator):
-    """Total loss and the parts worth logging: codes, guide, phone, spelling, then every book.
+    """Total loss and the parts worth logging, as in PARTS.
 
     dictionary: what Spellings.batch gives; words without speech, for the encoder alone.
     """
     words, mask, *said = dictionary
     text, inputs, keep = spoil(batch, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
-        logits, attention, phone_logits, spelled = model(text, batch.mask, inputs)
+        logits, attention, phone_logits, spelled, *voiced = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
-    books, _ = code_losses(logits, batch.targets, batch.marks)
+    books, _ = code_losses(logits, batch.targets, batch.marks, batch.weights)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
-    guide = guide_loss(attention, batch.astray, keep.float())
+    guide = guide_loss(attention, batch.letters, keep.float())
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
     spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
     dictionary = spelling_loss(dictionary_spelled, mask, *said)
-    spelt = 0.2 * (spelling + dictionary)
-    total = codes + guide_weight(step) * guide + 0.3 * phones + spelt
-    return total, [codes, guide, phones, spelling, dictionary, *books]
+    heard = voice_loss(voiced[0], batch.heard)
+    told = voice_loss(voiced[1], batch.told.masked_fill(~keep[:, None], IGNORE))
+    aids = 0.3 * phones + 0.2 * (spelling + dictionary) + 0.1 * heard + 0.3 * told
+    total = codes + guide_weight(step) * guide + aids
+    return total, [codes, guide, phones, spelling, dictionary, heard, told, *books]
 
 
 @torch.no_grad()
-def check(model, batches: list[Batch]) -> str:
+def check(model, held: list[Batch]) -> str:
     """Cross-entropy and accuracy by book on held-out turns."""
     model.eval()
-    found = []
-    for batch in batches:
+    found, told = [], []
+    for batch in held:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
-            logits, *_ = model(batch.text, batch.mask, batch.inputs)
+            logits, *_, voiced = model(batch.text, batch.mask, batch.inputs)
+        told.append((voiced.argmax(-1) == batch.told)[batch.told != IGNORE])
         books, counted = code_losses(logits, batch.targets, batch.marks)
         hits = (logits.argmax(-1) == batch.targets) & counted
         found.append(torch.stack([books, hits.sum((0, 1)) / counted.sum((0, 1))]))
     model.train()
     mean = torch.stack(found).mean(0)
     loss, accuracy = ([round(x, 3) for x in row.tolist()] for row in mean)
-    return f"held out: cross-entropy {loss} accuracy {accuracy}"
+    voices = torch.cat(told).float().mean().item()
+    return f"held out: cross-entropy {loss} accuracy {accuracy} voices told {voices:.3f}"
 
 
 def optimisers(model: Nano, lr: float):
@@ -193,31 +216,38 @@ def optimisers(model: Nano, lr: float):
     )
 
 
+def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
+    """Batches and lines of the dictionary, on the plan's device, without end."""
+    words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
+    for items in Scripts(turns, marks, seed).batches(plan.frames):
+        lines = tuple(x.to(plan.device) for x in words.batch(plan.lines))
+        yield collate(items).to(plan.device), lines
+
+
 class Progress:
     """What rank 0 tells the log and keeps on disk while training."""
 
     def __init__(self, path: Path, checks: list[Batch]) -> None:
         self.path, self.checks = path, checks
         self.begin = self.saved = self.checked = time.time()
-        self.history: list[list[float]] = []
+        self.history: list[torch.Tensor] = []
         self.frames = 0
 
     def tell(self, model, opts, step: int, elapsed: float, parts, frames: int) -> None:
         """After every step: means every 50 steps, a checkpoint and a check now and then."""
         self.frames += frames
-        self.history.append([p.item() for p in parts])
+        self.history.append(torch.stack(parts).detach())  # read later: a GPU need not wait
         now = time.time()
         if step % 50 == 0:
-            means = np.round(np.mean(self.history, 0), 3).tolist()
+            means = np.round(torch.stack(self.history).mean(0).tolist(), 3).tolist()
             self.history.clear()
             log.info(
-                "step %d t %.0f frames/s %.0f codes %.3f guide %.3f phone %.3f spelling %.3f "
-                "dictionary %.3f books %s",
+                "step %d t %.0f frames/s %.0f %s books %s",
                 step,
                 elapsed,
                 self.frames / (now - self.begin),
-                *means[:5],
-                means[5:],
+                " ".join(f"{name} {mean:.3f}" for name, mean in zip(PARTS, means, strict=False)),
+                means[len(PARTS) :],
             )
         if now - self.saved > SAVE_EVERY:
             self.keep(model, opts, step, elapsed)
@@ -232,7 +262,7 @@ class Progress:
 
 
 def prepare(rank: int, plan: Plan):
-    """Model, optimisers, steps and seconds so far, a source of batches, rank 0's progress."""
+    """Model, optimisers, steps and seconds so far, batches, rank 0's progress."""
     path = plan.work / plan.out
     if rank == 0:
         handler = logging.FileHandler(path.with_suffix(".log"))
@@ -255,10 +285,9 @@ def prepare(rank: int, plan: Plan):
     turns = load_turns(plan.work)
     marks = read_marks(plan.work)
     held = Scripts(turns[:HELD_OUT], marks, 3)
-    checks = [collate([held.item() for _ in range(8)], plan.device) for _ in range(4)]
+    checks = [collate([held.item() for _ in range(8)]).to(plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
-    source = Scripts(turns[HELD_OUT:], marks, seed).batches(plan.frames)
-    words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
+    source = batches(plan, turns[HELD_OUT:], marks, seed)
     log.info(
         "%d parameters, %d turns, %.1f h",
         sum(p.numel() for p in model.parameters()),
@@ -266,11 +295,11 @@ def prepare(rank: int, plan: Plan):
         sum(len(t.codes) for t in turns) * 0.024 / 3600,
     )
     progress = Progress(path, checks) if rank == 0 else None
-    return model, opts, step, elapsed, (source, words), progress
+    return model, opts, step, elapsed, source, progress
 
 
 def train(rank: int, workers: int, plan: Plan) -> None:
-    model, opts, step, before, (source, words), progress = prepare(rank, plan)
+    model, opts, step, before, source, progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
     watch = parallel.Stopwatch(before)
     while True:
@@ -281,8 +310,7 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         for opt in opts:
             for group in opt.param_groups:
                 group["lr"] = learning_rate(plan.lr, step, done)
-        batch = collate(next(source), plan.device)
-        dictionary = words.batch(plan.lines, plan.device)
+        batch, dictionary = next(source)
         total, parts = training_loss(model, batch, dictionary, step, generator)
         model.zero_grad()
         total.backward()
