@@ -77,7 +77,7 @@ def test_a_pause_is_not_training_time():
     assert laps == pytest.approx([60.5, 61.0, 61.0 + parallel.LONGEST_STEP, 71.5])
 
 
-NAMES, LENGTH = ["low", "middle", "high"], 8
+NAMES, LENGTH = ["low", "middle", "high"], 12
 
 
 def one_word_turns(count: int) -> list[Turn]:
@@ -144,8 +144,28 @@ def test_a_mark_says_which_voice_speaks():
         assert np.flatnonzero(batch.marks[0]).tolist() == [f + delayed_by for f in marked]
         assert np.flatnonzero(last == IGNORE).tolist() == [f + delayed_by for f in skipped]
         for frame in skipped:
-            assert batch.inputs[0, frame + delayed_by + 1, -1] < nano.CODES, "it is read all the same"
+            read = batch.inputs[0, frame + delayed_by + 1, -1]
+            assert read < nano.CODES, "it is read all the same"
     assert {(True, True, True), (True, True, False), (True, False, False)} <= kinds
+
+
+def test_a_voice_is_told_where_a_mark_or_an_earlier_turn_says_it():
+    """From the first frame where the speaker has spoken, from the mark on where not."""
+    scripts, seen = Scripts(one_word_turns(3), {n: 9 for n in NAMES}, seed=5), set()
+    for _ in range(60):
+        item = scripts.item()
+        batch, met = collate([item]), set()
+        for k, (tag, _) in enumerate(speakers_of(item)):
+            start, voice = k * LENGTH, sorted(NAMES).index(NAMES[item.codes[k * LENGTH, 0]])
+            first = batch.told[0, start].item()
+            assert first == (voice if tag in met else IGNORE)
+            is_marked = start + MARK_FRAME in item.marks
+            after_mark = batch.told[0, start + MARK_FRAME + nano.DELAYS[-1] + 1].item()
+            assert after_mark == (voice if tag in met or is_marked else IGNORE)
+            assert batch.heard[0, start + LENGTH].item() == voice
+            seen.add((tag in met, is_marked))
+            met.add(tag)
+    assert len(seen) == 4
 
 
 def test_turns_of_a_dropped_voice_are_not_trained_on():

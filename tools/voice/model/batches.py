@@ -2,10 +2,10 @@
 
 Three guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for an auxiliary head).
-Whose voice it is (for another): of all frames that are heard, and of a turn's first frames, wherever
-a mark or an earlier turn of the speaker tells. Without the last, a model learns neither marks across
-turns nor voice prompts: after the first frames a turn's voice is plain, so all that is to be gained
-by looking back is a thousandth of the loss.
+Whose voice it is (for another): of all frames that are heard, and of a turn's first frames,
+wherever a mark or an earlier turn of the speaker tells. Without the last, a model learns neither
+marks across turns nor voice prompts: after the first frames a turn's voice is plain, so all that is
+to be gained by looking back is a thousandth of the loss.
 
 Turns begin with a voice mark (codec/marks.py), except those of a speaker with a voice prompt, in
 whose silence there is none; what the first of them has in its place is not learnt, since a take
@@ -66,10 +66,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Item:
-    """A script. marks: frames whose code in the last book is a voice mark; skipped: frames whose
-    code there is not learnt; turns: the first frame of each turn whose voice can be told, the frame
-    from which it can, and the voice's place among all; voices [T]: that place in every frame, IGNORE
-    in silence before a turn."""
+    """A script.
+
+    marks: frames whose code in the last book is a voice mark; skipped: frames whose code there is
+    not learnt; turns: the first frame of each turn whose voice can be told, the frame from which it
+    can, and the voice's place among all; voices [T]: that place in every frame, IGNORE in the
+    silence before a turn.
+    """
 
     text: list[int]
     codes: np.ndarray
