@@ -126,7 +126,7 @@ def test_a_mark_says_which_voice_speaks():
         batch = collate([item])
         speakers, voices = speakers_of(item), item.codes[::LENGTH, 0].tolist()
         last = batch.targets[0, :, -1]
-        marked, skipped, met = [], [], set()
+        marked, drawn, skipped, met = [], [], [], set()
         for k, ((tag, own), voice) in enumerate(zip(speakers, voices, strict=True)):
             frame = k * LENGTH + MARK_FRAME
             code = item.codes[frame, -1]
@@ -135,13 +135,15 @@ def test_a_mark_says_which_voice_speaks():
             assert own or not is_marked or k == 0
             if is_marked:
                 marked.append(frame)
+                drawn += [] if tag in met else [frame]
             elif tag not in met:
                 skipped.append(frame)
             kinds.add((k > 0 and tag in met, own, bool(is_marked)))
             met.add(tag)
-        assert (item.marks, item.skipped) == (marked, skipped)
+        assert (item.marks, item.drawn, item.skipped) == (marked, drawn, skipped)
         delayed_by = nano.DELAYS[-1]
         assert np.flatnonzero(batch.marks[0]).tolist() == [f + delayed_by for f in marked]
+        assert np.flatnonzero(batch.drawn[0]).tolist() == [f + delayed_by for f in drawn]
         assert np.flatnonzero(last == IGNORE).tolist() == [f + delayed_by for f in skipped]
         for frame in skipped:
             read = batch.inputs[0, frame + delayed_by + 1, -1]
@@ -185,6 +187,18 @@ def test_layers_that_a_checkpoint_lacks_add_nothing(tmp_path):
     torch.testing.assert_close(*said, rtol=0.02, atol=0.02)  # half precision on disk
 
 
+def test_an_even_draw_costs_least():
+    logits, drawn = torch.full((1, 2, 2, 6), -9.0), torch.tensor([[True, False]])
+    logits[..., [1, 4]] = 0.0
+    codes = torch.tensor([1, 4])
+    even = train.draw_loss(logits, drawn, codes)
+    assert even.item() == pytest.approx(np.log(2))
+    logits[0, 0, -1, 1] += 0.1
+    assert train.draw_loss(logits, drawn, codes) > even + 0.01
+    logits[0, 1] += torch.arange(6.0)
+    assert train.draw_loss(logits, drawn, codes) < even + 0.1, "where nothing is drawn, no cost"
+
+
 def test_marks_are_learnt_as_they_are_drawn():
     """At the temperature of sampling, and nothing else is."""
     logits = torch.randn(1, 2, 3, 8)
@@ -214,6 +228,7 @@ def test_a_batch_holds_items_of_unequal_length():
             np.zeros(n),
             np.zeros((n, 2), np.int64),
             [3] * n,
+            [],
             [],
             [],
             [],

@@ -68,10 +68,10 @@ class Turn:
 class Item:
     """A script.
 
-    marks: frames whose code in the last book is a voice mark; skipped: frames whose code there is
-    not learnt; turns: the first frame of each turn whose voice can be told, the frame from which it
-    can, and the voice's place among all; voices [T]: that place in every frame, IGNORE in the
-    silence before a turn.
+    marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
+    before says; skipped: frames whose code there is not learnt; turns: the first frame of each turn
+    whose voice can be told, the frame from which it can, and the voice's place among all; voices
+    [T]: that place in every frame, IGNORE in the silence before a turn.
     """
 
     text: list[int]
@@ -80,6 +80,7 @@ class Item:
     phones: np.ndarray
     spelling: list[int]
     marks: list[int]
+    drawn: list[int]
     skipped: list[int]
     turns: list[tuple[int, int, int]]
     voices: np.ndarray
@@ -227,7 +228,7 @@ class Scripts:
         if r.random() < LINE_END:
             text += b"\n"
         codes = np.concatenate([t.codes for _, t, _ in chosen])
-        marks, skipped, turns = self._mark(chosen, codes)
+        marks, drawn, skipped, turns = self._mark(chosen, codes)
         return Item(
             list(text.lower() if r.random() < LOWER else text),
             codes,
@@ -235,6 +236,7 @@ class Scripts:
             np.concatenate([t.phones for _, t, _ in chosen]),
             [p for _, t, _ in chosen for p in t.spelling],
             marks,
+            drawn,
             skipped,
             turns,
             np.concatenate([self._heard(turn) for _, turn, _ in chosen]),
@@ -247,12 +249,12 @@ class Scripts:
 
     def _mark(
         self, chosen: list[tuple[int, Turn, bool]], codes: np.ndarray
-    ) -> tuple[list[int], list[int], list[tuple[int, int, int]]]:
-        """Write voice marks into `codes`; an item's marks, skipped frames and turns."""
+    ) -> tuple[list[int], list[int], list[int], list[tuple[int, int, int]]]:
+        """Write voice marks into `codes`; an item's marks, drawn marks, skipped frames, turns."""
         count = self.random.choices([n for n, _ in PROMPTED], [w for _, w in PROMPTED])[0]
         prompted = list(dict.fromkeys(tag for tag, _, _ in chosen))[:count]
         starts = np.cumsum([0, *(len(t.codes) for _, t, _ in chosen[:-1])])
-        marks, skipped, turns, met = [], [], [], set()
+        marks, drawn, skipped, turns, met = [], [], [], [], set()
         for (tag, turn, continues), start in zip(chosen, starts.tolist(), strict=True):
             place = start + MARK_FRAME
             is_marked = tag not in prompted and not continues
@@ -264,9 +266,10 @@ class Scripts:
             if tag in met:
                 turns.append((start, start, self.places[turn.voice]))
             elif is_marked:
+                drawn.append(place)
                 turns.append((start, place + DELAYS[-1] + 1, self.places[turn.voice]))
             met.add(tag)
-        return marks, skipped, turns
+        return marks, drawn, skipped, turns
 
     def batches(self, frames: int):
         """Lists of items of like length, about `frames` frames a batch with padding."""
@@ -299,7 +302,8 @@ def delayed(codes: np.ndarray) -> np.ndarray:
 class Batch:
     """text [B, S], mask [B, S], inputs and targets [B, T, C], letters [B, T], phones [B, T, 2].
 
-    marks [B, T] is True where the target of the last channel is a voice mark.
+    marks [B, T] is True where the target of the last channel is a voice mark, drawn [B, T] where
+    this may be any voice's.
     weights [B, T, C]: of the targets in the loss.
     letters: the place in the text that a frame should read; NaN in frames without a guide.
     heard, told [B, T]: the voice, in all frames that have one, and in a turn's first frames.
@@ -311,6 +315,7 @@ class Batch:
     inputs: torch.Tensor
     targets: torch.Tensor
     marks: torch.Tensor
+    drawn: torch.Tensor
     weights: torch.Tensor
     letters: torch.Tensor
     phones: torch.Tensor
@@ -336,7 +341,7 @@ def collate(items: list[Item]) -> Batch:
     targets = np.full((rows, length, CHANNELS), PAD, np.int64)
     letters = np.full((rows, length), np.nan, np.float32)
     phones = np.full((rows, length, 2), IGNORE, np.int64)
-    marks = np.zeros((rows, length), bool)
+    marks, drawn = np.zeros((2, rows, length), bool)
     weights = np.ones((rows, length, CHANNELS), np.float32)
     heard, told = (np.full((rows, length), IGNORE, np.int64) for _ in range(2))
     counts = np.array([len(item.spelling) for item in items])
@@ -357,8 +362,9 @@ def collate(items: list[Item]) -> Batch:
                 weights[k, start + ONSET[0] + delay : start + ONSET[1] + delay, c] = ONSET_WEIGHT
         places = [frame + DELAYS[-1] for frame in item.marks]
         marks[k, places], weights[k, places, -1] = True, MARK_WEIGHT
+        drawn[k, [frame + DELAYS[-1] for frame in item.drawn]] = True
         targets[k, [frame + DELAYS[-1] for frame in item.skipped], -1] = IGNORE
     return Batch(
-        *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, weights, letters)),
+        *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, drawn, weights, letters)),
         *map(torch.from_numpy, (phones, heard, told, spelling, counts)),
     )

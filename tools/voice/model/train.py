@@ -2,8 +2,9 @@
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference; 3% of the input codes are random against
-exposure bias. Voice marks are learnt at the temperature at which they are drawn, so that the voices
-come evenly.
+exposure bias. Voice marks are learnt at the temperature at which they are drawn. Where nothing says
+whose voice it is, the target is an even draw and not the mark of the turn that happened to be said:
+a model soon knows every text's voice by heart, and then gives a new text the voice of another.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ DROP_TEXT, WRONG_CODES = 0.1, 0.03
 GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.2  # steps, steps, weight
 GUIDED_HEADS = 2  # heads a layer that the guide pulls
 # of the loss, as logged before the books
-PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told")
+PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told", "draw")
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
 
@@ -80,6 +81,12 @@ def code_losses(logits, targets, marks, weights=None):
     counted = wanted != IGNORE
     share = counted if weights is None else counted * weights
     return (flat * share).sum((0, 1)) / share.sum((0, 1)).clamp(min=1), counted
+
+
+def draw_loss(logits, drawn, codes):
+    """Cross-entropy of an even draw among the voice marks `codes` [V], where drawn [B, T]."""
+    chances = (logits[..., -1, :].float() / SAMPLING["temperature"]).log_softmax(-1)[..., codes]
+    return -(chances.mean(-1) * drawn).sum() / drawn.sum().clamp(min=1)
 
 
 def at_sampling(logits, marks):
@@ -156,17 +163,21 @@ def spoil(batch: Batch, generator: torch.Generator):
     return batch.text.masked_fill(~keep[:, None], 0), inputs, keep
 
 
-def training_loss(model, batch: Batch, dictionary, step: int, generator):
+def training_loss(model, batch: Batch, dictionary, mark_codes, step: int, generator):
     """Total loss and the parts worth logging, as in PARTS.
 
     dictionary: what Spellings.batch gives; words without speech, for the encoder alone.
+    mark_codes [V]: the codes that are voice marks.
     """
     words, mask, *said = dictionary
     text, inputs, keep = spoil(batch, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
         logits, attention, phone_logits, spelled, *voiced = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
-    books, _ = code_losses(logits, batch.targets, batch.marks, batch.weights)
+    wanted = batch.targets.clone()
+    wanted[..., -1].masked_fill_(batch.drawn, IGNORE)
+    books, _ = code_losses(logits, wanted, batch.marks, batch.weights)
+    draw = draw_loss(logits, batch.drawn, mark_codes)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
     guide = guide_loss(attention, batch.letters, keep.float())
@@ -176,8 +187,8 @@ def training_loss(model, batch: Batch, dictionary, step: int, generator):
     heard = voice_loss(voiced[0], batch.heard)
     told = voice_loss(voiced[1], batch.told.masked_fill(~keep[:, None], IGNORE))
     aids = 0.3 * phones + 0.2 * (spelling + dictionary) + 0.1 * heard + 0.3 * told
-    total = codes + guide_weight(step) * guide + aids
-    return total, [codes, guide, phones, spelling, dictionary, heard, told, *books]
+    total = codes + guide_weight(step) * guide + aids + 0.1 * draw
+    return total, [codes, guide, phones, spelling, dictionary, heard, told, draw, *books]
 
 
 @torch.no_grad()
@@ -301,6 +312,7 @@ def prepare(rank: int, plan: Plan):
 def train(rank: int, workers: int, plan: Plan) -> None:
     model, opts, step, before, source, progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
+    mark_codes = torch.tensor(list(read_marks(plan.work).values()), device=plan.device)
     watch = parallel.Stopwatch(before)
     while True:
         elapsed = parallel.share(watch.lap(), workers)
@@ -311,7 +323,7 @@ def train(rank: int, workers: int, plan: Plan) -> None:
             for group in opt.param_groups:
                 group["lr"] = learning_rate(plan.lr, step, done)
         batch, dictionary = next(source)
-        total, parts = training_loss(model, batch, dictionary, step, generator)
+        total, parts = training_loss(model, batch, dictionary, mark_codes, step, generator)
         model.zero_grad()
         total.backward()
         parallel.average_gradients(model.parameters(), workers)
