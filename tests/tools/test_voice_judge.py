@@ -175,6 +175,18 @@ def test_pairs_of_takes_differ_when_their_voices_do():
     assert voice_trials.different_pairs([None, None], known) == 1, "silence is no voice"
 
 
+def test_a_turn_is_in_its_speakers_voice():
+    known, takes = speakers.profiles(voices(0.3)), voices(0.3, seed=2)
+    first, second, *_ = takes.values()
+    dialogue = [("S1", first[0]), ("S2", second[0]), ("S1", first[1]), ("S2", second[1])]
+    dialogue += [("S1", first[2]), ("S2", second[2])]
+    assert voice_trials.in_own_voice(dialogue, known) == 6
+    swapped = [*dialogue[:4], ("S1", second[2]), ("S2", second[3])]
+    assert voice_trials.in_own_voice(swapped, known) == 5
+    silent = [*dialogue[:5], ("S2", None)]
+    assert voice_trials.in_own_voice(silent, known) == 5, "silence is no voice"
+
+
 def test_a_codec_may_lose_three_points_of_words():
     def takes(wrong: int) -> list[Measured]:
         heard = ["one two three for"] * wrong + ["one two three four"] * (25 - wrong)

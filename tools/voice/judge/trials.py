@@ -237,7 +237,7 @@ def stops(studio: Studio, count: int) -> Line:
     )
 
 
-def _whole(turns: list[np.ndarray], texts: list[str], reference: list[np.ndarray]) -> bool:
+def is_whole(turns: list[np.ndarray], texts: list[str], reference: list[np.ndarray]) -> bool:
     """Whether every turn of a dialogue has its length and its words."""
     for wave, text, expected in zip(turns, texts, reference, strict=True):
         slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * SAMPLE_RATE)
@@ -266,8 +266,8 @@ def dialogues(studio: Studio, count: int) -> Iterator[Line]:
         place = [heldout.NATURAL.index(t) for t in texts]
         reference = [spoken[tag][k] for tag, k in zip(tags, place, strict=True)]
         heard = measures.turns(take.wave, reference)
-        whole += take.ended and _whole(heard, texts, reference)
-        taught += _whole(reference, texts, reference)
+        whole += take.ended and is_whole(heard, texts, reference)
+        taught += is_whole(reference, texts, reference)
         right += sum(
             speakers.identify(speakers.traits(wave), known) == tag
             for tag, wave in zip(tags, heard, strict=True)

@@ -1,7 +1,9 @@
 """What evaluate.py tries on a model of many voices: prompts hold a voice, seeds choose one.
 
 Each of EIGHT voices is given as a prompt of the teacher's; the take's speaker is identified among
-the eight by pitch and envelope, in profiles made of the teacher's other sentences.
+the eight by pitch and envelope, in profiles made of the teacher's other sentences. Dialogues have
+the voices that the seed chose: a turn's length is compared with the teacher's in the source that
+fits, its voice with that of the other turns.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ import soundfile
 
 from dia_demo.services.bench.words import word_error
 from dia_demo.services.take import VoicePrompt
+from dia_demo.text.script import parse_turns
 from tools.voice.corpus import heldout
-from tools.voice.judge import asr, intonation, speakers
+from tools.voice.judge import asr, intonation, measures, speakers
 from tools.voice.judge.app_trials import App
-from tools.voice.judge.trials import Line
+from tools.voice.judge.trials import Line, is_whole
 from tools.voice.teacher import speech
 from tools.voice.teacher.melody import pitch_track
 from tools.voice.teacher.phones import SAMPLE_RATE
+from tools.voice.teacher.sources import SOURCES
 from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES
 
 PROMPTS, PROFILES = 12, 10  # sentences for each voice
@@ -37,6 +41,8 @@ TWO_STEPS = "voiced frames in the two commonest steps of pitch, worst voice"
 RUMBLE = "power below 50 Hz in dB, worst voice"
 IDENTIFIED = "speaker of a prompted take identified among eight"
 UNSEEN_IDENTIFIED = "the same, voices never trained on, among ten"
+WHOLE, IN_VOICE = "dialogues of 6 turns, nothing dropped or repeated", "turns in their own voice"
+DIALOGUES = 50
 DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt with the same voice"
 BARS = {
     MEAN_ERROR: 0.08,
@@ -48,6 +54,8 @@ BARS = {
     UNSEEN_IDENTIFIED: 0.95,
     DIFFERENT: 0.95,
     SAME: 0.95,
+    WHOLE: 0.96,
+    IN_VOICE: 0.95,
 }
 
 
@@ -168,6 +176,7 @@ def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
     yield unseen_line(app, prompts, share)
     yield seeds_line(app, known, round(share * SEEDS))
     yield same_line(app, prompts, known, max(2, round(share * SEEDS_OF_PROMPT)))
+    yield from dialogue_lines(app, prompts, known, round(share * DIALOGUES))
 
 
 def unseen_line(app: App, prompts: Prompts, share: float) -> Line:
@@ -195,3 +204,51 @@ def same_line(app: App, prompts: Prompts, known: speakers.Profiles, seeds: int) 
         takes = [say_prompted(app, prompts, name, 0, seed).traits for seed in range(seeds)]
         shares.append(1 - different_pairs(takes, known))
     return _rate(SAME, seeds * len(EIGHT), float(np.mean(shares)))
+
+
+def in_own_voice(turns: list[tuple[str, speakers.Traits | None]], known: speakers.Profiles) -> int:
+    """How many turns are nearer to their speaker's other turns than to the other speaker's.
+
+    turns: the speaker and the traits of each; at least two of each of two speakers.
+    """
+    count = 0
+    for k, (own, heard) in enumerate(turns):
+        apart: dict[str, list[float]] = {}
+        for j, (tag, other) in enumerate(turns):
+            if j != k and heard is not None and other is not None:
+                apart.setdefault(tag, []).append(speakers.distance(heard, other, known))
+        count += len(apart) > 1 and min(apart, key=lambda tag: np.mean(apart[tag])) == own
+    return count
+
+
+def cut(
+    wave: np.ndarray, tags: list[str], texts: list[str], prompts: Prompts
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The turns of a dialogue, and the teacher's in those sources whose lengths fit best."""
+    spoken = {source: [prompts.speak(source, text) for text in texts] for source in SOURCES}
+    found = []
+    for cast in itertools.product(SOURCES, repeat=2):
+        by_tag = dict(zip(("S1", "S2"), cast, strict=True))
+        reference = [spoken[by_tag[tag]][k] for k, tag in enumerate(tags)]
+        turns = measures.turns(wave, reference)
+        off = sum(abs(len(a) - len(b)) for a, b in zip(turns, reference, strict=True))
+        found.append((off, turns, reference))
+    return min(found, key=lambda each: each[0])[1:]
+
+
+def dialogue_lines(
+    app: App, prompts: Prompts, known: speakers.Profiles, count: int
+) -> Iterator[Line]:
+    """Dialogues of six turns in voices of the seed's choice."""
+    whole, own, total = 0, 0, 0
+    for seed, script in enumerate(heldout.dialogues(count)):
+        parsed = parse_turns(script)
+        tags, texts = [f"S{turn.speaker}" for turn in parsed], [turn.text for turn in parsed]
+        take, _ = app.say(script, seed=seed)
+        turns, reference = cut(take.samples, tags, texts, prompts)
+        whole += is_whole(turns, texts, reference)
+        traits = [speakers.traits(turn) for turn in turns]
+        own += in_own_voice(list(zip(tags, traits, strict=True)), known)
+        total += len(turns)
+    yield _rate(WHOLE, count, whole / count)
+    yield _rate(IN_VOICE, total, own / total)

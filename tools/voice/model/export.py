@@ -35,7 +35,7 @@ SHARD_LIMIT = 9_000_000
 MAX_TEXT, MAX_POSITIONS = 1024, 1536  # bytes; frames (36.8 s)
 SAMPLING = {  # the best of evaluate.py's sweep, see LOG.md
     "do_sample": True,
-    "temperature": 0.2,
+    "temperature": 0.1,
     "top_k": 30,
     "top_p": 0.95,
     "guidance_scale": 1.0,
