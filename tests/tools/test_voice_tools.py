@@ -19,7 +19,7 @@ from tools.voice.corpus.lexicon import Spellings
 from tools.voice.judge import measures, trials
 from tools.voice.model import export, train
 from tools.voice.model import network as nano
-from tools.voice.model.batches import IGNORE, Scripts, Turn, collate, delayed
+from tools.voice.model.batches import ANY, IGNORE, Scripts, Turn, collate, delayed
 from tools.voice.model.batches import Item as TrainingItem
 from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
 
@@ -126,7 +126,7 @@ def test_a_mark_says_which_voice_speaks():
         batch = collate([item])
         speakers, voices = speakers_of(item), item.codes[::LENGTH, 0].tolist()
         last = batch.targets[0, :, -1]
-        marked, drawn, skipped, met = [], [], [], set()
+        marked, drawn, skipped, met = [], [], [], {}
         for k, ((tag, own), voice) in enumerate(zip(speakers, voices, strict=True)):
             frame = k * LENGTH + MARK_FRAME
             code = item.codes[frame, -1]
@@ -135,15 +135,16 @@ def test_a_mark_says_which_voice_speaks():
             assert own or not is_marked or k == 0
             if is_marked:
                 marked.append(frame)
-                drawn += [] if tag in met else [frame]
+                drawn += [] if tag in met else [(frame, met.get(3 - tag, ANY))]
             elif tag not in met:
                 skipped.append(frame)
             kinds.add((k > 0 and tag in met, own, bool(is_marked)))
-            met.add(tag)
+            met[tag] = marks[NAMES[voice]]
         assert (item.marks, item.drawn, item.skipped) == (marked, drawn, skipped)
         delayed_by = nano.DELAYS[-1]
         assert np.flatnonzero(batch.marks[0]).tolist() == [f + delayed_by for f in marked]
-        assert np.flatnonzero(batch.drawn[0]).tolist() == [f + delayed_by for f in drawn]
+        found = {f: code for f, code in enumerate(batch.drawn[0].tolist()) if code != IGNORE}
+        assert found == {f + delayed_by: code for f, code in drawn}
         assert np.flatnonzero(last == IGNORE).tolist() == [f + delayed_by for f in skipped]
         for frame in skipped:
             read = batch.inputs[0, frame + delayed_by + 1, -1]
@@ -188,15 +189,19 @@ def test_layers_that_a_checkpoint_lacks_add_nothing(tmp_path):
 
 
 def test_an_even_draw_costs_least():
-    logits, drawn = torch.full((1, 2, 2, 6), -9.0), torch.tensor([[True, False]])
+    logits, drawn = torch.full((1, 2, 2, 6), -9.0), torch.tensor([[ANY, IGNORE]])
     logits[..., [1, 4]] = 0.0
     codes = torch.tensor([1, 4])
     even = train.draw_loss(logits, drawn, codes)
     assert even.item() == pytest.approx(np.log(2))
     logits[0, 0, -1, 1] += 0.1
-    assert train.draw_loss(logits, drawn, codes) > even + 0.01
+    uneven = train.draw_loss(logits, drawn, codes)
+    assert uneven > even + 0.01
     logits[0, 1] += torch.arange(6.0)
-    assert train.draw_loss(logits, drawn, codes) < even + 0.1, "where nothing is drawn, no cost"
+    assert train.draw_loss(logits, drawn, codes) == uneven, "where nothing is drawn, no cost"
+    logits[0, 0, -1, 1] = -9.0
+    taken = torch.tensor([[1, IGNORE]])
+    assert train.draw_loss(logits, taken, codes).item() == pytest.approx(0, abs=1e-3)
 
 
 def test_marks_are_learnt_as_they_are_drawn():

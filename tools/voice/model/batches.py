@@ -37,6 +37,7 @@ ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss, where the voice can be told
 MAX_FRAMES = 960  # 23 s, the longest script trained on
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
+ANY = -1
 PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 # turns in a script and how often
 TURNS = ((1, 0.25), (2, 0.22), (3, 0.15), (4, 0.14), (6, 0.16), (8, 0.08))
@@ -69,9 +70,10 @@ class Item:
     """A script.
 
     marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
-    before says; skipped: frames whose code there is not learnt; turns: the first frame of each turn
-    whose voice can be told, the frame from which it can, and the voice's place among all; voices
-    [T]: that place in every frame, IGNORE in the silence before a turn.
+    before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
+    code there is not learnt; turns: the first frame of each turn whose voice can be told, the frame
+    from which it can, and the voice's place among all; voices [T]: that place in every frame,
+    IGNORE in the silence before a turn.
     """
 
     text: list[int]
@@ -80,7 +82,7 @@ class Item:
     phones: np.ndarray
     spelling: list[int]
     marks: list[int]
-    drawn: list[int]
+    drawn: list[tuple[int, int]]
     skipped: list[int]
     turns: list[tuple[int, int, int]]
     voices: np.ndarray
@@ -249,12 +251,12 @@ class Scripts:
 
     def _mark(
         self, chosen: list[tuple[int, Turn, bool]], codes: np.ndarray
-    ) -> tuple[list[int], list[int], list[int], list[tuple[int, int, int]]]:
+    ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int, int]]]:
         """Write voice marks into `codes`; an item's marks, drawn marks, skipped frames, turns."""
         count = self.random.choices([n for n, _ in PROMPTED], [w for _, w in PROMPTED])[0]
         prompted = list(dict.fromkeys(tag for tag, _, _ in chosen))[:count]
         starts = np.cumsum([0, *(len(t.codes) for _, t, _ in chosen[:-1])])
-        marks, drawn, skipped, turns, met = [], [], [], [], set()
+        marks, drawn, skipped, turns, met = [], [], [], [], {}
         for (tag, turn, continues), start in zip(chosen, starts.tolist(), strict=True):
             place = start + MARK_FRAME
             is_marked = tag not in prompted and not continues
@@ -266,9 +268,9 @@ class Scripts:
             if tag in met:
                 turns.append((start, start, self.places[turn.voice]))
             elif is_marked:
-                drawn.append(place)
+                drawn.append((place, met.get(3 - tag, ANY)))
                 turns.append((start, place + DELAYS[-1] + 1, self.places[turn.voice]))
-            met.add(tag)
+            met[tag] = self.marks[turn.voice]
         return marks, drawn, skipped, turns
 
     def batches(self, frames: int):
@@ -302,8 +304,8 @@ def delayed(codes: np.ndarray) -> np.ndarray:
 class Batch:
     """text [B, S], mask [B, S], inputs and targets [B, T, C], letters [B, T], phones [B, T, 2].
 
-    marks [B, T] is True where the target of the last channel is a voice mark, drawn [B, T] where
-    this may be any voice's.
+    marks [B, T] is True where the target of the last channel is a voice mark. drawn [B, T]: where
+    this may be any voice's, ANY, or any but one's, that one's mark; else IGNORE.
     weights [B, T, C]: of the targets in the loss.
     letters: the place in the text that a frame should read; NaN in frames without a guide.
     heard, told [B, T]: the voice, in all frames that have one, and in a turn's first frames.
@@ -341,9 +343,9 @@ def collate(items: list[Item]) -> Batch:
     targets = np.full((rows, length, CHANNELS), PAD, np.int64)
     letters = np.full((rows, length), np.nan, np.float32)
     phones = np.full((rows, length, 2), IGNORE, np.int64)
-    marks, drawn = np.zeros((2, rows, length), bool)
+    marks = np.zeros((rows, length), bool)
     weights = np.ones((rows, length, CHANNELS), np.float32)
-    heard, told = (np.full((rows, length), IGNORE, np.int64) for _ in range(2))
+    heard, told, drawn = (np.full((rows, length), IGNORE, np.int64) for _ in range(3))
     counts = np.array([len(item.spelling) for item in items])
     spelling = np.zeros((rows, counts.max()), np.int64)
     for k, item in enumerate(items):
@@ -362,7 +364,8 @@ def collate(items: list[Item]) -> Batch:
                 weights[k, start + ONSET[0] + delay : start + ONSET[1] + delay, c] = ONSET_WEIGHT
         places = [frame + DELAYS[-1] for frame in item.marks]
         marks[k, places], weights[k, places, -1] = True, MARK_WEIGHT
-        drawn[k, [frame + DELAYS[-1] for frame in item.drawn]] = True
+        for frame, taken in item.drawn:
+            drawn[k, frame + DELAYS[-1]] = taken
         targets[k, [frame + DELAYS[-1] for frame in item.skipped], -1] = IGNORE
     return Batch(
         *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, drawn, weights, letters)),

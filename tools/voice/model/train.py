@@ -84,9 +84,13 @@ def code_losses(logits, targets, marks, weights=None):
 
 
 def draw_loss(logits, drawn, codes):
-    """Cross-entropy of an even draw among the voice marks `codes` [V], where drawn [B, T]."""
+    """Cross-entropy of an even draw among the voice marks `codes` [V] but the one that drawn [B, T]
+    names, where it is not IGNORE."""
     chances = (logits[..., -1, :].float() / SAMPLING["temperature"]).log_softmax(-1)[..., codes]
-    return -(chances.mean(-1) * drawn).sum() / drawn.sum().clamp(min=1)
+    free = drawn.unsqueeze(-1) != codes
+    even = (chances * free).sum(-1) / free.sum(-1)
+    is_drawn = drawn != IGNORE
+    return -(even * is_drawn).sum() / is_drawn.sum().clamp(min=1)
 
 
 def at_sampling(logits, marks):
@@ -175,7 +179,7 @@ def training_loss(model, batch: Batch, dictionary, mark_codes, step: int, genera
         logits, attention, phone_logits, spelled, *voiced = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
     wanted = batch.targets.clone()
-    wanted[..., -1].masked_fill_(batch.drawn, IGNORE)
+    wanted[..., -1].masked_fill_(batch.drawn != IGNORE, IGNORE)
     books, _ = code_losses(logits, wanted, batch.marks, batch.weights)
     draw = draw_loss(logits, batch.drawn, mark_codes)
     weight = BOOK_WEIGHT.to(books.device)
