@@ -17,10 +17,11 @@ from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings
 from tools.voice.judge import measures, trials
-from tools.voice.model import export, train
+from tools.voice.model import export, losses
 from tools.voice.model import network as nano
-from tools.voice.model.batches import ANY, IGNORE, Scripts, Turn, collate, delayed
+from tools.voice.model.batches import ANY, IGNORE, Scripts, collate, delayed
 from tools.voice.model.batches import Item as TrainingItem
+from tools.voice.model.turns import Turn
 from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
@@ -192,22 +193,22 @@ def test_an_even_draw_costs_least():
     logits, drawn = torch.full((1, 2, 2, 6), -9.0), torch.tensor([[ANY, IGNORE]])
     logits[..., [1, 4]] = 0.0
     codes = torch.tensor([1, 4])
-    even = train.draw_loss(logits, drawn, codes)
+    even = losses.draw_loss(logits, drawn, codes)
     assert even.item() == pytest.approx(np.log(2))
     logits[0, 0, -1, 1] += 0.1
-    uneven = train.draw_loss(logits, drawn, codes)
+    uneven = losses.draw_loss(logits, drawn, codes)
     assert uneven > even + 0.01
     logits[0, 1] += torch.arange(6.0)
-    assert train.draw_loss(logits, drawn, codes) == uneven, "where nothing is drawn, no cost"
+    assert losses.draw_loss(logits, drawn, codes) == uneven, "where nothing is drawn, no cost"
     logits[0, 0, -1, 1] = -9.0
     taken = torch.tensor([[1, IGNORE]])
-    assert train.draw_loss(logits, taken, codes).item() == pytest.approx(0, abs=1e-3)
+    assert losses.draw_loss(logits, taken, codes).item() == pytest.approx(0, abs=1e-3)
 
 
 def test_marks_are_learnt_as_they_are_drawn():
     """At the temperature of sampling, and nothing else is."""
     logits = torch.randn(1, 2, 3, 8)
-    found = train.at_sampling(logits, torch.tensor([[True, False]]))
+    found = losses.at_sampling(logits, torch.tensor([[True, False]]))
     temperature = export.SAMPLING["temperature"]
     torch.testing.assert_close(found[:, 0, -1], logits[:, 0, -1] / temperature)
     assert torch.equal(found[:, 0, :-1], logits[:, 0, :-1])

@@ -14,31 +14,23 @@ without a prompt is to begin with a mark.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
-from functools import lru_cache
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import torch
 
 from tools.voice.codec.marks import MARK_FRAME
-from tools.voice.corpus import shards
-from tools.voice.corpus.natural import pronunciations_file
-from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD, REMAINING
-from tools.voice.teacher.phones import PHONES
-from tools.voice.teacher.prosody import stretches
+from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD
+from tools.voice.model.turns import MAX_FRAMES, Turn
 
 SILENT = 6  # first frames of a turn
 TOLD = 10  # frames of a turn in which the voice is to be told
 ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss, where the voice can be told; of voice marks
-MAX_FRAMES = 960  # 23 s, the longest script trained on
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 ANY = -1
-PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 # turns in a script and how often
 TURNS = ((1, 0.25), (2, 0.22), (3, 0.15), (4, 0.14), (6, 0.16), (8, 0.08))
 SAME_SPEAKER = 0.3  # the next turn is the same speaker's (as after a voice prompt)
@@ -48,21 +40,6 @@ LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their las
 # whose turns have no voice marks, and how often: nobody's, the first speaker's, both speakers'
 PROMPTED = ((0, 0.6), (1, 0.25), (2, 0.15))
 TIGHT, UNTAGGED, LINE_END = 0.06, 0.015, 0.05  # no space after tags; no tag at all; a last newline
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One utterance: bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2].
-
-    spelling holds its phones once each, without pauses.
-    """
-
-    text: bytes
-    voice: str
-    codes: np.ndarray
-    letters: np.ndarray
-    phones: np.ndarray
-    spelling: list[int]
 
 
 @dataclass(frozen=True)
@@ -86,90 +63,6 @@ class Item:
     skipped: list[int]
     turns: list[tuple[int, int, int]]
     voices: np.ndarray
-
-
-@lru_cache
-def _phone_counts() -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for line in pronunciations_file().read_text().splitlines():
-        parts = line.split()
-        counts.setdefault(parts[0], len(parts) - 1)
-    return counts
-
-
-def _clauses(text: str) -> list[list[tuple[int, int]]]:
-    """(start, end) of the words between marks where the teacher pauses."""
-    out = []
-    for clause in re.finditer(r"\([a-z]+\)|[^,.?!;:()]+", text):
-        words = re.finditer(r"[A-Za-z0-9']+", clause.group())
-        spans = [(clause.start() + w.start(), clause.start() + w.end()) for w in words]
-        if spans:
-            out.append(spans)
-    return out
-
-
-def letters_read(text: str, phones: list[str], frames: list[int]) -> np.ndarray:
-    """For each frame the (fractional) position in `text` it speaks.
-
-    Words take their share of the phones between two pauses, by their dictionary lengths; inside a
-    word the position moves evenly.
-    """
-    clauses, spoken = _clauses(text), stretches(phones)
-    if len(clauses) != len(spoken):  # a mark without pause: align the whole line at once
-        clauses = [[w for c in clauses for w in c]]
-        spoken = [[i for s in spoken for i in s]]
-    ends = np.cumsum([0, *frames])
-    times, places = [0.0], [0.0]
-    for words, stretch in zip(clauses, spoken, strict=True):
-        counts = [
-            _phone_counts().get(text[a:b].lower(), max(1, round((b - a) * 0.8))) for a, b in words
-        ]
-        bounds = np.cumsum([0, *counts]) * len(stretch) / max(1, sum(counts))
-        for (a, b), low, high in zip(words, bounds[:-1], bounds[1:], strict=True):
-            first = stretch[min(len(stretch) - 1, round(low))]
-            last = stretch[min(len(stretch) - 1, max(round(low), round(high) - 1))]
-            start = max(float(ends[first]), times[-1] + 1e-3)
-            times += [start, max(float(ends[last + 1]), start + 1)]
-            places += [a, b - 0.3]
-    times.append(max(float(ends[-1]), times[-1] + 1))
-    places.append(len(text) - 0.5)
-    return np.interp(np.arange(ends[-1]) + 0.5, times, places)
-
-
-def _phone_targets(phones: list[str], frames: list[int]) -> np.ndarray:
-    unknown = len(PHONES)
-    return np.array(
-        [
-            (PHONE_INDEX.get(p, unknown), min(REMAINING - 1, n - 1 - k))
-            for p, n in zip(phones, frames, strict=True)
-            for k in range(n)
-        ]
-    )
-
-
-def load_turns(work: Path) -> list[Turn]:
-    """Every turn of every shard that has been encoded."""
-    turns = []
-    for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
-        codes = np.load(path)
-        record, _ = shards.read_shard(work, path.stem)
-        start = 0
-        for (text, voice), phones, frames in zip(
-            record["items"], record["phones"], record["frames"], strict=True
-        ):
-            count = sum(frames)
-            turn = Turn(
-                text.encode(),
-                voice,
-                codes[start : start + count].astype(np.int64),
-                letters_read(text, phones, frames),
-                _phone_targets(phones, frames),
-                [PHONE_INDEX[p] for p in phones if p != "pau" and p in PHONE_INDEX],
-            )
-            start += count
-            if count <= MAX_FRAMES:
-                turns.append(turn)
-    return turns
 
 
 class Scripts:

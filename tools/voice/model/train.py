@@ -16,41 +16,31 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from tools.voice import parallel
 from tools.voice.codec.marks import read_marks
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings, load_lexicon
-from tools.voice.model.batches import (
-    IGNORE,
-    Batch,
-    Scripts,
-    Turn,
-    astray,
-    collate,
-    load_turns,
+from tools.voice.model.batches import IGNORE, Batch, Scripts, collate
+from tools.voice.model.export import trained_weights
+from tools.voice.model.losses import (
+    GUIDE_FADE,
+    GUIDE_FULL,
+    code_losses,
+    draw_loss,
+    guide_loss,
+    guide_weight,
+    phone_loss,
+    spelling_loss,
+    voice_loss,
 )
-from tools.voice.model.export import SAMPLING, trained_weights
-from tools.voice.model.network import (
-    BOS,
-    CHANNELS,
-    CODES,
-    PAD,
-    REMAINING,
-    SPELLED,
-    Nano,
-    load_nano,
-    save_nano,
-)
-from tools.voice.teacher.phones import PHONES
+from tools.voice.model.network import CHANNELS, CODES, Nano, load_nano, save_nano
+from tools.voice.model.turns import Turn, load_turns
 
 log = logging.getLogger(__name__)
 SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
 HELD_OUT = 100  # turns kept from training for the running check
 DROP_TEXT, WRONG_CODES = 0.1, 0.03
-GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.2  # steps, steps, weight
-GUIDED_HEADS = 2  # heads a layer that the guide pulls
 # of the loss, as logged before the books
 PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told", "draw")
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
@@ -68,87 +58,6 @@ class Plan:
     out: str
     lines: int
     start: Path | None = None
-
-
-def code_losses(logits, targets, marks, weights=None):
-    """Mean cross-entropy of every book (weighted mean, with weights [B, T, C]) and what counts for
-    it: BOS and PAD do not."""
-    logits = at_sampling(logits.float(), marks)
-    wanted = targets.masked_fill((targets == PAD) | (targets == BOS), IGNORE)
-    flat = F.cross_entropy(
-        logits.flatten(0, 2), wanted.flatten(), ignore_index=IGNORE, reduction="none"
-    ).view(wanted.shape)
-    counted = wanted != IGNORE
-    share = counted if weights is None else counted * weights
-    return (flat * share).sum((0, 1)) / share.sum((0, 1)).clamp(min=1), counted
-
-
-def draw_loss(logits, drawn, codes):
-    """Cross-entropy of an even draw among the voice marks `codes` [V] but the one that drawn [B, T]
-    names, where it is not IGNORE."""
-    chances = (logits[..., -1, :].float() / SAMPLING["temperature"]).log_softmax(-1)[..., codes]
-    free = drawn.unsqueeze(-1) != codes
-    even = (chances * free).sum(-1) / free.sum(-1)
-    is_drawn = drawn != IGNORE
-    return -(even * is_drawn).sum() / is_drawn.sum().clamp(min=1)
-
-
-def at_sampling(logits, marks):
-    """Logits [B, T, C, V]; where the last channel is a voice mark, marks [B, T], divided by the
-    temperature of sampling."""
-    temperature = torch.ones(logits.shape[:3], device=logits.device)
-    temperature[..., -1] = torch.where(marks, SAMPLING["temperature"], 1.0)  # no wait for a GPU
-    return logits / temperature.unsqueeze(-1)
-
-
-def phone_loss(logits, phones):
-    """Cross-entropy of the phone plus half that of the frames left in it.
-
-    A sum over a count, since a batch whose texts were all dropped has no phones to predict.
-    """
-    kinds = len(PHONES) + 1
-    counted = (phones[..., 0] != IGNORE).sum().clamp(min=1)
-    which, rest = (
-        F.cross_entropy(
-            part.float().flatten(0, 1), wanted.flatten(), ignore_index=IGNORE, reduction="sum"
-        )
-        for part, wanted in zip(
-            logits.split([kinds, REMAINING], -1), phones.unbind(-1), strict=True
-        )
-    )
-    return (which + 0.5 * rest) / counted
-
-
-def voice_loss(logits, voices):
-    """Cross-entropy of the voice, where it is to be told or heard; of logits [B, T, V]."""
-    count = (voices != IGNORE).sum().clamp(min=1)
-    flat = logits.float().flatten(0, 1)
-    return F.cross_entropy(flat, voices.flatten(), ignore_index=IGNORE, reduction="sum") / count
-
-
-def spelling_loss(logits, mask, spelling, counts, keep=1):
-    """CTC a phone: the encoder alone should know how the text is said."""
-    chances = logits.float().log_softmax(-1).transpose(0, 1)
-    each = F.ctc_loss(
-        chances,
-        spelling,
-        SPELLED * mask.sum(1),
-        counts,
-        blank=len(PHONES),
-        reduction="none",
-        zero_infinity=True,
-    )
-    return (each * keep).sum() / (counts * keep).sum().clamp(min=1)
-
-
-def guide_loss(attention, letters, keep):
-    """How far the guided heads look from the letter they should read."""
-    cost = astray(letters, attention[0].shape[-1])[:, None] * keep[:, None, None, None]
-    return sum((a[:, :GUIDED_HEADS] * cost).sum(-1).mean() for a in attention) / len(attention)
-
-
-def guide_weight(step: int) -> float:
-    return max(GUIDE_FLOOR, 1.0 - max(0, step - GUIDE_FULL) / GUIDE_FADE)
 
 
 def learning_rate(base: float, step: int, done: float) -> float:

@@ -1,0 +1,118 @@
+"""The corpus as turns: text and codes of an utterance, and what each of its frames says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from tools.voice.corpus import shards
+from tools.voice.corpus.natural import pronunciations_file
+from tools.voice.model.network import REMAINING
+from tools.voice.teacher.phones import PHONES
+from tools.voice.teacher.prosody import stretches
+
+MAX_FRAMES = 960  # 23 s, the longest script trained on
+PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One utterance: bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2].
+
+    spelling holds its phones once each, without pauses.
+    """
+
+    text: bytes
+    voice: str
+    codes: np.ndarray
+    letters: np.ndarray
+    phones: np.ndarray
+    spelling: list[int]
+
+
+@lru_cache
+def _phone_counts() -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for line in pronunciations_file().read_text().splitlines():
+        parts = line.split()
+        counts.setdefault(parts[0], len(parts) - 1)
+    return counts
+
+
+def _clauses(text: str) -> list[list[tuple[int, int]]]:
+    """(start, end) of the words between marks where the teacher pauses."""
+    out = []
+    for clause in re.finditer(r"\([a-z]+\)|[^,.?!;:()]+", text):
+        words = re.finditer(r"[A-Za-z0-9']+", clause.group())
+        spans = [(clause.start() + w.start(), clause.start() + w.end()) for w in words]
+        if spans:
+            out.append(spans)
+    return out
+
+
+def letters_read(text: str, phones: list[str], frames: list[int]) -> np.ndarray:
+    """For each frame the (fractional) position in `text` it speaks.
+
+    Words take their share of the phones between two pauses, by their dictionary lengths; inside a
+    word the position moves evenly.
+    """
+    clauses, spoken = _clauses(text), stretches(phones)
+    if len(clauses) != len(spoken):  # a mark without pause: align the whole line at once
+        clauses = [[w for c in clauses for w in c]]
+        spoken = [[i for s in spoken for i in s]]
+    ends = np.cumsum([0, *frames])
+    times, places = [0.0], [0.0]
+    for words, stretch in zip(clauses, spoken, strict=True):
+        counts = [
+            _phone_counts().get(text[a:b].lower(), max(1, round((b - a) * 0.8))) for a, b in words
+        ]
+        bounds = np.cumsum([0, *counts]) * len(stretch) / max(1, sum(counts))
+        for (a, b), low, high in zip(words, bounds[:-1], bounds[1:], strict=True):
+            first = stretch[min(len(stretch) - 1, round(low))]
+            last = stretch[min(len(stretch) - 1, max(round(low), round(high) - 1))]
+            start = max(float(ends[first]), times[-1] + 1e-3)
+            times += [start, max(float(ends[last + 1]), start + 1)]
+            places += [a, b - 0.3]
+    times.append(max(float(ends[-1]), times[-1] + 1))
+    places.append(len(text) - 0.5)
+    return np.interp(np.arange(ends[-1]) + 0.5, times, places)
+
+
+def _phone_targets(phones: list[str], frames: list[int]) -> np.ndarray:
+    unknown = len(PHONES)
+    return np.array(
+        [
+            (PHONE_INDEX.get(p, unknown), min(REMAINING - 1, n - 1 - k))
+            for p, n in zip(phones, frames, strict=True)
+            for k in range(n)
+        ]
+    )
+
+
+def load_turns(work: Path) -> list[Turn]:
+    """Every turn of every shard that has been encoded."""
+    turns = []
+    for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
+        codes = np.load(path)
+        record, _ = shards.read_shard(work, path.stem)
+        start = 0
+        for (text, voice), phones, frames in zip(
+            record["items"], record["phones"], record["frames"], strict=True
+        ):
+            count = sum(frames)
+            turn = Turn(
+                text.encode(),
+                voice,
+                codes[start : start + count].astype(np.int64),
+                letters_read(text, phones, frames),
+                _phone_targets(phones, frames),
+                [PHONE_INDEX[p] for p in phones if p != "pau" and p in PHONE_INDEX],
+            )
+            start += count
+            if count <= MAX_FRAMES:
+                turns.append(turn)
+    return turns
