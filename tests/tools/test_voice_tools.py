@@ -189,6 +189,15 @@ def test_layers_that_a_checkpoint_lacks_add_nothing(tmp_path):
     torch.testing.assert_close(*said, rtol=0.02, atol=0.02)  # half precision on disk
 
 
+def test_openings_end_with_a_mark_that_may_be_any_voices():
+    scripts = Scripts(one_word_turns(2), {"low": 17, "middle": 23}, seed=6)
+    batch = collate(scripts.openings(9))
+    place = MARK_FRAME + nano.DELAYS[-1]
+    assert batch.targets.shape[:2] == (9, place + 2)
+    assert (batch.drawn[:, place] == ANY).all() and (batch.drawn != IGNORE).sum() == 9
+    assert set(batch.targets[:, place, -1].tolist()) == {17, 23}
+
+
 def test_an_even_draw_costs_least():
     logits, drawn = torch.full((1, 2, 2, 6), -9.0), torch.tensor([[ANY, IGNORE]])
     logits[..., [1, 4]] = 0.0

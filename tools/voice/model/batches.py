@@ -166,6 +166,28 @@ class Scripts:
             met[tag] = self.marks[turn.voice]
         return marks, drawn, skipped, turns
 
+    def openings(self, count: int) -> list[Item]:
+        """Items cut after the first mark, which nothing says: many draws for little work."""
+        found: list[Item] = []
+        while len(found) < count:
+            item = self.item()
+            if item.drawn[:1] == [(MARK_FRAME, ANY)]:
+                found.append(
+                    Item(
+                        item.text,
+                        item.codes[: MARK_FRAME + 1],
+                        item.letters[: MARK_FRAME + 1],
+                        item.phones[: MARK_FRAME + 1],
+                        item.spelling,
+                        item.marks[:1],
+                        item.drawn[:1],
+                        [],
+                        [],
+                        item.voices[: MARK_FRAME + 1],
+                    )
+                )
+        return found
+
     def batches(self, frames: int):
         """Lists of items of like length, about `frames` frames a batch with padding."""
         pool = max(128, frames // 24)  # about ten batches

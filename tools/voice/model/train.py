@@ -42,7 +42,7 @@ SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
 HELD_OUT = 100  # turns kept from training for the running check
 DROP_TEXT, WRONG_CODES = 0.1, 0.03
 # of the loss, as logged before the books
-PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told", "draw")
+PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told", "draw", "first-draw")
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
 
@@ -76,10 +76,13 @@ def spoil(batch: Batch, generator: torch.Generator):
     return batch.text.masked_fill(~keep[:, None], 0), inputs, keep
 
 
-def training_loss(model, batch: Batch, dictionary, mark_codes, step: int, generator):
+def training_loss(
+    model, batch: Batch, openings: Batch, dictionary, mark_codes, step: int, generator
+):
     """Total loss and the parts worth logging, as in PARTS.
 
-    dictionary: what Spellings.batch gives; words without speech, for the encoder alone.
+    openings: first frames of further items, for the draw of a voice alone. dictionary: what
+    Spellings.batch gives; words without speech, for the encoder alone.
     mark_codes [V]: the codes that are voice marks.
     """
     words, mask, *said = dictionary
@@ -87,10 +90,12 @@ def training_loss(model, batch: Batch, dictionary, mark_codes, step: int, genera
     with torch.autocast(text.device.type, torch.bfloat16):
         logits, attention, phone_logits, spelled, *voiced = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
+        opened, *_ = model(openings.text, openings.mask, openings.inputs)
     wanted = batch.targets.clone()
     wanted[..., -1].masked_fill_(batch.drawn != IGNORE, IGNORE)
     books, _ = code_losses(logits, wanted, batch.marks, batch.weights)
     draw = draw_loss(logits, batch.drawn, mark_codes)
+    first_draw = draw_loss(opened, openings.drawn, mark_codes)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
     guide = guide_loss(attention, batch.letters, keep.float())
@@ -100,8 +105,19 @@ def training_loss(model, batch: Batch, dictionary, mark_codes, step: int, genera
     heard = voice_loss(voiced[0], batch.heard)
     told = voice_loss(voiced[1], batch.told.masked_fill(~keep[:, None], IGNORE))
     aids = 0.3 * phones + 0.2 * (spelling + dictionary) + 0.1 * heard + 0.3 * told
-    total = codes + guide_weight(step) * guide + aids + 0.1 * draw
-    return total, [codes, guide, phones, spelling, dictionary, heard, told, draw, *books]
+    total = codes + guide_weight(step) * guide + aids + 0.1 * draw + 0.3 * first_draw
+    return total, [
+        codes,
+        guide,
+        phones,
+        spelling,
+        dictionary,
+        heard,
+        told,
+        draw,
+        first_draw,
+        *books,
+    ]
 
 
 @torch.no_grad()
@@ -141,11 +157,13 @@ def optimisers(model: Nano, lr: float):
 
 
 def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
-    """Batches and lines of the dictionary, on the plan's device, without end."""
+    """Batches, openings and lines of the dictionary, on the plan's device, without end."""
     words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
-    for items in Scripts(turns, marks, seed).batches(plan.frames):
+    scripts = Scripts(turns, marks, seed)
+    for items in scripts.batches(plan.frames):
         lines = tuple(x.to(plan.device) for x in words.batch(plan.lines))
-        yield collate(items).to(plan.device), lines
+        openings = collate(scripts.openings(plan.lines))
+        yield collate(items).to(plan.device), openings.to(plan.device), lines
 
 
 class Progress:
@@ -235,8 +253,10 @@ def train(rank: int, workers: int, plan: Plan) -> None:
         for opt in opts:
             for group in opt.param_groups:
                 group["lr"] = learning_rate(plan.lr, step, done)
-        batch, dictionary = next(source)
-        total, parts = training_loss(model, batch, dictionary, mark_codes, step, generator)
+        batch, openings, dictionary = next(source)
+        total, parts = training_loss(
+            model, batch, openings, dictionary, mark_codes, step, generator
+        )
         model.zero_grad()
         total.backward()
         parallel.average_gradients(model.parameters(), workers)
@@ -255,7 +275,12 @@ def train(rank: int, workers: int, plan: Plan) -> None:
 def main() -> None:
     parser = parallel.arguments(__doc__, minutes=60, lr=4.5e-3, out="nano.pt")
     parser.add_argument("--frames", type=int, default=3000, help="frames a batch and process")
-    parser.add_argument("--lines", type=int, default=32, help="lines of words a batch, text alone")
+    parser.add_argument(
+        "--lines",
+        type=int,
+        default=32,
+        help="lines of words a batch, text alone; and openings of scripts",
+    )
     parser.add_argument("--start", type=Path, help="an exported folder whose weights to go on from")
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, train, plan)
