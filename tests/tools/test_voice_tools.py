@@ -167,6 +167,8 @@ def test_a_voice_is_told_where_a_mark_or_an_earlier_turn_says_it():
             after_mark = batch.told[0, start + MARK_FRAME + nano.DELAYS[-1] + 1].item()
             assert after_mark == (voice if tag in met or is_marked else IGNORE)
             assert batch.heard[0, start + LENGTH].item() == voice
+            mark = batch.weights[0, start + MARK_FRAME + nano.DELAYS[-1], -1]
+            assert (mark > 1) == (tag in met or is_marked), "that there is none counts as well"
             seen.add((tag in met, is_marked))
             met.add(tag)
     assert len(seen) == 4

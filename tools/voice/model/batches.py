@@ -27,7 +27,7 @@ from tools.voice.model.turns import MAX_FRAMES, Turn
 SILENT = 6  # first frames of a turn
 TOLD = 10  # frames of a turn in which the voice is to be told
 ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
-ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss, where the voice can be told; of voice marks
+ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss, where the voice can be told; of marks, or none
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 ANY = -1
@@ -277,6 +277,7 @@ def collate(items: list[Item]) -> Batch:
             told[k, known : start + TOLD] = voice
             for c, delay in enumerate(DELAYS):
                 weights[k, start + ONSET[0] + delay : start + ONSET[1] + delay, c] = ONSET_WEIGHT
+            weights[k, start + MARK_FRAME + DELAYS[-1], -1] = MARK_WEIGHT
         places = [frame + DELAYS[-1] for frame in item.marks]
         marks[k, places], weights[k, places, -1] = True, MARK_WEIGHT
         for frame, taken in item.drawn:
