@@ -153,7 +153,7 @@ def test_a_mark_says_which_voice_speaks():
     assert {(True, True, True), (True, True, False), (True, False, False)} <= kinds
 
 
-def test_a_voice_is_told_where_a_mark_or_an_earlier_turn_says_it():
+def test_a_turns_voice_is_known_from_a_mark_or_an_earlier_turn():
     """From the first frame where the speaker has spoken, from the mark on where not."""
     scripts, seen = Scripts(one_word_turns(3), {n: 9 for n in NAMES}, seed=5), set()
     for _ in range(60):
@@ -161,12 +161,12 @@ def test_a_voice_is_told_where_a_mark_or_an_earlier_turn_says_it():
         batch, met = collate([item]), set()
         for k, (tag, _) in enumerate(speakers_of(item)):
             start, voice = k * LENGTH, sorted(NAMES).index(NAMES[item.codes[k * LENGTH, 0]])
-            first = batch.told[0, start].item()
+            first = batch.onset_voices[0, start].item()
             assert first == (voice if tag in met else IGNORE)
             is_marked = start + MARK_FRAME in item.marks
-            after_mark = batch.told[0, start + MARK_FRAME + nano.DELAYS[-1] + 1].item()
+            after_mark = batch.onset_voices[0, start + MARK_FRAME + nano.DELAYS[-1] + 1].item()
             assert after_mark == (voice if tag in met or is_marked else IGNORE)
-            assert batch.heard[0, start + LENGTH].item() == voice
+            assert batch.frame_voices[0, start + LENGTH].item() == voice
             mark = batch.weights[0, start + MARK_FRAME + nano.DELAYS[-1], -1]
             assert (mark > 1) == (tag in met or is_marked), "that there is none counts as well"
             seen.add((tag in met, is_marked))

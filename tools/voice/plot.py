@@ -9,7 +9,7 @@ from pathlib import Path
 CURVES = {
     "codec": ("mel", "stft", "wave"),
     "codec-decoder": ("mel", "stft"),
-    "nano": ("codes", "guide", "phone", "spelling", "dictionary"),
+    "nano": ("codes", "guide", "phone", "spelling", "dictionary", "onset-voice", "first-draw"),
 }
 
 

@@ -244,9 +244,9 @@ def dialogue_lines(
     for seed, script in enumerate(heldout.dialogues(count)):
         parsed = parse_turns(script)
         tags, texts = [f"S{turn.speaker}" for turn in parsed], [turn.text for turn in parsed]
-        take, _ = app.say(script, seed=seed)
+        take, figures = app.say(script, seed=seed)
         turns, reference = cut(take.samples, tags, texts, prompts)
-        whole += is_whole(turns, texts, reference)
+        whole += figures.finish_reason == "end" and is_whole(turns, texts, reference)
         traits = [speakers.traits(turn) for turn in turns]
         own += in_own_voice(list(zip(tags, traits, strict=True)), known)
         total += len(turns)

@@ -2,10 +2,10 @@
 
 Three guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for an auxiliary head).
-Whose voice it is (for another): of all frames that are heard, and of a turn's first frames,
-wherever a mark or an earlier turn of the speaker tells. Without the last, a model learns neither
-marks across turns nor voice prompts: after the first frames a turn's voice is plain, so all that is
-to be gained by looking back is a thousandth of the loss.
+A second auxiliary head predicts the voice: of every frame of speech, and of a turn from its first
+frames, wherever a mark or an earlier turn of the speaker determines it. Without the latter, a model
+learns neither to repeat marks nor to follow voice prompts: after its first frames a turn shows its
+voice itself, so attending to earlier turns improves the loss by a thousandth only.
 
 Turns begin with a voice mark (codec/marks.py), except those of a speaker with a voice prompt, in
 whose silence there is none; what the first of them has in its place is not learnt, since a take
@@ -25,9 +25,9 @@ from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD
 from tools.voice.model.turns import MAX_FRAMES, Turn
 
 SILENT = 6  # first frames of a turn
-TOLD = 10  # frames of a turn in which the voice is to be told
+PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
 ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
-ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss, where the voice can be told; of marks, or none
+ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 ANY = -1
@@ -48,8 +48,8 @@ class Item:
 
     marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
     before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
-    code there is not learnt; turns: the first frame of each turn whose voice can be told, the frame
-    from which it can, and the voice's place among all; voices [T]: that place in every frame,
+    code there is not learnt; turns: the first frame of each turn whose voice is known, the frame
+    from which it is, and the voice's place among all; voices [T]: that place in every frame,
     IGNORE in the silence before a turn.
     """
 
@@ -134,10 +134,10 @@ class Scripts:
             drawn,
             skipped,
             turns,
-            np.concatenate([self._heard(turn) for _, turn, _ in chosen]),
+            np.concatenate([self._frame_voices(turn) for _, turn, _ in chosen]),
         )
 
-    def _heard(self, turn: Turn) -> np.ndarray:
+    def _frame_voices(self, turn: Turn) -> np.ndarray:
         places = np.full(len(turn.codes), self.places[turn.voice])
         places[:SILENT] = IGNORE
         return places
@@ -223,7 +223,8 @@ class Batch:
     this may be any voice's, ANY, or any but one's, that one's mark; else IGNORE.
     weights [B, T, C]: of the targets in the loss.
     letters: the place in the text that a frame should read; NaN in frames without a guide.
-    heard, told [B, T]: the voice, in all frames that have one, and in a turn's first frames.
+    frame_voices [B, T]: the voice of every frame of speech; onset_voices [B, T]: the voice of a
+    turn in its first frames, where it is known; else IGNORE.
     spelling [B, P] is padded, spelling_count [B] its lengths.
     """
 
@@ -236,8 +237,8 @@ class Batch:
     weights: torch.Tensor
     letters: torch.Tensor
     phones: torch.Tensor
-    heard: torch.Tensor
-    told: torch.Tensor
+    frame_voices: torch.Tensor
+    onset_voices: torch.Tensor
     spelling: torch.Tensor
     spelling_count: torch.Tensor
 
@@ -260,7 +261,9 @@ def collate(items: list[Item]) -> Batch:
     phones = np.full((rows, length, 2), IGNORE, np.int64)
     marks = np.zeros((rows, length), bool)
     weights = np.ones((rows, length, CHANNELS), np.float32)
-    heard, told, drawn = (np.full((rows, length), IGNORE, np.int64) for _ in range(3))
+    frame_voices, onset_voices, drawn = (
+        np.full((rows, length), IGNORE, np.int64) for _ in range(3)
+    )
     counts = np.array([len(item.spelling) for item in items])
     spelling = np.zeros((rows, counts.max()), np.int64)
     for k, item in enumerate(items):
@@ -272,9 +275,9 @@ def collate(items: list[Item]) -> Batch:
         letters[k, :frames] = item.letters
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
     for k, item in enumerate(items):
-        heard[k, 1 : len(item.codes) + 1] = item.voices  # a code is read one frame after it
+        frame_voices[k, 1 : len(item.codes) + 1] = item.voices  # a code is read one frame after it
         for start, known, voice in item.turns:
-            told[k, known : start + TOLD] = voice
+            onset_voices[k, known : start + PREDICTED] = voice
             for c, delay in enumerate(DELAYS):
                 weights[k, start + ONSET[0] + delay : start + ONSET[1] + delay, c] = ONSET_WEIGHT
             weights[k, start + MARK_FRAME + DELAYS[-1], -1] = MARK_WEIGHT
@@ -285,5 +288,5 @@ def collate(items: list[Item]) -> Batch:
         targets[k, [frame + DELAYS[-1] for frame in item.skipped], -1] = IGNORE
     return Batch(
         *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, drawn, weights, letters)),
-        *map(torch.from_numpy, (phones, heard, told, spelling, counts)),
+        *map(torch.from_numpy, (phones, frame_voices, onset_voices, spelling, counts)),
     )

@@ -64,7 +64,7 @@ def phone_loss(logits, phones):
 
 
 def voice_loss(logits, voices):
-    """Cross-entropy of the voice, where it is to be told or heard; of logits [B, T, V]."""
+    """Cross-entropy of the voice, where `voices` [B, T] is not IGNORE; logits [B, T, V]."""
     count = (voices != IGNORE).sum().clamp(min=1)
     flat = logits.float().flatten(0, 1)
     return F.cross_entropy(flat, voices.flatten(), ignore_index=IGNORE, reduction="sum") / count

@@ -4,7 +4,7 @@ Differences from the exported model, all removed by export.py: attention is scal
 1/sqrt(head_dim) (folded into the query weights), cross-attention returns its weights (for the
 guide), two auxiliary heads predict phones: one on the decoder (the phone of each frame), one on
 the text encoder (the phones in order, two guesses a letter, for a CTC loss), and one on the decoder
-predicts the voice: early on what is heard, later on whose turn begins.
+predicts the voice: after two layers that of each frame, after four that of the turn that begins.
 
 Shapes: B batch, T frames, S text bytes, C channels, V vocabulary, H heads.
 """
@@ -28,7 +28,7 @@ EOS, PAD, BOS, VOCABULARY = CODES, CODES + 1, CODES + 2, CODES + 4
 DELAYS = list(range(CHANNELS))
 SPELLED = 2  # guesses at a phone for every letter; the class after the phones is "none"
 CHUNK = 160  # queries at a time: less of the triangle above the diagonal is computed
-HEARD_AFTER, TOLD_AFTER = 2, 4  # decoder layers below the auxiliary heads
+FRAME_HEADS_AFTER, ONSET_HEAD_AFTER = 2, 4  # decoder layers below the auxiliary heads
 MOST_VOICES = 32
 REMAINING = 13  # classes of "frames left in this phone": 0..11 and more
 
@@ -217,7 +217,7 @@ class Nano(nn.Module):
         """text [B, S], mask [B, S] bool, tokens [B, T, C].
 
         Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
-        logits, logits of the voice heard and of the voice told [B, T, MOST_VOICES].
+        logits, logits of the voice of each frame and of the turn [B, T, MOST_VOICES].
         """
         encoded, bias = self.encode(text, mask)
         x = self.code_embedding(tokens + self.offsets).sum(2)
@@ -225,8 +225,8 @@ class Nano(nn.Module):
         for n, layer in enumerate(self.decoder, 1):
             x, weights = layer(x, encoded, bias)
             attention.append(weights)
-            early = x if n == HEARD_AFTER else early
-            late = x if n == TOLD_AFTER else late
+            early = x if n == FRAME_HEADS_AFTER else early
+            late = x if n == ONSET_HEAD_AFTER else late
         logits = self.logits_dense(self.decoder_norm(x))
         return (
             logits.view(*x.shape[:2], CHANNELS, VOCABULARY),

@@ -42,7 +42,10 @@ SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
 HELD_OUT = 100  # turns kept from training for the running check
 DROP_TEXT, WRONG_CODES = 0.1, 0.03
 # of the loss, as logged before the books
-PARTS = ("codes", "guide", "phone", "spelling", "dictionary", "heard", "told", "draw", "first-draw")
+PARTS = (
+    "codes", "guide", "phone", "spelling", "dictionary", "frame-voice", "onset-voice", "draw",
+    "first-draw",
+)  # fmt: skip
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
 
@@ -88,9 +91,10 @@ def training_loss(
     words, mask, *said = dictionary
     text, inputs, keep = spoil(batch, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
-        logits, attention, phone_logits, spelled, *voiced = model(text, batch.mask, inputs)
+        predicted = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
         opened, *_ = model(openings.text, openings.mask, openings.inputs)
+    logits, attention, phone_logits, spelled, frame_voices, onset_voices = predicted
     wanted = batch.targets.clone()
     wanted[..., -1].masked_fill_(batch.drawn != IGNORE, IGNORE)
     books, _ = code_losses(logits, wanted, batch.marks, batch.weights)
@@ -102,9 +106,10 @@ def training_loss(
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
     spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
     dictionary = spelling_loss(dictionary_spelled, mask, *said)
-    heard = voice_loss(voiced[0], batch.heard)
-    told = voice_loss(voiced[1], batch.told.masked_fill(~keep[:, None], IGNORE))
-    aids = 0.3 * phones + 0.2 * (spelling + dictionary) + 0.1 * heard + 0.3 * told
+    frame_voice = voice_loss(frame_voices, batch.frame_voices)
+    known = batch.onset_voices.masked_fill(~keep[:, None], IGNORE)
+    onset_voice = voice_loss(onset_voices, known)
+    aids = 0.3 * phones + 0.2 * (spelling + dictionary) + 0.1 * frame_voice + 0.3 * onset_voice
     total = codes + guide_weight(step) * guide + aids + 0.1 * draw + 0.3 * first_draw
     return total, [
         codes,
@@ -112,8 +117,8 @@ def training_loss(
         phones,
         spelling,
         dictionary,
-        heard,
-        told,
+        frame_voice,
+        onset_voice,
         draw,
         first_draw,
         *books,
@@ -122,21 +127,22 @@ def training_loss(
 
 @torch.no_grad()
 def check(model, held: list[Batch]) -> str:
-    """Cross-entropy and accuracy by book on held-out turns."""
+    """Cross-entropy and accuracy by book on held-out turns, accuracy of the voices of turns."""
     model.eval()
-    found, told = [], []
+    found, right = [], []
     for batch in held:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
-            logits, *_, voiced = model(batch.text, batch.mask, batch.inputs)
-        told.append((voiced.argmax(-1) == batch.told)[batch.told != IGNORE])
+            logits, *_, onset_voices = model(batch.text, batch.mask, batch.inputs)
+        known = batch.onset_voices != IGNORE
+        right.append((onset_voices.argmax(-1) == batch.onset_voices)[known])
         books, counted = code_losses(logits, batch.targets, batch.marks)
         hits = (logits.argmax(-1) == batch.targets) & counted
         found.append(torch.stack([books, hits.sum((0, 1)) / counted.sum((0, 1))]))
     model.train()
     mean = torch.stack(found).mean(0)
     loss, accuracy = ([round(x, 3) for x in row.tolist()] for row in mean)
-    voices = torch.cat(told).float().mean().item()
-    return f"held out: cross-entropy {loss} accuracy {accuracy} voices told {voices:.3f}"
+    voices = torch.cat(right).float().mean().item()
+    return f"held out: cross-entropy {loss} accuracy {accuracy} voices {voices:.3f}"
 
 
 def optimisers(model: Nano, lr: float):
