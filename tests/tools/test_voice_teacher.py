@@ -3,14 +3,25 @@
 flite and pyworld are not needed here.
 """
 
+from random import Random
+
 import numpy as np
 import pytest
 
 from tools.voice.teacher import prosody, vocoder
 from tools.voice.teacher.melody import phone_pitch
 from tools.voice.teacher.phones import HOP, SAMPLE_RATE
-from tools.voice.teacher.sources import Source, timed_phones
-from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES, Voice
+from tools.voice.teacher.sources import SOURCES, Source, timed_phones
+from tools.voice.teacher.voices import (
+    EIGHT,
+    FREE,
+    NEAR,
+    UNSEEN,
+    VOICES,
+    Voice,
+    free_voice,
+    voice_named,
+)
 
 SOURCE = Source("none", 100.0, 60.0, 200.0)
 
@@ -171,3 +182,17 @@ def test_the_corpus_has_none_of_the_unseen_voices():
     assert len(trained) == len(VOICES)
     assert not trained & {(v.source, v.f0, v.warp) for v in UNSEEN.values()}
     assert not set(UNSEEN) & set(VOICES)
+
+
+def test_voices_without_a_name_lie_anywhere_but_near_the_unseen_ones():
+    drawn = [voice_named(free_voice(Random(seed))) for seed in range(300)]
+    assert {voice.source for voice in drawn} == set(SOURCES.values())
+    for voice in drawn:
+        (low, high), (small, large), _ = FREE[voice.source.flite]
+        assert low - 0.1 <= voice.f0 <= high + 0.1 and small <= voice.warp <= large
+        for unseen in UNSEEN.values():
+            semitones = abs(12 * np.log2(voice.f0 / unseen.f0))
+            is_near = semitones < NEAR[0] - 0.01 and abs(voice.warp - unseen.warp) < NEAR[1] - 0.001
+            assert voice.source != unseen.source or not is_near
+    assert len({(voice.f0, voice.warp) for voice in drawn}) > 250
+    assert voice_named("rms") is VOICES["rms"]

@@ -78,17 +78,22 @@ def test_a_pause_is_not_training_time():
     assert laps == pytest.approx([60.5, 61.0, 61.0 + parallel.LONGEST_STEP, 71.5])
 
 
-NAMES, LENGTH = ["low", "middle", "high"], 12
+NAMES, LENGTH = ["low", "middle", "high"], 32
 
 
-def one_word_turns(count: int) -> list[Turn]:
-    """Turns of `count` voices; a turn's codes are its voice's place in NAMES."""
+TURNS_OF_EACH = 8
+FREE = "rms 171.0 Hz x 1.080"
+
+
+def one_word_turns(count: int, names: list[str] = NAMES) -> list[Turn]:
+    """Turns of `count` voices; a turn's codes are its voice's place in `names`."""
     return [
         Turn(
             b"Yes.", name, np.full((LENGTH, nano.CHANNELS), k), np.zeros(LENGTH),
             np.zeros((LENGTH, 2)), [3],
         )
-        for k, name in enumerate(NAMES[:count])
+        for k, name in enumerate(names[:count])
+        for _ in range(TURNS_OF_EACH)
     ]  # fmt: skip
 
 
@@ -180,6 +185,37 @@ def test_turns_of_a_dropped_voice_are_not_trained_on():
     assert spoken == {0, 2}
 
 
+def test_a_voice_without_a_name_speaks_as_after_a_prompt():
+    """It has no mark, and none is expected of its later turns; the other speaker may have one."""
+    turns = one_word_turns(3, ["low", "middle", FREE])
+    scripts, cases = Scripts(turns, {"low": 17, "middle": 23}, seed=7), set()
+    for _ in range(80):
+        item = scripts.item()
+        voices, batch = item.codes[::LENGTH, 0].tolist(), collate([item])
+        for k, voice in enumerate(voices):
+            if voice != 2:
+                continue
+            place = k * LENGTH + MARK_FRAME
+            is_first = voice not in voices[:k]
+            assert item.codes[place, -1] == voice and place not in item.marks
+            assert (place in item.skipped) == is_first
+            weight = batch.weights[0, place + nano.DELAYS[-1], -1]
+            assert (weight > 1) == (not is_first), "that there is no mark counts as well"
+            assert (batch.onset_voices[0, k * LENGTH : k * LENGTH + 9] == IGNORE).all()
+            cases.add((is_first, bool(item.marks)))
+    assert len(cases) == 4
+
+
+def test_no_turn_is_said_twice_in_a_script():
+    turns = [replace(turn, text=b"%d." % k) for k, turn in enumerate(one_word_turns(2))]
+    scripts, longest = Scripts(turns, {"low": 17, "middle": 23}, seed=8), 0
+    for _ in range(60):
+        said = re.findall(rb"\d+", bytes(scripts.item().text))
+        assert len(set(said)) == len(said)
+        longest = max(longest, len(said))
+    assert longest > 4
+
+
 def test_layers_that_a_checkpoint_lacks_add_nothing(tmp_path):
     small, deep = nano.Nano(SHAPE), nano.Nano(replace(SHAPE, decoder_layers=3))
     export.write_weights(export.dia_weights(small), tmp_path)
@@ -235,6 +271,8 @@ def test_marks_are_the_quietest_codes():
     assert list(chosen) == ["a", "b", "c"] and own not in chosen.values()
     others = np.delete(heard, [*chosen.values(), own])
     assert heard[list(chosen.values())].max() <= others.min()
+    known = {"b": chosen["a"], "dropped": chosen["c"]}
+    assert marks.choose(codec, ["a", "b"], known) == {"a": chosen["b"], "b": chosen["a"]}
 
 
 def test_a_batch_holds_items_of_unequal_length():

@@ -68,6 +68,9 @@ def main() -> None:
     parser.add_argument(
         "--codec", type=Path, help="instead of DIR/codec.pt: the folder of a shipped codec"
     )
+    parser.add_argument(
+        "--marks", type=Path, help="marks.json of the model that training is to start from"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
@@ -82,7 +85,7 @@ def main() -> None:
     source = args.codec or args.work / "codec.pt"
     run = partial(encode_shard, source=source, out=out, device=args.device)
     start = time.time()
-    marks.write_marks(args.work, network.load(source), VOICES)
+    marks.write_marks(args.work, network.load(source), VOICES, args.marks)
     with Pool(args.workers) as pool:
         for seconds in pool.imap_unordered(run, todo):
             log.info("encoded %.2f h, %.0f s so far", seconds / 3600, time.time() - start)

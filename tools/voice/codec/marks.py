@@ -9,7 +9,7 @@ last book, marks are those whose place in a silence is decoded most quietly.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,15 +41,25 @@ def loudness(codec: torch.nn.Module) -> np.ndarray:
     return waves.square().mean(1).sqrt().numpy()
 
 
-def choose(codec: torch.nn.Module, voices: Iterable[str]) -> dict[str, int]:
-    """A mark for each voice; silence's own code is none."""
-    heard = loudness(codec)
-    heard[silence(codec)[-1]] = np.inf
-    return dict(zip(sorted(voices), np.argsort(heard).tolist(), strict=False))
+def choose(
+    codec: torch.nn.Module, voices: Iterable[str], chosen: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """A mark for each voice, sorted by name; silence's own code is none.
+
+    chosen: marks that a model has learnt already; they stay, and the other voices get further ones.
+    """
+    chosen = chosen or {}
+    taken = {int(silence(codec)[-1]), *chosen.values()}
+    free = (code for code in np.argsort(loudness(codec)).tolist() if code not in taken)
+    return {name: chosen[name] if name in chosen else next(free) for name in sorted(voices)}
 
 
-def write_marks(work: Path, codec: torch.nn.Module, voices: Iterable[str]) -> None:
-    (work / FILE).write_text(json.dumps(choose(codec, voices)))
+def write_marks(
+    work: Path, codec: torch.nn.Module, voices: Iterable[str], chosen: Path | None = None
+) -> None:
+    """DIR/marks.json; `chosen` is the file of a model that training starts from."""
+    known = json.loads(chosen.read_text()) if chosen else None
+    (work / FILE).write_text(json.dumps(choose(codec, voices, known)))
 
 
 def read_marks(work: Path) -> dict[str, int]:

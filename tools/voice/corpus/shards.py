@@ -20,11 +20,12 @@ import numpy as np
 from tools.voice.corpus import heldout, text
 from tools.voice.teacher import speech
 from tools.voice.teacher.phones import SAMPLE_RATE
-from tools.voice.teacher.voices import VOICES
+from tools.voice.teacher.voices import VOICES, free_voice, voice_named
 
 log = logging.getLogger(__name__)
 TABLE_SENTENCES = 300
 SHARE = 100  # turns written at a time
+FREE_SHARE, FREE_TURNS = 0.3, 6  # of all turns, those in voices without a name; turns of each
 
 
 def load_tables(work: Path) -> dict[str, dict[str, int]]:
@@ -40,17 +41,22 @@ def load_tables(work: Path) -> dict[str, dict[str, int]]:
 
 
 def write_turns(seed: int, count: int) -> list[tuple[str, str]]:
-    """(text, voice) of `count` turns; a worker's share of a shard."""
-    voices = list(VOICES)
+    """(text, voice) of `count` turns; a worker's share of a shard.
+
+    Some voices have no name, and FREE_TURNS turns only: from them a model learns to follow a voice
+    prompt instead of the names that it knows.
+    """
     banned = heldout.banned(), frozenset(heldout.rare_words())
-    r = Random(seed)
-    return [(t, r.choice(voices)) for t in text.corpus(count, seed, *banned)]
+    texts, r = text.corpus(count, seed, *banned), Random(seed)
+    free = [free_voice(r) for _ in range(round(FREE_SHARE * count / FREE_TURNS))]
+    voices = free * FREE_TURNS + r.choices(list(VOICES), k=count - len(free) * FREE_TURNS)
+    return list(zip(texts, voices, strict=True))
 
 
 def speak(item: tuple[str, str], tables: dict[str, dict[str, int]]) -> speech.Utterance | None:
     """None where flite fails on a text."""
     sentence, name = item
-    voice = VOICES[name]
+    voice = voice_named(name)
     spoken = sentence.replace(text.LAUGH, text.LAUGH_SPOKEN)
     try:
         return speech.speak(spoken, voice, tables[voice.source.flite])
@@ -101,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--shards", type=int, default=12)
+    parser.add_argument("--first", type=int, default=0, help="number, and seed, of the first one")
     parser.add_argument("--per-shard", type=int, default=1400, help="turns in a shard")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
@@ -108,7 +115,7 @@ def main() -> None:
     (args.work / "corpus").mkdir(parents=True, exist_ok=True)
     tables = load_tables(args.work)
     with Pool(args.workers) as pool:
-        for k in range(args.shards):
+        for k in range(args.first, args.first + args.shards):
             path = args.work / "corpus" / f"{k:03d}"
             if path.with_suffix(".json").exists():
                 continue

@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dia_demo.services.bench.words import word_error
 from tools.voice.codec import network
 from tools.voice.corpus import heldout, shards
 from tools.voice.judge import intonation
-from tools.voice.judge.voice_trials import Measured, Prompts, measure
+from tools.voice.judge.voice_trials import Measured, Prompts, error_of, measure
 from tools.voice.teacher.voices import EIGHT, VOICES
 
 GATE = 0.03  # word error: the codec alone against the teacher
@@ -50,10 +49,6 @@ def recode(sentence: str, name: str, prompts: Prompts, source: Path) -> Pair:
     after = network.decode(codec, codes)
     mel = network.SpectralLoss()(after, before)[0].item()
     return Pair(measure(sentence, wave), measure(sentence, after[0].numpy()), mel)
-
-
-def error_of(takes: list[Measured]) -> float:
-    return word_error([t.text for t in takes], [t.recognised for t in takes])
 
 
 def passes(before: list[Measured], after: list[Measured]) -> bool:

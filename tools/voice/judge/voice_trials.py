@@ -1,9 +1,11 @@
 """What evaluate.py tries on a model of many voices: prompts hold a voice, seeds choose one.
 
 Each of EIGHT voices is given as a prompt of the teacher's; the take's speaker is identified among
-the eight by pitch and envelope, in profiles made of the teacher's other sentences. Dialogues have
-the voices that the seed chose: a turn's length is compared with the teacher's in the source that
-fits, its voice with that of the other turns.
+the eight by pitch and envelope, in profiles made of the teacher's other sentences. Whether two
+takes have the same voice is judged from three sentences each: with one, the teacher's own takes of
+neighbouring voices cannot be told apart. Dialogues have the voices that the seed chose: a turn's
+length is compared with the teacher's in the source that fits, its voice with that of the other
+turns.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import soundfile
 
+from dia_demo.errors import RunError
 from dia_demo.services.bench.words import word_error
 from dia_demo.services.take import VoicePrompt
 from dia_demo.text.script import parse_turns
@@ -33,12 +37,15 @@ from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES
 PROMPTS, PROFILES = 12, 10  # sentences for each voice
 PROMPT_SECONDS = 3.0  # at least
 ALL_VOICES = VOICES | UNSEEN
+LONG = 3  # sentences of the takes that are compared with each other
+SILENCE = np.zeros(SAMPLE_RATE // 10, np.float32)
 SEEDS, SEEDS_OF_PROMPT = 40, 5  # takes without a prompt; takes of one prompt, for each voice
 FLITE_DEVIATION = 2.3  # semitones within a sentence, flite's own
 MEAN_ERROR, WORST_ERROR = "word error of prompted voices, mean", "the same, worst voice"
 DEVIATION = "pitch within a sentence, standard deviation in semitones, worst voice"
 TWO_STEPS = "voiced frames in the two commonest steps of pitch, worst voice"
 RUMBLE = "power below 50 Hz in dB, worst voice"
+SEEDS_ERROR = "word error without a prompt, voices of the seed's choice"
 IDENTIFIED = "speaker of a prompted take identified among eight"
 UNSEEN_IDENTIFIED = "the same, voices never trained on, among ten"
 WHOLE, IN_VOICE = "dialogues of 6 turns, nothing dropped or repeated", "turns in their own voice"
@@ -47,6 +54,7 @@ DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt w
 BARS = {
     MEAN_ERROR: 0.08,
     WORST_ERROR: 0.12,
+    SEEDS_ERROR: 0.08,
     DEVIATION: 0.7 * FLITE_DEVIATION,
     TWO_STEPS: 0.6,
     RUMBLE: -25.0,
@@ -79,12 +87,14 @@ def _rate(title: str, count: int, value: float, **notes) -> Line:
     return Line(title, "eight", count, value, f"≥ {bar:.0%}", value >= bar, notes=notes)
 
 
+def error_of(takes: list[Measured]) -> float:
+    """Their word error."""
+    return word_error([t.text for t in takes], [t.recognised for t in takes])
+
+
 def word_lines(takes: dict[str, list[Measured]]) -> Iterator[Line]:
     """Word error: mean of the voices, and of the worst."""
-    errors = {
-        name: word_error([t.text for t in each], [t.recognised for t in each])
-        for name, each in takes.items()
-    }
+    errors = {name: error_of(each) for name, each in takes.items()}
     count = sum(map(len, takes.values()))
     worst = max(errors, key=lambda name: errors[name])
     for title, voice, value in (
@@ -145,22 +155,32 @@ class Prompts:
             waves.append(self.speak(name, texts[-1]))
         return np.concatenate(waves), " ".join(texts)
 
-    def profiles(self, names: tuple[str, ...]) -> speakers.Profiles:
-        """From sentences that are neither prompts nor spoken after one."""
-        last = heldout.NATURAL[-PROFILES:]
-        traits = {n: [speakers.traits(self.speak(n, text)) for text in last] for n in names}
+    def profiles(self, names: tuple[str, ...], sentences: int = 1) -> speakers.Profiles:
+        """From takes of so many sentences, none of them a prompt or spoken after one."""
+        last = heldout.NATURAL[-PROFILES * sentences :]
+        texts = [" ".join(last[k : k + sentences]) for k in range(0, len(last), sentences)]
+        traits = {n: [speakers.traits(self.speak(n, text)) for text in texts] for n in names}
         return speakers.profiles(traits)
 
 
-def say_prompted(app: App, prompts: Prompts, name: str, first: int, seed: int) -> Measured:
+def hear(app: App, script: str, voice: VoicePrompt | None = None, *, seed: int) -> np.ndarray:
+    """The waveform of a take; SILENCE if the model ended before it said anything."""
+    try:
+        return app.say(script, voice, seed=seed)[0].samples
+    except RunError:
+        return SILENCE
+
+
+def say_prompted(
+    app: App, prompts: Prompts, name: str, first: int, seed: int, sentences: int = 1
+) -> Measured:
     wave, words = prompts.prompt(name, first)
-    text = heldout.NATURAL[first + PROMPTS]
+    text = " ".join(heldout.NATURAL[first + PROMPTS : first + PROMPTS + sentences])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "prompt.wav"
         soundfile.write(path, wave, SAMPLE_RATE)
         voice = VoicePrompt(path, transcript=f"[S1] {words}")
-        take, _ = app.say(f"[S1] {text}", voice, seed=seed)
-    return measure(text, take.samples)
+        return measure(text, hear(app, f"[S1] {text}", voice, seed=seed))
 
 
 def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
@@ -174,8 +194,9 @@ def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
     yield from melody_lines(takes)
     yield identity_line(takes, known, IDENTIFIED)
     yield unseen_line(app, prompts, share)
-    yield seeds_line(app, known, round(share * SEEDS))
-    yield same_line(app, prompts, known, max(2, round(share * SEEDS_OF_PROMPT)))
+    long = prompts.profiles(EIGHT, LONG)
+    yield from seeds_lines(app, long, round(share * SEEDS))
+    yield same_line(app, prompts, long, max(2, round(share * SEEDS_OF_PROMPT)))
     yield from dialogue_lines(app, prompts, known, round(share * DIALOGUES))
 
 
@@ -189,19 +210,22 @@ def unseen_line(app: App, prompts: Prompts, share: float) -> Line:
     return identity_line(takes, known, UNSEEN_IDENTIFIED)
 
 
-def seeds_line(app: App, known: speakers.Profiles, seeds: int) -> Line:
-    """Takes of one sentence without a prompt."""
-    script = f"[S1] {heldout.NATURAL[0]}"
-    takes = [speakers.traits(app.say(script, seed=seed)[0].samples) for seed in range(seeds)]
-    nearest = [speakers.identify(take, known) for take in takes]
-    return _rate(DIFFERENT, seeds, different_pairs(takes, known), nearest=nearest)
+def seeds_lines(app: App, known: speakers.Profiles, seeds: int) -> Iterator[Line]:
+    """Takes of one script without a prompt: their voices, and their words."""
+    text = " ".join(heldout.NATURAL[:LONG])
+    takes = [measure(text, hear(app, f"[S1] {text}", seed=seed)) for seed in range(seeds)]
+    traits = [take.traits for take in takes]
+    nearest = [speakers.identify(each, known) for each in traits]
+    yield _rate(DIFFERENT, seeds, different_pairs(traits, known), nearest=nearest)
+    value, bar = error_of(takes), BARS[SEEDS_ERROR]
+    yield Line(SEEDS_ERROR, "the seed's", seeds, value, f"≤ {bar:.0%}", value <= bar)
 
 
 def same_line(app: App, prompts: Prompts, known: speakers.Profiles, seeds: int) -> Line:
-    """Takes of one sentence after one prompt, several seeds for each voice."""
+    """Takes of one text after one prompt, several seeds for each voice."""
     shares = []
     for name in EIGHT:
-        takes = [say_prompted(app, prompts, name, 0, seed).traits for seed in range(seeds)]
+        takes = [say_prompted(app, prompts, name, 0, seed, LONG).traits for seed in range(seeds)]
         shares.append(1 - different_pairs(takes, known))
     return _rate(SAME, seeds * len(EIGHT), float(np.mean(shares)))
 
@@ -239,16 +263,21 @@ def cut(
 def dialogue_lines(
     app: App, prompts: Prompts, known: speakers.Profiles, count: int
 ) -> Iterator[Line]:
-    """Dialogues of six turns in voices of the seed's choice."""
-    whole, own, total = 0, 0, 0
+    """Dialogues of six turns in voices of the seed's choice; the teacher's in two of EIGHT."""
+    whole, taught, own, total = 0, 0, 0, 0
     for seed, script in enumerate(heldout.dialogues(count)):
         parsed = parse_turns(script)
         tags, texts = [f"S{turn.speaker}" for turn in parsed], [turn.text for turn in parsed]
         take, figures = app.say(script, seed=seed)
         turns, reference = cut(take.samples, tags, texts, prompts)
         whole += figures.finish_reason == "end" and is_whole(turns, texts, reference)
+        cast = dict(zip(("S1", "S2"), Random(seed).sample(EIGHT, 2), strict=True))
+        spoken = [prompts.speak(cast[tag], text) for tag, text in zip(tags, texts, strict=True)]
+        heard, expected = cut(np.concatenate(spoken), tags, texts, prompts)
+        taught += is_whole(heard, texts, expected)
         traits = [speakers.traits(turn) for turn in turns]
         own += in_own_voice(list(zip(tags, traits, strict=True)), known)
         total += len(turns)
-    yield _rate(WHOLE, count, whole / count)
-    yield _rate(IN_VOICE, total, own / total)
+    line = _rate(WHOLE, count, whole / count)
+    yield replace(line, voice="the seed's", teacher=taught / count)
+    yield replace(_rate(IN_VOICE, total, own / total), voice="the seed's")

@@ -9,7 +9,8 @@ voice itself, so attending to earlier turns improves the loss by a thousandth on
 
 Turns begin with a voice mark (codec/marks.py), except those of a speaker with a voice prompt, in
 whose silence there is none; what the first of them has in its place is not learnt, since a take
-without a prompt is to begin with a mark.
+without a prompt is to begin with a mark. Voices without a name have no marks, so they only ever
+speak as after a prompt.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import torch
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD
 from tools.voice.model.turns import MAX_FRAMES, Turn
+from tools.voice.teacher.voices import FREE_NAME
 
 SILENT = 6  # first frames of a turn
 PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
@@ -34,6 +36,7 @@ ANY = -1
 # turns in a script and how often
 TURNS = ((1, 0.25), (2, 0.22), (3, 0.15), (4, 0.14), (6, 0.16), (8, 0.08))
 SAME_SPEAKER = 0.3  # the next turn is the same speaker's (as after a voice prompt)
+FREE_CAST = 0.3  # a speaker has a voice without a name
 CONTINUED = 0.4  # such a turn has no tag: another sentence of the turn before
 BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
 LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their last full stop
@@ -49,8 +52,8 @@ class Item:
     marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
     before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
     code there is not learnt; turns: the first frame of each turn whose voice is known, the frame
-    from which it is, and the voice's place among all; voices [T]: that place in every frame,
-    IGNORE in the silence before a turn.
+    from which it is, and the voice's place among all (IGNORE if it has no name); voices [T]: that
+    place in every frame, IGNORE in the silence before a turn.
     """
 
     text: list[int]
@@ -68,8 +71,8 @@ class Item:
 class Scripts:
     """An endless, seeded source of items made from `turns`.
 
-    marks: of each voice; turns of voices without one are left out (a corpus made before a voice was
-    dropped still has them).
+    marks: of each voice that has a name. Turns of other voices are left out, unless free_voice has
+    drawn them (a corpus made before a voice was dropped still has its turns).
     """
 
     def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int) -> None:
@@ -77,8 +80,20 @@ class Scripts:
         self.places = {voice: place for place, voice in enumerate(sorted(marks))}
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
-            if turn.voice in marks:
+            if turn.voice in marks or FREE_NAME.fullmatch(turn.voice):
                 self.by_voice.setdefault(turn.voice, []).append(turn)
+        self.named = sorted(voice for voice in self.by_voice if voice in marks)
+        self.free = sorted(
+            voice
+            for voice, its_turns in self.by_voice.items()
+            if voice not in marks and len(its_turns) > 1
+        )
+
+    def _cast(self) -> list[str]:
+        """The voices of a script's two speakers."""
+        r = self.random
+        cast, free = r.sample(self.named, 2), r.sample(self.free, min(2, len(self.free)))
+        return [free.pop() if free and r.random() < FREE_CAST else voice for voice in cast]
 
     def _choose(self) -> list[tuple[int, Turn, bool]]:
         """Speakers' tags (1 or 2) and their turns; True where a turn only continues the one before.
@@ -87,11 +102,12 @@ class Scripts:
         """
         r = self.random
         count = r.choices([n for n, _ in TURNS], [w for _, w in TURNS])[0]
-        cast = r.sample(sorted(self.by_voice), 2)
+        spoken = [self.by_voice[voice] for voice in self._cast()]
+        unsaid = [r.sample(turns, min(count, len(turns))) for turns in spoken]
         chosen: list[tuple[int, Turn, bool]] = []
         tag, frames, continues = r.randrange(1, 3), 0, False
-        while len(chosen) < count:
-            turn = r.choice(self.by_voice[cast[tag - 1]])
+        while len(chosen) < count and unsaid[tag - 1]:
+            turn = unsaid[tag - 1].pop()  # none twice: it would be copied
             frames += len(turn.codes)
             if chosen and frames > MAX_FRAMES:
                 break
@@ -138,7 +154,7 @@ class Scripts:
         )
 
     def _frame_voices(self, turn: Turn) -> np.ndarray:
-        places = np.full(len(turn.codes), self.places[turn.voice])
+        places = np.full(len(turn.codes), self.places.get(turn.voice, IGNORE))
         places[:SILENT] = IGNORE
         return places
 
@@ -152,18 +168,19 @@ class Scripts:
         marks, drawn, skipped, turns, met = [], [], [], [], {}
         for (tag, turn, continues), start in zip(chosen, starts.tolist(), strict=True):
             place = start + MARK_FRAME
-            is_marked = tag not in prompted and not continues
+            voice = self.places.get(turn.voice, IGNORE)
+            is_marked = voice != IGNORE and tag not in prompted and not continues
             if is_marked:
                 codes[place, -1] = self.marks[turn.voice]
                 marks.append(place)
             elif tag not in met:
                 skipped.append(place)
             if tag in met:
-                turns.append((start, start, self.places[turn.voice]))
+                turns.append((start, start, voice))
             elif is_marked:
                 drawn.append((place, met.get(3 - tag, ANY)))
-                turns.append((start, place + DELAYS[-1] + 1, self.places[turn.voice]))
-            met[tag] = self.marks[turn.voice]
+                turns.append((start, place + DELAYS[-1] + 1, voice))
+            met[tag] = self.marks.get(turn.voice, ANY)
         return marks, drawn, skipped, turns
 
     def openings(self, count: int) -> list[Item]:

@@ -46,6 +46,7 @@ PARTS = (
     "codes", "guide", "phone", "spelling", "dictionary", "frame-voice", "onset-voice", "draw",
     "first-draw",
 )  # fmt: skip
+LINES_AN_OPENING = 8  # an opening costs as much as a script's whole text
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
 
@@ -168,7 +169,7 @@ def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
     scripts = Scripts(turns, marks, seed)
     for items in scripts.batches(plan.frames):
         lines = tuple(x.to(plan.device) for x in words.batch(plan.lines))
-        openings = collate(scripts.openings(plan.lines))
+        openings = collate(scripts.openings(max(1, plan.lines // LINES_AN_OPENING)))
         yield collate(items).to(plan.device), openings.to(plan.device), lines
 
 
@@ -285,7 +286,7 @@ def main() -> None:
         "--lines",
         type=int,
         default=32,
-        help="lines of words a batch, text alone; and openings of scripts",
+        help="lines of words a batch, text alone; openings of scripts are an eighth of it",
     )
     parser.add_argument("--start", type=Path, help="an exported folder whose weights to go on from")
     plan = Plan(**vars(parser.parse_args()))
