@@ -3,11 +3,13 @@
 flite and pyworld are not needed here.
 """
 
+from collections import Counter
 from random import Random
 
 import numpy as np
 import pytest
 
+from tools.voice.corpus import shards
 from tools.voice.teacher import prosody, vocoder
 from tools.voice.teacher.melody import phone_pitch
 from tools.voice.teacher.phones import HOP, SAMPLE_RATE
@@ -196,3 +198,14 @@ def test_voices_without_a_name_lie_anywhere_but_near_the_unseen_ones():
             assert voice.source != unseen.source or not is_near
     assert len({(voice.f0, voice.warp) for voice in drawn}) > 250
     assert voice_named("rms") is VOICES["rms"]
+
+
+def test_a_share_of_the_corpus_is_spoken_in_voices_without_a_name(monkeypatch):
+    monkeypatch.setattr(shards.text, "corpus", lambda count, *_: [f"{k}." for k in range(count)])
+    monkeypatch.setattr(shards.heldout, "banned", frozenset)
+    monkeypatch.setattr(shards.heldout, "rare_words", tuple)
+    turns = Counter(voice for _, voice in shards.write_turns(seed=3, count=100))
+    free = {voice: count for voice, count in turns.items() if voice not in VOICES}
+    assert len(free) == round(100 * shards.FREE_SHARE / shards.FREE_TURNS)
+    assert set(free.values()) == {shards.FREE_TURNS}
+    assert sum(turns.values()) == 100 and len(turns) - len(free) > 10
