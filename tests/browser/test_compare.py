@@ -16,6 +16,7 @@ import soundfile
 from dia_demo.files import ROOT
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
+from tests.helpers.models.checkpoints import NANO_DEFAULTS
 from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
@@ -102,7 +103,8 @@ def test_a_bad_zip_gets_one_message(open_window, tmp_path, name, data):
 
 def test_a_comparison_is_made_on_the_page(open_window):
     page = compare_tab(open_window(PHONE, "dark"))
-    fill(page, "second", 0.2)
+    own = NANO_DEFAULTS.temperature
+    fill(page, "second", own)
     page.locator("#lab-plan", has_text="Both sides are identical").wait_for()
     fill_in(page, "[S1] Hello there. How are you? [S2] Fine.", max_tokens=80, seeds=1)
     page.get_by_text("1 pair of 1 script can show nothing").wait_for()
@@ -116,7 +118,7 @@ def test_a_comparison_is_made_on_the_page(open_window):
     for word in ("Words per minute", "Loudness before matching", "temperature 0.9"):
         assert word in shown
     assert "Realtime" not in shown, "in a batch it says nothing of a single take"
-    page.get_by_role("button", name="Play temperature 0.2").click()
+    page.get_by_role("button", name=f"Play temperature {own}").click()
     page.get_by_role("button", name="Stop", exact=True).first.wait_for()
 
 

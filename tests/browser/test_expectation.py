@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.helpers.models.checkpoints import NANO_DEFAULTS
 from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
@@ -125,7 +126,8 @@ def test_the_button_in_the_line_chooses_the_model(visit):
     assert page.locator("#wait .wait").inner_text() in line(page).lower()
     press(page, "Back to Nano")
     page.get_by_role("button", name="Use Dia-1.6B").wait_for()
-    assert page.get_by_label("number input for Temperature").input_value() == "0.2"
+    own = page.get_by_label("number input for Temperature").input_value()
+    assert float(own) == NANO_DEFAULTS.temperature
 
 
 def test_a_take_leaves_the_line_in_its_place(visit):

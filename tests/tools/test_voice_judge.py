@@ -127,11 +127,23 @@ def test_the_word_error_is_that_of_each_voice():
         "clear": [take("one two three four", [0], SECONDS)] * 3,
         "dull": [take("one two three for", [0], SECONDS)] * 3,
     }
-    mean, worst = voice_trials.word_lines(takes)
-    assert (mean.value, mean.met) == (pytest.approx(0.125), False)
+    taught = dict.fromkeys(takes, takes["clear"])
+    mean, worst = voice_trials.word_lines(takes, taught)
+    assert (mean.value, mean.met, mean.teacher) == (pytest.approx(0.125), False, 0)
     assert (worst.value, worst.voice, worst.met) == (0.25, "dull", False)
-    good = list(voice_trials.word_lines({"clear": takes["clear"]}))
+    good = list(voice_trials.word_lines({"clear": takes["clear"]}, taught))
     assert [line.met for line in good] == [True, True]
+
+
+def test_what_is_said_after_a_prompt_is_no_part_of_it():
+    """And the sentences are spread over all of them."""
+    step = len(voice_trials.PROMPTED) // voice_trials.PROMPTS
+    said = [voice_trials.prompted_text(k * step) for k in range(voice_trials.PROMPTS)]
+    assert len(set(said)) == voice_trials.PROMPTS
+    places = [voice_trials.PROMPTED.index(text) for text in said]
+    assert max(places) - min(places) > 0.9 * len(voice_trials.PROMPTED)
+    for number, place in enumerate(places):
+        assert (place - number * step) % len(voice_trials.PROMPTED) > 10
 
 
 def test_one_monotone_voice_among_lively_ones_misses_the_bar():

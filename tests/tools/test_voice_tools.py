@@ -77,16 +77,18 @@ def test_layers_that_a_checkpoint_lacks_add_nothing(tmp_path):
 
 
 def test_a_mean_of_models_lies_between_them(tmp_path):
-    """One of them a checkpoint, one an exported folder."""
+    """One of them a checkpoint, one an exported folder, which has no part in the aids' mean."""
     pair = [nano.Nano(), nano.Nano()]
-    nano.save_nano(tmp_path / "first.pt", pair[0])
+    nano.save_nano(tmp_path / "first.pt", pair[0], step=7)
     export.write_weights(export.dia_weights(pair[1]), tmp_path)
-    loaded = [average.load(tmp_path / "first.pt"), average.load(tmp_path)]
+    loaded, steps = zip(*map(average.load, (tmp_path / "first.pt", tmp_path)), strict=True)
     mean = average.average(loaded, [3.0, 1.0])
+    assert steps == (7, 0) and mean.keys() == pair[0].state_dict().keys()
     for name in ("encoder.0.mlp.down_proj.weight", "decoder.5.self_attention.q_proj.weight"):
         first, second = (model.get_parameter(name) for model in pair)
         expected = 0.75 * first + 0.25 * second
-        torch.testing.assert_close(mean.get_parameter(name), expected, rtol=2e-3, atol=2e-4)
+        torch.testing.assert_close(mean[name], expected, rtol=2e-3, atol=2e-4)
+    torch.testing.assert_close(mean["phone_head.weight"], pair[0].phone_head.weight)
 
 
 def test_an_even_draw_costs_least():

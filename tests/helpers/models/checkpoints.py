@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
 from dia_demo.engine.loop import run_to_end
@@ -45,6 +46,8 @@ SMALL = ModelConfig(
     ),
     delay_pattern=(0, 2, 3),
 )
+# What the embedded voice generates with unless other values are given.
+NANO_DEFAULTS = read_model_config(checkpoint.EMBEDDED_FOLDER).defaults
 # A codec of SMALL's three channels of 64 codes: 62.5 frames of 256 samples a second.
 CODEC = dict(
     encoder_dim=2,

@@ -14,6 +14,7 @@ from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS
 from dia_demo.ui.compare.form import default_side as default_fields
 from dia_demo.ui.compare.question import default_values, round_values
 from dia_demo.ui.compare.setup import START, SetupHandlers
+from tests.helpers.models.checkpoints import NANO_DEFAULTS
 from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values
 
 
@@ -153,7 +154,8 @@ def test_values_to_begin_with_suit_the_model(synthesis):
             default_values(name, side, synthesis.models()) for name in ("temperature", "cfg_scale")
         ]
 
-    assert pairs("nano") == [(0.2, 0.5), (1.0, 2.5)]
+    own = NANO_DEFAULTS.temperature
+    assert pairs("nano") == [(own, pytest.approx(2.5 * own)), (1.0, 2.5)]
     assert pairs(DIA_NAME) == [(1.8, 1.2), (3.0, 2.0)]
 
 
@@ -168,7 +170,9 @@ def test_a_second_model_brings_its_own_defaults(setup, side_values):
     updates = setup.choose_setting("preference", "model", False, *side_values.values())
     assert updates["second_choice"]["value"] == DIA_NAME
     assert updates["b_temperature"]["value"] == 1.8 and updates["b_temperature"]["visible"]
-    assert setup.choose_second("model", "nano")["b_temperature"]["value"] == 0.2
+    assert (
+        setup.choose_second("model", "nano")["b_temperature"]["value"] == NANO_DEFAULTS.temperature
+    )
     assert "value" not in setup.choose_second("precision", "int8")["b_model"]
 
 

@@ -27,10 +27,8 @@ from tools.voice.teacher.voices import SPEAKERS
 
 NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
 TRIALS = (
-    "natural", "template", "rare", "examples", "dialogue", "stops", "prompt", "settings", "speed",
-    "size",
+    "natural", "template", "rare", "examples", "voices", "stops", "settings", "speed", "size",
 )  # fmt: skip
-VOICES = "voices"  # a trial for models of many voices
 SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("top_k", int))
 
 
@@ -59,12 +57,8 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
                 yield trials.words(studio, RARE, "both", sentences, 0.5)
             case "examples":
                 yield from trials.examples(studio, max(1, round(5 * share)))
-            case "dialogue":
-                yield from trials.dialogues(studio, round(50 * share))
             case "stops":
                 yield trials.stops(studio, round(200 * share))
-            case "prompt":
-                yield from app_trials.prompts(app)
             case "settings":
                 yield from app_trials.settings(app)
             case "speed":
@@ -105,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--model", default="assets/nano")
-    parser.add_argument("--trials", nargs="+", choices=(*TRIALS, VOICES), default=list(TRIALS))
+    parser.add_argument("--trials", nargs="+", choices=TRIALS, default=list(TRIALS))
     parser.add_argument("--count", type=int, default=100, help="percent of every set's sentences")
     parser.add_argument("--batch", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)

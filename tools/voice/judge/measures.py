@@ -1,4 +1,4 @@
-"""What a waveform tells without a recogniser: its pitch, and where turns meet.
+"""What a waveform tells without a recogniser: where turns meet.
 
 Everything here is for waveforms of 16 kHz, mono; nothing knows scripts or models.
 """
@@ -7,21 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.voice.teacher.melody import pitch_track
 from tools.voice.teacher.phones import SAMPLE_RATE
 
-PITCH_TOLERANCE = 0.1
 STRIDE, COEFFICIENTS = 192, 20  # samples between cepstra, and how many numbers each has
-
-
-def median_pitch(wave: np.ndarray) -> float:
-    """Hz; 0 where nothing is voiced."""
-    f0 = pitch_track(wave)[1]
-    return float(np.median(f0[f0 > 0])) if (f0 > 0).any() else 0.0
-
-
-def pitch_is(wave: np.ndarray, hertz: float) -> bool:
-    return abs(median_pitch(wave) / hertz - 1) < PITCH_TOLERANCE
 
 
 def _sound(wave: np.ndarray) -> np.ndarray:

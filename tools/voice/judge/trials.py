@@ -23,7 +23,7 @@ from dia_demo.services.bench.words import word_error
 from dia_demo.services.bench.words import words as words_of
 from dia_demo.text.script import encode_script, parse_turns
 from tools.voice.corpus import heldout, shards
-from tools.voice.judge import asr, measures, speakers
+from tools.voice.judge import asr
 from tools.voice.teacher import speech
 from tools.voice.teacher.phones import SAMPLE_RATE
 from tools.voice.teacher.voices import SPEAKERS
@@ -246,44 +246,3 @@ def is_whole(turns: list[np.ndarray], texts: list[str], reference: list[np.ndarr
         if word_error([text], [asr.recognise(wave)]) > TURN_WORDS:
             return False
     return True
-
-
-def dialogues(studio: Studio, count: int) -> Iterator[Line]:
-    """20-second dialogues of six turns: whole, and every turn in its own voice.
-
-    Turns are cut where the teacher's turns end (measures.turns). A dialogue is whole if each is
-    within 10% (or 0.25 s) of the teacher's length (a phone's length is nearly fixed, so a dropped
-    or repeated word shows) and has half its words recognised.
-    """
-    scripts = heldout.dialogues(count)
-    spoken = {tag: studio.teach([f"[{tag}] {s}" for s in heldout.NATURAL]) for tag in SPEAKERS}
-    known = speakers.profiles({tag: list(map(speakers.traits, w)) for tag, w in spoken.items()})
-    takes = studio.say(scripts)
-    whole, right, total, taught = 0, 0, 0, 0
-    for script, take in zip(scripts, takes, strict=True):
-        turns = parse_turns(script)
-        tags, texts = [f"S{t.speaker}" for t in turns], [t.text for t in turns]
-        place = [heldout.NATURAL.index(t) for t in texts]
-        reference = [spoken[tag][k] for tag, k in zip(tags, place, strict=True)]
-        heard = measures.turns(take.wave, reference)
-        whole += take.ended and is_whole(heard, texts, reference)
-        taught += is_whole(reference, texts, reference)
-        right += sum(
-            speakers.identify(speakers.traits(wave), known) == tag
-            for tag, wave in zip(tags, heard, strict=True)
-        )
-        total += len(turns)
-    seconds = float(np.mean([len(t.wave) for t in takes])) / SAMPLE_RATE
-    notes = {"mean seconds": seconds}
-    share, voices = whole / len(scripts), right / total
-    yield Line("turns in the right voice", "both", total, voices, "≥ 99%", voices >= 0.99)
-    yield Line(
-        "dialogues of 6 turns, nothing dropped or repeated",
-        "both",
-        len(scripts),
-        share,
-        "≥ 90%",
-        share >= 0.9,
-        taught / len(scripts),
-        notes=notes,
-    )

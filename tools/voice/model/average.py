@@ -15,28 +15,24 @@ import torch
 from tools.voice.model.export import trained_weights
 from tools.voice.model.network import Nano, load_nano, save_nano
 
+Weights = dict[str, torch.Tensor]
 
-def load(path: Path) -> Nano:
-    """A checkpoint of training, or an exported folder (which has no training aids)."""
+
+def load(path: Path) -> tuple[Weights, int]:
+    """The weights of a checkpoint and its steps; of an exported folder, which has no training aids,
+    and 0."""
     if path.is_file():
-        return load_nano(path)[0]
-    model = Nano()
-    model.load_state_dict(trained_weights(path, model), strict=False)
-    return model
+        model, state = load_nano(path)
+        return model.state_dict(), state.get("step", 0)
+    return trained_weights(path, Nano()), 0
 
 
-@torch.no_grad()
-def average(models: list[Nano], shares: list[float]) -> Nano:
-    """A model of the first one's shape; shares are relative to their sum."""
-    total = sum(shares)
-    states = [model.state_dict() for model in models]
-    mean = Nano(models[0].shape)
-    mean.load_state_dict(
-        {
-            name: sum(s / total * state[name] for s, state in zip(shares, states, strict=True))
-            for name in states[0]
-        }
-    )
+def average(models: list[Weights], shares: list[float]) -> Weights:
+    """The mean of every tensor, over the models that have it; shares are relative to each other."""
+    mean = {}
+    for name in set().union(*models):
+        having = [(m[name], s) for m, s in zip(models, shares, strict=True) if name in m]
+        mean[name] = sum(tensor * s for tensor, s in having) / sum(s for _, s in having)
     return mean
 
 
@@ -45,14 +41,17 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("models", nargs="+", help="checkpoints in DIR, or exported folders")
     parser.add_argument("--shares", nargs="+", type=float, help="one for each; equal without them")
-    parser.add_argument("--out", default="averaged.pt", help="in DIR")
+    parser.add_argument("--out", default="averaged.pt", help="in DIR; training can go on from it")
     args = parser.parse_args()
     shares = args.shares or [1.0] * len(args.models)
     if len(shares) != len(args.models):
         parser.error(f"{len(args.models)} models need as many shares, not {len(shares)}")
     inside = [args.work / name for name in args.models]
     paths = [a if a.exists() else Path(name) for a, name in zip(inside, args.models, strict=True)]
-    save_nano(args.work / args.out, average([load(path) for path in paths], shares))
+    weights, steps = zip(*map(load, paths), strict=True)
+    model = Nano()
+    model.load_state_dict(average(list(weights), shares), strict=False)
+    save_nano(args.work / args.out, model, step=max(steps))
 
 
 if __name__ == "__main__":
