@@ -28,7 +28,7 @@ from tests.helpers.page.lab_page import (
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
-PAIRS = 48
+PAIRS = 24
 # So loud and so low that every cut within the wave is a step that no sample of its own comes near.
 TONE_HZ, LEVEL, SECONDS = 60, 0.7, 6.0
 
