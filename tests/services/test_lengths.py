@@ -86,3 +86,9 @@ def test_the_embedded_voice_says_a_short_script_and_ends(lengths, script):
 @pytest.mark.slow
 def test_letters_that_become_babble_are_remarked(lengths):
     assert "went on after the end" in (lengths("[S1] aaaaaaaaaa")[1] or "")
+
+
+@pytest.mark.slow
+def test_missing_words_are_remarked(lengths):
+    remark = lengths(40 * "[S1] Oh. [S2] Ah. ")[1]
+    assert "words are probably missing" in (remark or "")
