@@ -20,7 +20,7 @@ from dia_demo.processor import byte_product_lanes, multiplies_bfloat16
 from dia_demo.system import granted_cores
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
-SMALL_WEIGHTS = 30_000_000
+TINY_WEIGHTS = 1_000_000
 # Weights of fewer bytes stay in a processor's cache. A second thread then gains little, and where
 # other programs use its core, waiting for it makes a take ten times slower.
 CACHED_BYTES = 32 * 2**20
@@ -91,7 +91,7 @@ def _precision(asked: str, config: ModelConfig, threads: int) -> tuple[str, str]
         return asked, reason
     if asked != "auto":
         return asked, "as asked"
-    if decoder_weights(config) < SMALL_WEIGHTS:
+    if decoder_weights(config) < TINY_WEIGHTS:
         return "float32", "a model this small is fast enough with all its bits"
     if (measured := _fastest_measured(config, threads)) is not None:
         return measured

@@ -5,11 +5,13 @@ import torch
 from torch import nn
 
 from dia_demo import processor, system
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import placement
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError
 from dia_demo.model import autotune
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import decoder_weights
 from tests.helpers.models.checkpoints import SMALL
@@ -31,7 +33,7 @@ def test_more_threads_than_granted_are_refused():
         place_on_cpu(RuntimeConfig(threads=1024), SMALL)
 
 
-def test_auto_is_float32_for_a_small_model():
+def test_auto_is_float32_for_a_tiny_model():
     for precision in ("float32", "bfloat16"):
         assert place_on_cpu(RuntimeConfig(precision=precision), SMALL).precision == precision
     placed = place_on_cpu(RuntimeConfig(), SMALL)
@@ -56,8 +58,9 @@ def test_auto_is_the_fastest_that_sounds_the_same_here(
     monkeypatch.setattr(processor, "features", lambda: frozenset(features))
     monkeypatch.setattr(placement, "find_spec", lambda _: object() if numba else None)
     monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
-    placed = place_on_cpu(RuntimeConfig(), FULL_SIZE)
-    assert placed.precision == expected and len(placed.reason) > 20
+    for config in (FULL_SIZE, read_model_config(EMBEDDED_FOLDER)):
+        placed = place_on_cpu(RuntimeConfig(), config)
+        assert placed.precision == expected and len(placed.reason) > 20
     assert place_on_cpu(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
 
 

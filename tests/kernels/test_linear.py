@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
 from dia_demo.model import autotune, linear
 from dia_demo.model.linear import FLOATS, INTEGERS, KERNELS, LARGEST_ERROR, Kernel
@@ -163,6 +164,22 @@ def test_a_kernel_must_be_right_for_every_number_of_rows(monkeypatch):
     few = Kernel("few", WrongWithMany, ("float32",))
     monkeypatch.setattr(linear, "KERNELS", (few, plain))
     assert set(linear.choose_kernel(SMALL, "float32", threads=1).milliseconds) == {"plain"}
+
+
+@pytest.mark.parametrize(
+    ("config", "passed", "expected"),
+    [
+        (SMALL, {"compiled": 0.08, "oneDNN packed": 0.05}, "compiled"),
+        (SMALL, {"oneDNN packed": 0.05, "plain": 0.2}, "oneDNN packed"),
+        (ModelConfig(), {"compiled": 0.08, "oneDNN packed": 0.05}, "oneDNN packed"),
+    ],
+)
+def test_a_small_model_gets_a_compiled_step_where_one_passes(monkeypatch, config, passed, expected):
+    """What torch does between its linears takes longer than they do."""
+    milliseconds = {name: [ms] * 4 for name, ms in passed.items()}
+    monkeypatch.setattr(linear, "run_trial", lambda *_: milliseconds)
+    monkeypatch.setattr(linear, "_as_stored", lambda weight, _: weight.double())
+    assert linear.choose_kernel(config, "float32", threads=1).kernel.name == expected
 
 
 def test_a_trial_is_repeated_only_for_another_thread_count(monkeypatch):

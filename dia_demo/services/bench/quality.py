@@ -16,11 +16,10 @@ from torch import Tensor
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run_to_end
-from dia_demo.engine.placement import SMALL_WEIGHTS
 from dia_demo.engine.row import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.model.linear import decoder_weights
+from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
 from dia_demo.services.bench import words
 from dia_demo.services.bench.fixtures import load_engine, with_guidance
 from dia_demo.services.bench.types import (

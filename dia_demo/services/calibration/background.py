@@ -16,9 +16,8 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import why_not_calibrated
-from dia_demo.engine.placement import SMALL_WEIGHTS
 from dia_demo.errors import DiaDemoError, InputError
-from dia_demo.model.linear import decoder_weights
+from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
 from dia_demo.model.packed_cache import prepared_file
 from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child

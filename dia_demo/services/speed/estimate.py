@@ -68,7 +68,7 @@ def derived_pace(
     """
     config, per_byte = info.config, seconds_per_byte(info.config, quick)
     if info.name == EMBEDDED:
-        if precision != "float32":
+        if precision != place_on_cpu(RuntimeConfig(), config).precision:
             return None
         return Pace(per_byte, quick.nano_ms_per_step / 1000, 1 / quick.nano_codec)
     size = decoder_weights(config) * STEP_BYTES[precision]

@@ -35,7 +35,7 @@ from dia_demo.services.system_info import describe_machine
 from dia_demo.text.script import expected_seconds, to_bytes
 from dia_demo.untrusted import read_json
 
-VERSION = 1
+VERSION = 2
 # The median of this many latest takes (the lower of two) is used: the first one may compile
 # kernels, and a single disturbed take changes little.
 LAST_TAKES, MOST_MODELS = 5, 32

@@ -37,9 +37,12 @@ def test_twice_the_bandwidth_halves_the_step():
 
 
 def test_the_embedded_voice_is_known_in_its_own_precision_only():
-    pace = derived_pace(NANO, "float32", QUICK, 10.0)
+    own, reason = precision_here(NANO, RuntimeConfig())
+    assert reason is None
+    pace = derived_pace(NANO, own, QUICK, 10.0)
     assert pace.per_frame == QUICK.nano_ms_per_step / 1000
-    assert derived_pace(NANO, "int8", QUICK, 10.0) is None
+    others = {"float32", "bfloat16", "int8", "int4"} - {own}
+    assert not any(derived_pace(NANO, name, QUICK, 10.0) for name in others)
 
 
 def test_nothing_follows_for_a_small_model_of_ones_own(folder):

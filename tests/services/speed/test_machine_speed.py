@@ -9,6 +9,7 @@ import pytest
 
 from dia_demo import system
 from dia_demo.config import RuntimeConfig
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.services.models import DIA_NAME, ModelRef
 from dia_demo.services.speed import machine_speed as speed_module
 from dia_demo.services.speed.machine_speed import FEWEST_STEPS, LAST_TAKES, MachineSpeed
@@ -23,7 +24,7 @@ SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [
 TAKE = replace(
     FIGURES,
     model="nano",
-    precision="float32",
+    precision=place_on_cpu(ON_NANO, NANO.config).precision,
     steps=1000,
     token_seconds=2.0,
     audio_seconds=10.0,

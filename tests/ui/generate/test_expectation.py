@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from dia_demo import system
+from dia_demo.config import RuntimeConfig
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.settings import Settings
-from dia_demo.services.speed.estimate import Expectation
+from dia_demo.services.speed.estimate import Expectation, precision_here
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about
 from dia_demo.ui.generate import expectation
@@ -86,7 +87,8 @@ def test_the_time_follows_the_form(measured, changes):
 
 def test_the_time_follows_the_speed_once_a_change_was_measured(measured):
     info, learn = measured.synthesis.info("nano"), measured.synthesis.speed.learn_take
-    take = replace(FIGURES, precision="float32", codec_seconds=1.0)
+    precision, _ = precision_here(info, RuntimeConfig())
+    take = replace(FIGURES, precision=precision, codec_seconds=1.0)
     learn(info, take, 1, 80)
     learn(info, replace(take, codec_seconds=50.0), 1, 80, speed=0.5)
     assert shown(measured, speed=0.5)["wait"] != shown(measured)["wait"]
