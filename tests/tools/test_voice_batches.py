@@ -7,7 +7,7 @@ import numpy as np
 
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model import network as nano
-from tools.voice.model.batches import ANY, IGNORE, Scripts, collate, delayed
+from tools.voice.model.batches import ANY, DRIFT_AFTER, IGNORE, Scripts, collate, delayed
 from tools.voice.model.batches import Item as TrainingItem
 from tools.voice.model.turns import Turn
 
@@ -169,10 +169,44 @@ def test_openings_end_with_a_mark_that_may_be_any_voices():
     assert set(batch.targets[:, place, -1].tolist()) == {17, 23}
 
 
+DRIFTED = 200
+
+
+def long_turn(turn: Turn) -> Turn:
+    """Four times as long, with codes to drift to."""
+    codes, phones = np.repeat(turn.codes, 4, 0), np.repeat(turn.phones, 4, 0)
+    letters, drifted = np.zeros(len(codes)), np.full_like(codes, DRIFTED)
+    return replace(turn, codes=codes, phones=phones, letters=letters, drifted=drifted)
+
+
+def test_what_the_model_reads_drifts_and_what_it_says_does_not():
+    """A turn has its own voice first, so that there is one to keep."""
+    turns = [long_turn(turn) for turn in one_word_turns(3)]
+    marks = dict.fromkeys(NAMES, 9)
+    scripts, drifted, longest = Scripts(turns, marks, seed=9), 0, 0
+    for _ in range(60):
+        item = scripts.item()
+        known = {start for start, _, _ in item.turns}
+        assert not (item.codes == DRIFTED).any()
+        strange = (item.history == DRIFTED).all(1)
+        assert (item.history[~strange] == item.codes[~strange]).all()
+        for start in range(0, len(item.codes), 4 * LENGTH):
+            part = strange[start : start + 4 * LENGTH]
+            assert not part[: DRIFT_AFTER[start not in known]].any()
+            drifted, longest = drifted + part.any(), max(longest, part.sum())
+        batch = collate([item])
+        assert (batch.inputs == DRIFTED).sum() == strange.sum() * nano.CHANNELS
+        assert not (batch.targets == DRIFTED).any()
+    assert drifted > 30 and longest > 40
+    scripts = Scripts(turns, marks, seed=9, drift=0)
+    assert not any((scripts.item().history == DRIFTED).any() for _ in range(20))
+
+
 def test_a_batch_holds_items_of_unequal_length():
     items = [
         TrainingItem(
             [1, 32, 65],
+            np.zeros((n, nano.CHANNELS), np.int64),
             np.zeros((n, nano.CHANNELS), np.int64),
             np.zeros(n),
             np.zeros((n, 2), np.int64),

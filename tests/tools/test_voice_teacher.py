@@ -3,14 +3,15 @@
 flite and pyworld are not needed here.
 """
 
+import json
 from collections import Counter
 from random import Random
 
 import numpy as np
 import pytest
 
-from tools.voice.corpus import shards
-from tools.voice.teacher import prosody, vocoder
+from tools.voice.corpus import drift, shards
+from tools.voice.teacher import prosody, speech, vocoder
 from tools.voice.teacher.melody import phone_pitch
 from tools.voice.teacher.phones import HOP, SAMPLE_RATE
 from tools.voice.teacher.sources import SOURCES, Source, timed_phones
@@ -18,10 +19,12 @@ from tools.voice.teacher.voices import (
     EIGHT,
     FREE,
     NEAR,
+    NEARBY,
     UNSEEN,
     VOICES,
     Voice,
     free_voice,
+    nearby_voice,
     voice_named,
 )
 
@@ -209,3 +212,44 @@ def test_a_share_of_the_corpus_is_spoken_in_voices_without_a_name(monkeypatch):
     assert len(free) == round(100 * shards.FREE_SHARE / shards.FREE_TURNS)
     assert set(free.values()) == {shards.FREE_TURNS}
     assert sum(turns.values()) == 100 and len(turns) - len(free) > 10
+
+
+@pytest.mark.parametrize("name", ["rms child", "awb deep", "rms 171.0 Hz x 1.080"])
+def test_a_voice_nearby_has_the_same_source_and_another_pitch(name):
+    own, found = voice_named(name), [voice_named(nearby_voice(name, Random(k))) for k in range(50)]
+    (low, high), (small, large), _ = FREE[own.source.flite]
+    for voice in found:
+        assert voice.source == own.source
+        assert low - 0.1 <= voice.f0 <= high + 0.1 and small <= voice.warp <= large
+        assert abs(12 * np.log2(voice.f0 / own.f0)) < NEARBY[0] + 0.02
+    assert len({voice.f0 for voice in found}) > 20
+
+
+class Workers:
+    """A pool of none."""
+
+    def map(self, function, items, chunksize):
+        return [function(item) for item in items]
+
+
+def test_a_drifted_shard_has_every_turn_where_its_own_has_it(monkeypatch, tmp_path):
+    """A turn that flite refuses, or that has another length, stays in its own voice."""
+    lengths = {"one": 4 * HOP, "refused": 3 * HOP, "two": 2 * HOP}
+    (tmp_path / "corpus").mkdir()
+    offsets = np.cumsum([0, *lengths.values()]).tolist()
+    record = {"items": [(text, "rms") for text in lengths], "offsets": offsets}
+    (tmp_path / "corpus" / "007.json").write_text(json.dumps(record))
+    np.save(tmp_path / "corpus" / "007.npy", np.full(offsets[-1], 5, np.int16))
+    waves = {"one": np.full(4 * HOP, 0.5), "refused": None, "two": np.full(3 * HOP, 0.5)}
+
+    def speak(item, tables):
+        assert item[1] != "rms"
+        wave = waves[item[0]]
+        return None if wave is None else speech.Utterance(wave, [], [], [])
+
+    monkeypatch.setattr(shards, "speak", speak)
+    drift.make_shard(tmp_path, "007", {}, Workers())
+    assert shards.shard_names(tmp_path) == ["007"]
+    drifted, samples = shards.read_shard(tmp_path, "007d")
+    assert drifted == {"offsets": offsets}
+    assert samples.tolist() == [16383] * 4 * HOP + [5] * 5 * HOP

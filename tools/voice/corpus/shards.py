@@ -94,8 +94,8 @@ def read_shard(work: Path, name: str):
 
 
 def shard_names(work: Path) -> list[str]:
-    """Every complete shard."""
-    return sorted(p.stem for p in (work / "corpus").glob("*.json"))
+    """Every complete shard, without those of drift.py."""
+    return sorted(p.stem for p in (work / "corpus").glob("[0-9][0-9][0-9].json"))
 
 
 def load_samples(work: Path) -> np.ndarray:

@@ -27,7 +27,7 @@ class App:
     """Takes as `python -m dia_demo say` makes them, with the model kept in memory between them."""
 
     def __init__(self, model: str, params: GenerationParams, threads: int) -> None:
-        self.runtime = RuntimeConfig(model=model, precision="float32", threads=threads)
+        self.runtime = RuntimeConfig(model=model, threads=threads)
         self.synthesis, self.params = Synthesis(Settings.from_env()), params
 
     def say(self, script: str, voice: VoicePrompt | None = None, **changes):

@@ -33,7 +33,7 @@ SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("to
 
 
 def load_engine(folder: str, threads: int) -> Engine:
-    runtime = RuntimeConfig(model=folder, precision="float32", threads=threads)
+    runtime = RuntimeConfig(model=folder, threads=threads)
     engine = result_of(Engine.load(runtime))
     engine.load_codec()
     return engine

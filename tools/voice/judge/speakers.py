@@ -30,7 +30,7 @@ class Traits:
 class Profiles:
     """The mean traits of each voice, and the spread of single takes around them.
 
-    `limit`: 95% of the pairs of takes of one voice are nearer to each other.
+    `limit`: 99% of the pairs of takes of one voice are nearer to each other.
     """
 
     voices: dict[str, Traits]
@@ -76,7 +76,7 @@ def profiles(takes: dict[str, list[Traits]]) -> Profiles:
     same = [
         distance(a, b, known) for each in takes.values() for a, b in itertools.combinations(each, 2)
     ]
-    return replace(known, limit=float(np.quantile(same, 0.95)))
+    return replace(known, limit=float(np.quantile(same, 0.99)))
 
 
 def distance(a: Traits, b: Traits, known: Profiles) -> float:

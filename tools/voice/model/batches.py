@@ -11,6 +11,9 @@ Turns begin with a voice mark (codec/marks.py), except those of a speaker with a
 whose silence there is none; what the first of them has in its place is not learnt, since a take
 without a prompt is to begin with a mark. Voices without a name have no marks, so they only ever
 speak as after a prompt.
+
+In a part of a turn the frames before, as the model reads them, have drifted to a voice nearby
+(corpus/drift.py); what it is to say has not.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from tools.voice.teacher.voices import FREE_NAME
 
 SILENT = 6  # first frames of a turn
 PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
+DRIFT = 0.7  # turns with a part that has drifted
+DRIFT_AFTER = 12, 60  # frames of a turn that has not, if its voice is known before it, and if not
+DRIFT_FRAMES = 8, 60  # that have: at least, and on the mean how many more
 ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
@@ -47,7 +53,7 @@ TIGHT, UNTAGGED, LINE_END = 0.06, 0.015, 0.05  # no space after tags; no tag at 
 
 @dataclass(frozen=True)
 class Item:
-    """A script.
+    """A script: what it says, `codes`, and what the model reads of it, `history`, both [T, C].
 
     marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
     before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
@@ -58,6 +64,7 @@ class Item:
 
     text: list[int]
     codes: np.ndarray
+    history: np.ndarray
     letters: np.ndarray
     phones: np.ndarray
     spelling: list[int]
@@ -72,11 +79,14 @@ class Scripts:
     """An endless, seeded source of items made from `turns`.
 
     marks: of each voice that has a name. Turns of other voices are left out, unless free_voice has
-    drawn them (a corpus made before a voice was dropped still has its turns).
+    drawn them (a corpus made before a voice was dropped still has its turns). drift: the share of
+    the turns that drift.
     """
 
-    def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int) -> None:
-        self.random, self.marks = Random(seed), marks
+    def __init__(
+        self, turns: list[Turn], marks: dict[str, int], seed: int, drift: float = DRIFT
+    ) -> None:
+        self.random, self.marks, self.drift = Random(seed), marks, drift
         self.places = {voice: place for place, voice in enumerate(sorted(marks))}
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
@@ -143,6 +153,7 @@ class Scripts:
         return Item(
             list(text.lower() if r.random() < LOWER else text),
             codes,
+            self._drifted([turn for _, turn, _ in chosen], codes, {k for k, _, _ in turns}),
             np.concatenate(letters),
             np.concatenate([t.phones for _, t, _ in chosen]),
             [p for _, t, _ in chosen for p in t.spelling],
@@ -183,6 +194,20 @@ class Scripts:
             met[tag] = self.marks.get(turn.voice, ANY)
         return marks, drawn, skipped, turns
 
+    def _drifted(self, turns: list[Turn], codes: np.ndarray, known: set[int]) -> np.ndarray:
+        """`codes` with parts in voices nearby. known: where turns of known voices begin."""
+        r, history, begin = self.random, codes.copy(), 0
+        for turn in turns:
+            length = len(turn.codes)
+            earliest, latest = DRIFT_AFTER[begin not in known], length - DRIFT_FRAMES[0]
+            if turn.drifted is not None and earliest < latest and r.random() < self.drift:
+                start = r.randrange(earliest, latest)
+                more = round(r.expovariate(1 / DRIFT_FRAMES[1]))
+                end = min(length, start + DRIFT_FRAMES[0] + more)
+                history[begin + start : begin + end] = turn.drifted[start:end]
+            begin += length
+        return history
+
     def openings(self, count: int) -> list[Item]:
         """Items cut after the first mark, which nothing says: many draws for little work."""
         found: list[Item] = []
@@ -193,6 +218,7 @@ class Scripts:
                     Item(
                         item.text,
                         item.codes[: MARK_FRAME + 1],
+                        item.history[: MARK_FRAME + 1],
                         item.letters[: MARK_FRAME + 1],
                         item.phones[: MARK_FRAME + 1],
                         item.spelling,
@@ -273,7 +299,7 @@ def collate(items: list[Item]) -> Batch:
     rows, width = len(items), max(len(i.text) for i in items)
     length = max(len(i.codes) for i in items) + 1 + max(DELAYS)
     text = np.zeros((rows, width), np.int64)
-    targets = np.full((rows, length, CHANNELS), PAD, np.int64)
+    targets, read = (np.full((rows, length, CHANNELS), PAD, np.int64) for _ in range(2))
     letters = np.full((rows, length), np.nan, np.float32)
     phones = np.full((rows, length, 2), IGNORE, np.int64)
     marks = np.zeros((rows, length), bool)
@@ -287,10 +313,11 @@ def collate(items: list[Item]) -> Batch:
         text[k, : len(item.text)] = item.text
         shifted, frames = delayed(item.codes), len(item.codes)
         targets[k, : len(shifted)] = shifted
+        read[k, : len(shifted)] = delayed(item.history)
         phones[k, :frames] = item.phones
         spelling[k, : counts[k]] = item.spelling
         letters[k, :frames] = item.letters
-    inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), targets[:, :-1]], 1)
+    inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), read[:, :-1]], 1)
     for k, item in enumerate(items):
         frame_voices[k, 1 : len(item.codes) + 1] = item.voices  # a code is read one frame after it
         for start, known, voice in item.turns:

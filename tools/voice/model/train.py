@@ -1,10 +1,11 @@
 """Stage 4: train the small Dia. `python -m tools.voice.model.train --work DIR --minutes 60`.
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
-a tenth of the items, as guidance does at inference; 3% of the input codes are random against
-exposure bias. Voice marks are learnt at the temperature at which they are drawn. Where nothing says
-whose voice it is, the target is an even draw and not the mark of the turn that happened to be said:
-a model soon knows every text's voice by heart, and then gives a new text the voice of another.
+a tenth of the items, as guidance does at inference. Against exposure bias 3% of the input codes are
+random, and parts of turns have drifted to another voice (batches.py). Voice marks are learnt at the
+temperature at which they are drawn. Where nothing says whose voice it is, the target is an even
+draw and not the mark of the turn that happened to be said: a model soon knows every text's voice by
+heart, and then gives a new text the voice of another.
 """
 
 from __future__ import annotations
@@ -233,7 +234,7 @@ def prepare(rank: int, plan: Plan):
     step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
     turns = load_turns(plan.work)
     marks = read_marks(plan.work)
-    held = Scripts(turns[:HELD_OUT], marks, 3)
+    held = Scripts(turns[:HELD_OUT], marks, 3, drift=0)
     checks = [collate([held.item() for _ in range(8)]).to(plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
     source = batches(plan, turns[HELD_OUT:], marks, seed)

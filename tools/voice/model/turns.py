@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.voice.corpus import shards
+from tools.voice.corpus import drift, shards
 from tools.voice.corpus.natural import pronunciations_file
 from tools.voice.model.network import REMAINING
 from tools.voice.teacher.phones import PHONES
@@ -23,7 +23,8 @@ PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 class Turn:
     """One utterance: bytes without tag, codes [T, C], letter read [T], phone and rest [T, 2].
 
-    spelling holds its phones once each, without pauses.
+    spelling holds its phones once each, without pauses. drifted [T, C]: the same in a voice nearby,
+    where that has been made (corpus/drift.py).
     """
 
     text: bytes
@@ -32,6 +33,7 @@ class Turn:
     letters: np.ndarray
     phones: np.ndarray
     spelling: list[int]
+    drifted: np.ndarray | None = None
 
 
 @lru_cache
@@ -97,20 +99,24 @@ def load_turns(work: Path) -> list[Turn]:
     """Every turn of every shard that has been encoded."""
     turns = []
     for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
-        codes = np.load(path)
+        codes = np.load(path).astype(np.int64)
+        nearby = path.with_stem(path.stem + drift.SUFFIX)
+        drifted = np.load(nearby).astype(np.int64) if nearby.exists() else None
         record, _ = shards.read_shard(work, path.stem)
         start = 0
         for (text, voice), phones, frames in zip(
             record["items"], record["phones"], record["frames"], strict=True
         ):
             count = sum(frames)
+            its_own = slice(start, start + count)
             turn = Turn(
                 text.encode(),
                 voice,
-                codes[start : start + count].astype(np.int64),
+                codes[its_own],
                 letters_read(text, phones, frames),
                 _phone_targets(phones, frames),
                 [PHONE_INDEX[p] for p in phones if p != "pau" and p in PHONE_INDEX],
+                None if drifted is None else drifted[its_own],
             )
             start += count
             if count <= MAX_FRAMES:

@@ -69,6 +69,8 @@ UNSEEN = {
 FREE = {"rms": ((104.0, 255.0), (1.0, 1.2), 0.6), "awb": ((106.0, 210.0), (1.0, 1.15), 0.4)}
 FREE_NAME = re.compile(r"(\w+) ([\d.]+) Hz x ([\d.]+)")
 NEAR = 1.0, 0.03  # semitones and formants: nothing free is nearer to an unseen voice in both
+# how far a voice nearby is: at most so many semitones, so much in formants
+NEARBY = 4.0, 0.06
 # the voices that a model of many is measured on: distinct, and each well understood
 EIGHT = (
     "rms deep",
@@ -84,6 +86,11 @@ EIGHT = (
 SPEAKERS = {"S1": VOICES["rms high"], "S2": VOICES["rms"]}
 
 
+def free_name(source: str, f0: float, warp: float) -> str:
+    """What FREE_NAME reads."""
+    return f"{source} {f0:.1f} Hz x {warp:.3f}"
+
+
 def free_voice(r: Random) -> str:
     """The name of a voice of any pitch and formants, but none near those that stay unseen."""
     while True:
@@ -96,7 +103,19 @@ def free_voice(r: Random) -> str:
             and abs(warp - voice.warp) < NEAR[1]
             for voice in UNSEEN.values()
         ):
-            return f"{source} {f0:.1f} Hz x {warp:.3f}"
+            return free_name(source, f0, warp)
+
+
+def nearby_voice(name: str, r: Random) -> str:
+    """The name of a voice of the same source, somewhat off in pitch and formants.
+
+    It may be near one that stays unseen: nothing is taught to speak like it.
+    """
+    voice = voice_named(name)
+    (low, high), (small, large), _ = FREE[voice.source.flite]
+    f0 = voice.f0 * 2 ** (r.uniform(-NEARBY[0], NEARBY[0]) / 12)
+    warp = voice.warp + r.uniform(-NEARBY[1], NEARBY[1])
+    return free_name(voice.source.flite, min(max(f0, low), high), min(max(warp, small), large))
 
 
 def voice_named(name: str) -> Voice:
