@@ -133,7 +133,9 @@ def show_speed(args: argparse.Namespace) -> None:
         )
         print(
             f"{rows} rows, {args.precision}: a frame {saving.teacher_ms:.2f} ms with guidance, "
-            f"{saving.student_ms:.2f} ms distilled ({saving.time_ratio:.2f}); caches "
+            f"{saving.student_ms:.2f} ms distilled ({saving.time_ratio:.2f}), the decoder's part "
+            f"{saving.teacher_decoder_ms:.2f} and {saving.student_decoder_ms:.2f} ms "
+            f"({saving.decoder_ratio:.2f}); caches "
             f"{saving.teacher_cache / 1e6:.2f} and {saving.student_cache / 1e6:.2f} MB "
             f"({saving.memory_ratio:.2f})"
         )

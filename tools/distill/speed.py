@@ -6,8 +6,11 @@ Speed and memory do not depend on the values of weights, so both are random.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+
+from torch import Tensor
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.loop import Batch
@@ -23,11 +26,17 @@ IN_TURN, WARM_UP = 12, 12
 
 @dataclass(frozen=True)
 class Saving:
-    """Of a batch of rows: milliseconds of a frame, sampling included, and bytes of caches."""
+    """Of a batch of rows: milliseconds of a frame, bytes of caches.
+
+    *_ms includes sampling and what Python does between two frames; *_decoder_ms is the decoder's
+    part of it.
+    """
 
     rows: int
     teacher_ms: float
     student_ms: float
+    teacher_decoder_ms: float
+    student_decoder_ms: float
     teacher_cache: int
     student_cache: int
 
@@ -36,8 +45,31 @@ class Saving:
         return self.student_ms / self.teacher_ms
 
     @property
+    def decoder_ratio(self) -> float:
+        return self.student_decoder_ms / self.teacher_decoder_ms
+
+    @property
     def memory_ratio(self) -> float:
         return self.student_cache / self.teacher_cache
+
+
+class TimedModel:
+    """A model as a Batch steps it; adds up its `seconds`."""
+
+    def __init__(self, model: CpuModel) -> None:
+        self._model, self.config, self.seconds = model, model.config, 0.0
+
+    def __call__(self, codes_BTC: Tensor, caches: Sequence[RowCache]) -> Tensor:
+        return self._timed(self._model, codes_BTC, caches)
+
+    def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
+        return self._timed(self._model.next_frame, codes_BC, caches, number)
+
+    def _timed(self, run: Callable[..., Tensor], *arguments: object) -> Tensor:
+        began = perf_counter()
+        logits = run(*arguments)
+        self.seconds += perf_counter() - began
+        return logits
 
 
 class Stepper:
@@ -53,16 +85,18 @@ class Stepper:
             assert isinstance(cache, RowCache)
             row.cache = cache
             self.caches.append(cache)
-        self.batch = Batch(model, made)
+        self._model = TimedModel(model)
+        self.batch = Batch(self._model, made)
         self.milliseconds(WARM_UP)
 
-    def milliseconds(self, frames: int = IN_TURN) -> list[float]:
-        """Of a frame, in each of the steps of the next `frames`."""
+    def milliseconds(self, frames: int = IN_TURN) -> list[tuple[float, float]]:
+        """Of a frame, and of the decoder in it, in each of the steps of the next `frames`."""
         times = []
         for _ in range(frames // self._frames):
-            began = perf_counter()
+            began, before = perf_counter(), self._model.seconds
             self.batch.step()
-            times.append(1000 * (perf_counter() - began) / self._frames)
+            seconds = perf_counter() - began, self._model.seconds - before
+            times.append(tuple(1000 * each / self._frames for each in seconds))
         return times
 
     @property
@@ -91,6 +125,8 @@ def measure(
     for _ in range(frames // IN_TURN):
         for stepper, own in zip(steppers, times, strict=True):
             own.extend(stepper.milliseconds())
-    medians = [statistics.median(own) for own in times]
+    frame_ms, decoder_ms = zip(
+        *(map(statistics.median, zip(*own, strict=True)) for own in times), strict=True
+    )
     caches = [stepper.cache_bytes for stepper in steppers]
-    return Saving(rows, *medians, *caches)
+    return Saving(rows, *frame_ms, *decoder_ms, *caches)

@@ -18,7 +18,8 @@ from tools.distill import rehearsal, speed
 def test_the_saving_is_measured_on_equal_work():
     saving = speed.measure(SMALL, "float32", 1, rows=3, text_bytes=2, frames=24)
     assert saving.rows == 3
-    assert saving.teacher_ms > 0 and saving.student_ms > 0
+    assert saving.teacher_ms > saving.teacher_decoder_ms > 0
+    assert saving.student_ms > saving.student_decoder_ms > 0
     d = SMALL.decoder
     text = 3 * 2 * d.num_layers * d.cross_num_kv_heads * d.cross_head_dim * 4
     unconditional = text  # Of one position; the text has two.
