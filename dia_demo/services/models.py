@@ -39,7 +39,7 @@ NANO_SECONDS_PER_CHARACTER = 0.065
 # the sliders in Nari Labs' own demo.
 _HINTS = {
     EMBEDDED: {
-        "temperature": "Above 0.5 this voice slurs.",
+        "temperature": "Above 1 this voice slurs.",
     },
     DIA_NAME: {
         "temperature": "For Dia-1.6B 1.0 to 2.5 is usual.",

@@ -55,7 +55,7 @@ def test_a_memory_that_is_none_changes_nothing(junk):
 
 
 @pytest.mark.parametrize(
-    ("model", "hint"), [("nano", "Above 0.5 this voice slurs."), (DIA_NAME, "1.0 to 2.5 is usual.")]
+    ("model", "hint"), [("nano", "Above 1 this voice slurs."), (DIA_NAME, "1.0 to 2.5 is usual.")]
 )
 def test_a_slider_says_what_is_useful_with_the_model(model, hint):
     handlers = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
