@@ -90,5 +90,5 @@ def test_letters_that_become_babble_are_remarked(lengths):
 
 @pytest.mark.slow
 def test_missing_words_are_remarked(lengths):
-    remark = lengths(40 * "[S1] Oh. [S2] Ah. ")[1]
+    remark = lengths(60 * "[S1] Oh. [S2] Ah. ")[1]
     assert "words are probably missing" in (remark or "")
