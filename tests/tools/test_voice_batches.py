@@ -7,7 +7,16 @@ import numpy as np
 
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model import network as nano
-from tools.voice.model.batches import ANY, DRIFT_AFTER, IGNORE, Scripts, collate, delayed
+from tools.voice.model.batches import (
+    ANY,
+    DRIFT_AFTER,
+    IGNORE,
+    SLIP_AFTER,
+    Scripts,
+    collate,
+    delayed,
+    most_similar,
+)
 from tools.voice.model.batches import Item as TrainingItem
 from tools.voice.model.turns import Turn
 
@@ -183,7 +192,7 @@ def test_what_the_model_reads_drifts_and_what_it_says_does_not():
     """A turn has its own voice first, so that there is one to keep."""
     turns = [long_turn(turn) for turn in one_word_turns(3)]
     marks = dict.fromkeys(NAMES, 9)
-    scripts, drifted, longest = Scripts(turns, marks, seed=9), 0, 0
+    scripts, drifted, longest = Scripts(turns, marks, seed=9, slip=0), 0, 0
     for _ in range(60):
         item = scripts.item()
         known = {start for start, _, _ in item.turns}
@@ -198,8 +207,37 @@ def test_what_the_model_reads_drifts_and_what_it_says_does_not():
         assert (batch.inputs == DRIFTED).sum() == strange.sum() * nano.CHANNELS
         assert not (batch.targets == DRIFTED).any()
     assert drifted > 30 and longest > 40
-    scripts = Scripts(turns, marks, seed=9, drift=0)
-    assert not any((scripts.item().history == DRIFTED).any() for _ in range(20))
+    scripts = Scripts(turns, marks, seed=9, drift=0, slip=0)
+    items = [scripts.item() for _ in range(20)]
+    assert all((item.history == item.codes).all() for item in items)
+
+
+def test_what_the_model_reads_slips_to_sound_from_elsewhere_in_the_script():
+    """Of the same speaker, never a voice mark, and the targets are as without it."""
+    turns = [
+        replace(turn, codes=turn.codes + np.arange(LENGTH)[:, None] * len(NAMES))
+        for turn in one_word_turns(3)
+    ]
+    scripts, slips = Scripts(turns, dict.fromkeys(NAMES, 255), seed=9, slip=1), 0
+    for _ in range(60):
+        item = scripts.item()
+        slipped = (item.history != item.codes).any(1)
+        for start in range(0, len(item.codes), LENGTH):
+            codes, part = item.codes[start : start + LENGTH], slipped[start : start + LENGTH]
+            read = item.history[start : start + LENGTH][part]
+            assert not part[:SLIP_AFTER].any()
+            assert (read % len(NAMES) == codes[-1] % len(NAMES)).all(), "in its own voice"
+            assert (np.diff(read, axis=0) == len(NAMES)).all(), "a stretch of speech"
+            slips += part.any()
+    assert slips > 30
+
+
+def test_the_most_similar_turn_shares_the_most_words():
+    texts = [b"The dog ran.", b"He told his dog.", b"She told me.", b"No."]
+    turns = [replace(turn, text=text) for turn, text in zip(one_word_turns(1), texts, strict=False)]
+    assert most_similar(turns, 2, {b"the", b"dog."}).text == b"She told me.", "of two only"
+    assert most_similar(turns, 9, {b"he", b"dog."}).text == b"He told his dog."
+    assert [turn.text for turn in turns] == [b"The dog ran.", b"No."]
 
 
 def test_a_batch_holds_items_of_unequal_length():

@@ -1,9 +1,9 @@
 """Voice marks: a code in the silence before each turn that says which of the voices speaks.
 
 Sampling would otherwise choose a voice with its first sound, where a low temperature prefers the
-voices whose codes are the commonest. A mark is drawn among as many codes as there are voices, each
-as often as the others, and the rest of the take follows it. It is not heard: of all codes of the
-last book, marks are those whose place in a silence is decoded most quietly.
+voices whose codes are the most common. A mark is drawn from as many codes as there are voices,
+each as often as the others, and the rest of the take follows it. It is not heard: of all codes of
+the last book, marks are those that are decoded most quietly in a silence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stage 1b: the corpus again in voices nearby. `python -m tools.voice.corpus.drift --work DIR`.
 
 A model that hears itself drifts, within a few sentences, from a voice to one whose codes are
-commoner: in training the frames before always have the right voice, so it learns to follow these
+more common: in training the frames before always have the right voice, so it learns to follow these
 instead of the voice mark or the prompt. With these shards some of the frames before are of another
 voice (model/batches.py), and what follows is still the right one.
 

@@ -139,7 +139,7 @@ def template(count: int = 100) -> tuple[str, ...]:
 
 @lru_cache
 def rare_words(count: int = 2000) -> tuple[str, ...]:
-    """`count` English words from the 2,000th commonest to the 20,000th, kept from all training."""
+    """`count` English words of frequency rank 2,000 to 20,000, never used in training."""
     from tools.voice.corpus.natural import ranked_words
     from tools.voice.corpus.text import own_words, plain
 

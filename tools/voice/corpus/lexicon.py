@@ -40,7 +40,7 @@ def _phones(words: list[str]) -> list[list[str]]:
 
 
 def load_lexicon(work: Path, banned: frozenset[str]) -> dict[str, list[str]]:
-    """Word -> phones, commonest first, none of `banned`; asked of flite once and kept in DIR."""
+    """Word -> phones, most common first, none of `banned`; asked of flite once and kept in DIR."""
     path = work / "lexicon.json"
     if not path.exists():
         words = [w for w in ranked_words(WORDS) if w not in banned]

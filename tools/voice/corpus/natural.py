@@ -71,7 +71,7 @@ def _ngrams():
 
 @lru_cache
 def _ranked() -> list[str]:
-    """Every word that model, pronunciations and wamerican know, commonest first."""
+    """Every word that model, pronunciations and wamerican know, most common first."""
     known = spellings()
     lexicon = {line.split()[0] for line in pronunciations_file().read_text().splitlines()}
     probability = _ngrams().prob
@@ -81,7 +81,7 @@ def _ranked() -> list[str]:
 
 
 def ranked_words(count: int) -> list[str]:
-    """The `count` commonest lower-case English words, without names and contractions."""
+    """The `count` most common lower-case English words, without names and contractions."""
     plain = (w for w in _ranked() if spellings()[w] == w and "'" not in w and w != "i")
     return [w for w, _ in zip(plain, range(count), strict=False)]
 

@@ -25,7 +25,7 @@ def deviation(tracks: list[np.ndarray]) -> float:
 
 
 def two_steps(tracks: list[np.ndarray]) -> float:
-    """The share of voiced frames in the two commonest semitones, for the worst position of the
+    """The share of voiced frames in the two most common semitones, for the worst position of the
     grid of semitones; 1 where nothing is voiced."""
     pitch = np.concatenate([semitones(f0) for f0 in tracks])
     if not len(pitch):

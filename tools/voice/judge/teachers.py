@@ -1,7 +1,7 @@
 """How well the teacher's voices are understood and told apart.
 
 `python -m tools.voice.judge.teachers --work DIR --count 30`: for every voice the word error of the
-teacher on sentences never trained on, the spread of its pitch, its two commonest semitones, its
+teacher on sentences never trained on, the spread of its pitch, its two most common semitones, its
 rumble, its level, and how many takes are identified as this voice.
 """
 
@@ -55,7 +55,7 @@ def main() -> None:
             tracks, waves = [t.f0 for t in each], [t.wave for t in each]
             print(
                 f"{name}: word error {error:.1%}, pitch {intonation.deviation(tracks):.2f} "
-                f"semitones s.d., two commonest semitones {intonation.two_steps(tracks):.0%}, "
+                f"semitones s.d., two most common semitones {intonation.two_steps(tracks):.0%}, "
                 f"below 50 Hz {intonation.rumble(waves):.1f} dB, level {level(waves):.1f} dB",
                 flush=True,
             )

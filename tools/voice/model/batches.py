@@ -12,8 +12,11 @@ whose silence there is none; what the first of them has in its place is not lear
 without a prompt is to begin with a mark. Voices without a name have no marks, so they only ever
 speak as after a prompt.
 
-In a part of a turn the frames before, as the model reads them, have drifted to a voice nearby
-(corpus/drift.py); what it is to say has not.
+What the model reads of the frames before is not always what it is to say: part of a turn has
+drifted to a voice nearby (corpus/drift.py), and part of it is a slip, sound from elsewhere in the
+script. A model that has only read faultless frames starts a sentence again after a slip of its own,
+or goes on from where those sounds belong. Turns of some scripts share as many words as can be
+found, so that their sounds alone do not tell where the model is.
 """
 
 from __future__ import annotations
@@ -33,16 +36,20 @@ SILENT = 6  # first frames of a turn
 PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
 DRIFT = 0.7  # turns with a part that has drifted
 DRIFT_AFTER = 12, 60  # frames of a turn that has not, if its voice is known before it, and if not
-DRIFT_FRAMES = 8, 60  # that have: at least, and on the mean how many more
+DRIFT_FRAMES = 8, 60  # that have: at least, and on average how many more
+SLIP = 0.5  # turns with a slip
+SLIP_AFTER = 8  # frames of a turn
+SLIP_FRAMES = 3, 12  # at least, and on average how many more
 ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 ANY = -1
 # turns in a script and how often
-TURNS = ((1, 0.25), (2, 0.22), (3, 0.15), (4, 0.14), (6, 0.16), (8, 0.08))
+TURNS = ((1, 0.18), (2, 0.2), (3, 0.15), (4, 0.15), (6, 0.2), (8, 0.12))
+ALIKE, ALIKE_OF = 0.4, 24  # scripts whose turns share words; each the most similar of so many
 SAME_SPEAKER = 0.3  # the next turn is the same speaker's (as after a voice prompt)
-FREE_CAST = 0.3  # a speaker has a voice without a name
+FREE_CAST = 0.45  # a speaker has a voice without a name
 CONTINUED = 0.4  # such a turn has no tag: another sentence of the turn before
 BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
 LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their last full stop
@@ -79,14 +86,19 @@ class Scripts:
     """An endless, seeded source of items made from `turns`.
 
     marks: of each voice that has a name. Turns of other voices are left out, unless free_voice has
-    drawn them (a corpus made before a voice was dropped still has its turns). drift: the share of
-    the turns that drift.
+    drawn them (a corpus made before a voice was dropped still has its turns). drift, slip: the
+    shares of the turns that drift and that have a slip.
     """
 
     def __init__(
-        self, turns: list[Turn], marks: dict[str, int], seed: int, drift: float = DRIFT
+        self,
+        turns: list[Turn],
+        marks: dict[str, int],
+        seed: int,
+        drift: float = DRIFT,
+        slip: float = SLIP,
     ) -> None:
-        self.random, self.marks, self.drift = Random(seed), marks, drift
+        self.random, self.marks, self.drift, self.slip = Random(seed), marks, drift, slip
         self.places = {voice: place for place, voice in enumerate(sorted(marks))}
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
@@ -113,11 +125,14 @@ class Scripts:
         r = self.random
         count = r.choices([n for n, _ in TURNS], [w for _, w in TURNS])[0]
         spoken = [self.by_voice[voice] for voice in self._cast()]
-        unsaid = [r.sample(turns, min(count, len(turns))) for turns in spoken]
+        choice = ALIKE_OF if r.random() < ALIKE else 1
+        unsaid = [r.sample(turns, min(count * choice, len(turns))) for turns in spoken]
         chosen: list[tuple[int, Turn, bool]] = []
+        said: set[bytes] = set()
         tag, frames, continues = r.randrange(1, 3), 0, False
         while len(chosen) < count and unsaid[tag - 1]:
-            turn = unsaid[tag - 1].pop()  # none twice: it would be copied
+            turn = most_similar(unsaid[tag - 1], choice, said)  # none twice: it would be copied
+            said.update(words_of(turn))
             frames += len(turn.codes)
             if chosen and frames > MAX_FRAMES:
                 break
@@ -153,7 +168,7 @@ class Scripts:
         return Item(
             list(text.lower() if r.random() < LOWER else text),
             codes,
-            self._drifted([turn for _, turn, _ in chosen], codes, {k for k, _, _ in turns}),
+            self._history(chosen, codes, {first for first, _, _ in turns}),
             np.concatenate(letters),
             np.concatenate([t.phones for _, t, _ in chosen]),
             [p for _, t, _ in chosen for p in t.spelling],
@@ -194,19 +209,38 @@ class Scripts:
             met[tag] = self.marks.get(turn.voice, ANY)
         return marks, drawn, skipped, turns
 
-    def _drifted(self, turns: list[Turn], codes: np.ndarray, known: set[int]) -> np.ndarray:
-        """`codes` with parts in voices nearby. known: where turns of known voices begin."""
+    def _history(
+        self, chosen: list[tuple[int, Turn, bool]], codes: np.ndarray, known: set[int]
+    ) -> np.ndarray:
+        """`codes` with parts in voices nearby, and slips. known: where turns of known voices
+        begin."""
         r, history, begin = self.random, codes.copy(), 0
-        for turn in turns:
-            length = len(turn.codes)
-            earliest, latest = DRIFT_AFTER[begin not in known], length - DRIFT_FRAMES[0]
-            if turn.drifted is not None and earliest < latest and r.random() < self.drift:
-                start = r.randrange(earliest, latest)
-                more = round(r.expovariate(1 / DRIFT_FRAMES[1]))
-                end = min(length, start + DRIFT_FRAMES[0] + more)
-                history[begin + start : begin + end] = turn.drifted[start:end]
-            begin += length
+        speech: dict[int, list[np.ndarray]] = {}  # of either speaker, without marks
+        for tag, turn, _ in chosen:
+            speech.setdefault(tag, []).append(turn.codes[SILENT:])
+        for tag, turn, _ in chosen:
+            own = history[begin : begin + len(turn.codes)]
+            if turn.drifted is not None and r.random() < self.drift:
+                place = self._part(len(own), DRIFT_AFTER[begin not in known], DRIFT_FRAMES)
+                own[place] = turn.drifted[place]
+            if r.random() < self.slip:
+                place = self._part(len(own), SLIP_AFTER, SLIP_FRAMES)
+                length = place.stop - place.start
+                elsewhere = r.choice(speech[tag])
+                first = r.randrange(max(1, len(elsewhere) - length))
+                slip = elsewhere[first : first + length]
+                own[place.start : place.start + len(slip)] = slip
+            begin += len(own)
         return history
+
+    def _part(self, length: int, earliest: int, frames: tuple[int, int]) -> slice:
+        """A part of a turn of `length` frames, none of it before `earliest`. frames: its least
+        length, and how much more on average. Empty if the turn is too short for one."""
+        least, more = frames
+        if length - least <= earliest:
+            return slice(0, 0)
+        start = self.random.randrange(earliest, length - least)
+        return slice(start, min(length, start + least + round(self.random.expovariate(1 / more))))
 
     def openings(self, count: int) -> list[Item]:
         """Items cut after the first mark, which nothing says: many draws for little work."""
@@ -245,6 +279,22 @@ class Scripts:
             groups.append(group)
             self.random.shuffle(groups)
             yield from groups
+
+
+def words_of(turn: Turn) -> set[bytes]:
+    return set(turn.text.lower().split())
+
+
+def most_similar(turns: list[Turn], choice: int, said: set[bytes]) -> Turn:
+    """Takes out of `turns` that of its last `choice` which shares most words with `said`, long
+    ones not preferred."""
+    first = max(0, len(turns) - choice)
+
+    def shared(place: int) -> float:
+        own = words_of(turns[place])
+        return len(own & said) / len(own) ** 0.5
+
+    return turns.pop(max(range(first, len(turns)), key=shared))
 
 
 def delayed(codes: np.ndarray) -> np.ndarray:
@@ -289,7 +339,7 @@ class Batch:
         return Batch(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
-def astray(letters: torch.Tensor, width: int) -> torch.Tensor:
+def attention_cost(letters: torch.Tensor, width: int) -> torch.Tensor:
     """letters [B, T] -> the guide's cost of attending to each of `width` letters [B, T, S]."""
     off = torch.arange(width, device=letters.device) - letters.unsqueeze(-1)
     return (1 - torch.exp(-(off**2) / (2 * GUIDE_WIDTH**2))).nan_to_num(0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from tools.voice.model.batches import IGNORE, astray
+from tools.voice.model.batches import IGNORE, attention_cost
 from tools.voice.model.export import SAMPLING
 from tools.voice.model.network import BOS, PAD, REMAINING, SPELLED
 from tools.voice.teacher.phones import PHONES
@@ -87,7 +87,7 @@ def spelling_loss(logits, mask, spelling, counts, keep=1):
 
 def guide_loss(attention, letters, keep):
     """How far the guided heads look from the letter they should read."""
-    cost = astray(letters, attention[0].shape[-1])[:, None] * keep[:, None, None, None]
+    cost = attention_cost(letters, attention[0].shape[-1])[:, None] * keep[:, None, None, None]
     return sum((a[:, :GUIDED_HEADS] * cost).sum(-1).mean() for a in attention) / len(attention)
 
 

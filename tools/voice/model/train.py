@@ -2,10 +2,10 @@
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference. Against exposure bias 3% of the input codes are
-random, and parts of turns have drifted to another voice (batches.py). Voice marks are learnt at the
-temperature at which they are drawn. Where nothing says whose voice it is, the target is an even
-draw and not the mark of the turn that happened to be said: a model soon knows every text's voice by
-heart, and then gives a new text the voice of another.
+random, and parts of turns have drifted to another voice or say something else (batches.py). Voice
+marks are learnt at the temperature at which they are drawn. Where nothing says whose voice it is,
+the target is an even draw and not the mark of the turn that happened to be said: a model soon knows
+every text's voice by heart, and then gives a new text the voice of another.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def learning_rate(base: float, step: int, done: float) -> float:
     return base * min(1.0, (step + 1) / 100) * decay
 
 
-def spoil(batch: Batch, generator: torch.Generator):
+def corrupt(batch: Batch, generator: torch.Generator):
     """(text with some rows zeroed, inputs with some random codes, rows that kept their text)."""
     device = batch.text.device
     noise = (torch.rand(batch.inputs.shape, generator=generator) < WRONG_CODES).to(device)
@@ -91,7 +91,7 @@ def training_loss(
     mark_codes [V]: the codes that are voice marks.
     """
     words, mask, *said = dictionary
-    text, inputs, keep = spoil(batch, generator)
+    text, inputs, keep = corrupt(batch, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
         predicted = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
@@ -234,7 +234,7 @@ def prepare(rank: int, plan: Plan):
     step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
     turns = load_turns(plan.work)
     marks = read_marks(plan.work)
-    held = Scripts(turns[:HELD_OUT], marks, 3, drift=0)
+    held = Scripts(turns[:HELD_OUT], marks, 3, drift=0, slip=0)
     checks = [collate([held.item() for _ in range(8)]).to(plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
     source = batches(plan, turns[HELD_OUT:], marks, seed)
