@@ -48,8 +48,8 @@ def speed(app: App) -> Line:
     factors = [app.say(SPEED_SCRIPT, seed=k)[1].realtime_factor for k in range(SPEED_RUNS)]
     value = float(np.median(factors))
     notes = {"all": [round(f, 2) for f in factors]}
-    name, bar = "speed, times realtime", f"≥ {FASTER}"
-    return Line(name, "both", SPEED_RUNS, value, bar, value >= FASTER, notes=notes)
+    name, goal = "speed, times realtime", f"≥ {FASTER}"
+    return Line(name, "both", SPEED_RUNS, value, goal, value >= FASTER, notes=notes)
 
 
 def _unlike(a: np.ndarray, b: np.ndarray) -> float:

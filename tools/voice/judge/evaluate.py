@@ -73,7 +73,7 @@ def shown(line: Line, value: float | None) -> str:
     """A rate as a percentage, a yes or no as a word, anything else as it is."""
     if value is None:
         return ""
-    if line.bar == "yes":
+    if line.goal == "yes":
         return "yes" if value else "no"
     if any(unit in line.measure for unit in ("MB", "realtime", "semitones", "dB")):
         return f"{value:.1f}"
@@ -82,14 +82,14 @@ def shown(line: Line, value: float | None) -> str:
 
 def markdown(lines: list[Line]) -> str:
     out = [
-        "| measured | voice | N | teacher | codec alone | bar | result | |",
+        "| measured | voice | N | teacher | codec alone | goal | result | |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for line in lines:
         cells = (shown(line, v) for v in (line.teacher, line.codec))
         verdict = "holds" if line.met else "**missed**"
         out.append(
-            f"| {line.measure} | {line.voice} | {line.count} | {' | '.join(cells)} | {line.bar} "
+            f"| {line.measure} | {line.voice} | {line.count} | {' | '.join(cells)} | {line.goal} "
             f"| {shown(line, line.value)} | {verdict} |"
         )
     return "\n".join(out)

@@ -42,7 +42,7 @@ class Line:
     voice: str
     count: int
     value: float
-    bar: str
+    goal: str
     met: bool
     teacher: float | None = None
     codec: float | None = None
@@ -157,17 +157,17 @@ class Heard:
     lengths_right: float
 
     def line(self, name: str, tag: str, rate, limit: float, near: float | None = None) -> Line:
-        """rate(scripts, heard) of all three against the bar.
+        """rate(scripts, heard) of all three against the goal.
 
-        limit: the bar; near: at most this much above the teacher's.
+        limit: the goal; near: at most this much above the teacher's.
         """
         taught, coded, error = (
             rate(self.scripts, heard) for heard in (self.teacher, self.codec, self.voice)
         )
-        bar = f"≤ {limit:.0%}" + (f", teacher + {near:.0%}" if near else "")
+        goal = f"≤ {limit:.0%}" + (f", teacher + {near:.0%}" if near else "")
         met = error <= limit and (near is None or error <= taught + near)
         notes = {"lengths right": self.lengths_right}
-        return Line(name, tag, len(self.scripts), error, bar, met, taught, coded, notes)
+        return Line(name, tag, len(self.scripts), error, goal, met, taught, coded, notes)
 
 
 def tagged(tag: str, sentences) -> list[str]:

@@ -53,7 +53,7 @@ UNSEEN_IDENTIFIED = "the same, voices never trained on, among ten"
 WHOLE, IN_VOICE = "dialogues of 6 turns, nothing dropped or repeated", "turns in their own voice"
 DIALOGUES = 100
 DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt with the same voice"
-BARS = {
+GOALS = {
     MEAN_ERROR: 0.08,
     WORST_ERROR: 0.12,
     DEVIATION: 0.7 * FLITE_DEVIATION,
@@ -84,8 +84,8 @@ def measure(text: str, wave: np.ndarray) -> Measured:
 
 
 def _rate(title: str, count: int, value: float, **notes) -> Line:
-    bar = BARS[title]
-    return Line(title, "eight", count, value, f"≥ {bar:.0%}", value >= bar, notes=notes)
+    goal = GOALS[title]
+    return Line(title, "eight", count, value, f"≥ {goal:.0%}", value >= goal, notes=notes)
 
 
 def error_of(takes: list[Measured]) -> float:
@@ -106,9 +106,9 @@ def word_lines(
         (MEAN_ERROR, "eight", *(float(np.mean(list(e.values()))) for e in (errors, teachers))),
         (WORST_ERROR, worst, errors[worst], teachers[worst]),
     ):
-        bar = BARS[title]
-        met, notes = value <= bar, {"errors": errors, "teacher": teachers}
-        yield Line(title, voice, count, value, f"≤ {bar:.0%}", met, teacher, notes=notes)
+        goal = GOALS[title]
+        met, notes = value <= goal, {"errors": errors, "teacher": teachers}
+        yield Line(title, voice, count, value, f"≤ {goal:.0%}", met, teacher, notes=notes)
 
 
 def melody_lines(takes: dict[str, list[Measured]]) -> Iterator[Line]:
@@ -121,10 +121,10 @@ def melody_lines(takes: dict[str, list[Measured]]) -> Iterator[Line]:
     for title, of, worst_of in measures:
         values = {voice: of(each) for voice, each in takes.items()}
         voice = worst_of(values, key=lambda key: values[key])
-        bar, value = BARS[title], values[voice]
-        met = value >= bar if worst_of is min else value <= bar
+        goal, value = GOALS[title], values[voice]
+        met = value >= goal if worst_of is min else value <= goal
         sign = "≥" if worst_of is min else "≤"
-        yield Line(title, voice, len(takes[voice]), value, f"{sign} {bar:g}", met, notes=values)
+        yield Line(title, voice, len(takes[voice]), value, f"{sign} {goal:g}", met, notes=values)
 
 
 def identity_line(takes: dict[str, list[Measured]], known: speakers.Profiles, title: str) -> Line:
