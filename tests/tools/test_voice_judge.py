@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tools.voice.judge import codec_gate, intonation, speakers, voice_trials
+from tools.voice.judge import codec_gate, intonation, speakers, trials, voice_trials
 from tools.voice.judge.speakers import Traits
 from tools.voice.judge.voice_trials import Measured
 from tools.voice.teacher.phones import SAMPLE_RATE
@@ -206,3 +206,37 @@ def test_a_codec_may_lose_three_points_of_words():
 
     assert codec_gate.passes(takes(2), takes(5))
     assert not codec_gate.passes(takes(2), takes(6))
+
+
+FIRST, SECOND = "My sister lives in a town near the sea.", "How much does this red shirt cost?"
+THIRD = "The bus was late because of the heavy snow."
+DIALOGUE = f"[S1] {FIRST} [S2] {SECOND} [S1] {THIRD} [S2]"
+
+
+@pytest.mark.parametrize(
+    ("heard", "expected"),
+    [
+        (f"{FIRST} {SECOND} {THIRD}", True),
+        (f"{FIRST} how much does the bread cost {THIRD}", True),
+        (f"{FIRST} {THIRD}", False),
+        (f"{FIRST} {SECOND}", False),
+        (f"{FIRST} {SECOND} {SECOND} {THIRD}", False),
+        (f"{FIRST} {SECOND} {THIRD} {THIRD}", False),
+        (f"{SECOND} {FIRST} {THIRD}", False),
+        (f"{FIRST} how much {THIRD}", False),
+        ("", False),
+    ],
+)
+def test_a_dialogue_is_whole_if_nothing_is_dropped_or_said_twice(heard, expected):
+    assert trials.is_whole(DIALOGUE, heard) is expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fit"),
+    [((4.0, 2.0), True), ((4.3, 1.8), True), ((4.5, 2.0), False), ((4.0, 1.7), False)],
+)
+def test_a_turn_may_be_a_tenth_or_a_quarter_of_a_second_off(seconds, fit):
+    turns, expected = (
+        [np.zeros(round(s * SAMPLE_RATE)) for s in lengths] for lengths in (seconds, (4.0, 2.0))
+    )
+    assert trials.lengths_fit(turns, expected) is fit

@@ -87,7 +87,7 @@ def markdown(lines: list[Line]) -> str:
     ]
     for line in lines:
         cells = (shown(line, v) for v in (line.teacher, line.codec))
-        verdict = "holds" if line.met else "**missed**"
+        verdict = "met" if line.met else "**missed**"
         out.append(
             f"| {line.measure} | {line.voice} | {line.count} | {' | '.join(cells)} | {line.goal} "
             f"| {shown(line, line.value)} | {verdict} |"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +32,10 @@ from tools.voice.teacher.voices import SPEAKERS
 
 EXAMPLES = ASSETS / "examples.json"
 LENGTHS = (0.8, 1.25)  # of the teacher's
-TURN_SLACK = 0.1, 0.25  # a dialogue's turn may differ by this share, and by this many seconds
-TURN_WORDS = 0.5  # and at most this share of its words may be misheard
+TURN_SLACK = 0.1, 0.25  # a dialogue's turn may differ by this share, or by this many seconds
+# A dialogue is whole if every turn has this share of its words, and nowhere are more words than
+# this heard that nobody was to say: a sentence has at least six.
+LEAST_OF_TURN, MOST_EXTRA = 0.5, 4
 
 
 @dataclass(frozen=True)
@@ -237,12 +241,27 @@ def stops(studio: Studio, count: int) -> Line:
     )
 
 
-def is_whole(turns: list[np.ndarray], texts: list[str], reference: list[np.ndarray]) -> bool:
-    """Whether every turn of a dialogue has its length and its words."""
-    for wave, text, expected in zip(turns, texts, reference, strict=True):
-        slack = max(TURN_SLACK[0] * len(expected), TURN_SLACK[1] * SAMPLE_RATE)
-        if abs(len(wave) - len(expected)) > slack:
-            return False
-        if word_error([text], [asr.recognise(wave)]) > TURN_WORDS:
-            return False
-    return True
+def lengths_fit(turns: list[np.ndarray], reference: list[np.ndarray]) -> bool:
+    """Whether every turn of a dialogue is as long as it should be, within TURN_SLACK."""
+    share, seconds = TURN_SLACK
+    return all(
+        abs(len(wave) - len(expected)) <= max(share * len(expected), seconds * SAMPLE_RATE)
+        for wave, expected in zip(turns, reference, strict=True)
+    )
+
+
+def is_whole(script: str, heard: str) -> bool:
+    """Whether no turn of a script was dropped or said twice, as far as the words tell."""
+    turns = [words_of(turn.text) for turn in parse_turns(script)]
+    turn_of = [number for number, turn in enumerate(turns) for _ in turn]
+    said = [word for turn in turns for word in turn]
+    match = SequenceMatcher(None, said, words_of(heard), autojunk=False)
+    found = Counter(
+        turn_of[place]
+        for block in match.get_matching_blocks()
+        for place in range(block.a, block.a + block.size)
+    )
+    extra = max((last - first) - (b - a) for _, a, b, first, last in match.get_opcodes())
+    return extra <= MOST_EXTRA and all(
+        found[number] >= LEAST_OF_TURN * len(turn) for number, turn in enumerate(turns)
+    )

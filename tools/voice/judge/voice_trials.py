@@ -28,7 +28,7 @@ from dia_demo.text.script import parse_turns
 from tools.voice.corpus import heldout
 from tools.voice.judge import asr, intonation, measures, speakers
 from tools.voice.judge.app_trials import App
-from tools.voice.judge.trials import Line, is_whole
+from tools.voice.judge.trials import Line, is_whole, lengths_fit
 from tools.voice.teacher import speech
 from tools.voice.teacher.melody import pitch_track
 from tools.voice.teacher.phones import SAMPLE_RATE
@@ -285,11 +285,15 @@ def dialogue_lines(
         tags, texts = [f"S{turn.speaker}" for turn in parsed], [turn.text for turn in parsed]
         take, figures = app.say(script, seed=seed)
         turns, reference = cut(take.samples, tags, texts, prompts)
-        whole += figures.finish_reason == "end" and is_whole(turns, texts, reference)
+        whole += figures.finish_reason == "end" and (
+            lengths_fit(turns, reference) and is_whole(script, asr.recognise(take.samples))
+        )
         cast = dict(zip(("S1", "S2"), Random(seed).sample(EIGHT, 2), strict=True))
         spoken = [prompts.speak(cast[tag], text) for tag, text in zip(tags, texts, strict=True)]
-        heard, expected = cut(np.concatenate(spoken), tags, texts, prompts)
-        taught += is_whole(heard, texts, expected)
+        joined = np.concatenate(spoken)
+        taught += lengths_fit(*cut(joined, tags, texts, prompts)) and (
+            is_whole(script, asr.recognise(joined))
+        )
         traits = [speakers.traits(turn) for turn in turns]
         own += in_own_voice(list(zip(tags, traits, strict=True)), known)
         total += len(turns)
