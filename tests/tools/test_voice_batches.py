@@ -31,6 +31,16 @@ def test_training_targets_follow_the_delay_pattern():
         assert column == [nano.BOS] * delay + said + [nano.PAD] * rest
 
 
+def test_the_end_counts_for_more_than_other_frames():
+    """In the first channel, which ends a take."""
+    item = Scripts(one_word_turns(2), {"low": 17, "middle": 23}, seed=8).item()
+    batch = collate([item])
+    first = batch.targets[0, :, 0]
+    is_end = first == nano.EOS
+    assert is_end.sum() == 1
+    assert batch.weights[0, :, 0][is_end] > batch.weights[0, :, 0][~is_end].max()
+
+
 NAMES, LENGTH = ["low", "middle", "high"], 32
 
 
