@@ -4,12 +4,14 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import torch
 
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model import network as nano
 from tools.voice.model.batches import (
     ANY,
     DRIFT_AFTER,
+    END_FRAMES,
     IGNORE,
     SLIP_AFTER,
     Scripts,
@@ -31,14 +33,17 @@ def test_training_targets_follow_the_delay_pattern():
         assert column == [nano.BOS] * delay + said + [nano.PAD] * rest
 
 
-def test_the_end_counts_for_more_than_other_frames():
+def test_the_end_counts_for_more_and_reads_the_end_of_the_text():
     """In the first channel, which ends a take."""
     item = Scripts(one_word_turns(2), {"low": 17, "middle": 23}, seed=8).item()
     batch = collate([item])
-    first = batch.targets[0, :, 0]
-    is_end = first == nano.EOS
-    assert is_end.sum() == 1
-    assert batch.weights[0, :, 0][is_end] > batch.weights[0, :, 0][~is_end].max()
+    end = batch.targets[0, :, 0].tolist().index(nano.EOS)
+    assert end == len(item.codes)
+    weights = batch.weights[0, :, 0]
+    last = slice(end - END_FRAMES, end + 1)
+    others = torch.cat([weights[: last.start], weights[last.stop :]])
+    assert weights[last].min() > others.max()
+    assert (batch.letters[0, end:] == len(item.text) - 1).all()
 
 
 NAMES, LENGTH = ["low", "middle", "high"], 32

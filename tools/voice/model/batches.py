@@ -42,7 +42,9 @@ SLIP_AFTER = 8  # frames of a turn
 SLIP_FRAMES = 3, 12  # at least, and on average how many more
 ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
-END_WEIGHT = 5.0  # of the end: a model that misses its one frame says the last turn again
+# Of the end and the silence before it, in the loss and the guide: a model that does not look at the
+# end of the text there looks at the last turn's tag, and says that turn again.
+END_WEIGHT, END_FRAMES = 5.0, 6
 GUIDE_WIDTH = 2.5  # letters: how sharp the attention guide is
 IGNORE = -100
 ANY = -1
@@ -52,7 +54,7 @@ ALIKE, ALIKE_OF = 0.4, 24  # scripts whose turns share words; each the most simi
 SAME_SPEAKER = 0.3  # the next turn is the same speaker's (as after a voice prompt)
 FREE_CAST = 0.45  # a speaker has a voice without a name
 CONTINUED = 0.4  # such a turn has no tag: another sentence of the turn before
-BARE_TAG = 0.25  # the script ends with a bare tag, as Dia's authors advise
+BARE_TAG = 0.5  # the script ends with a bare tag, as Dia's authors advise
 LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their last full stop
 # whose turns have no voice marks, and how often: nobody's, the first speaker's, both speakers'
 PROMPTED = ((0, 0.6), (1, 0.25), (2, 0.15))
@@ -365,10 +367,11 @@ def collate(items: list[Item]) -> Batch:
         shifted, frames = delayed(item.codes), len(item.codes)
         targets[k, : len(shifted)] = shifted
         read[k, : len(shifted)] = delayed(item.history)
-        weights[k, frames, 0] = END_WEIGHT
         phones[k, :frames] = item.phones
         spelling[k, : counts[k]] = item.spelling
         letters[k, :frames] = item.letters
+        letters[k, frames : len(shifted)] = len(item.text) - 1  # a bare tag, if there is one
+        weights[k, max(0, frames - END_FRAMES) : frames + 1, 0] = END_WEIGHT
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), read[:, :-1]], 1)
     for k, item in enumerate(items):
         frame_voices[k, 1 : len(item.codes) + 1] = item.voices  # a code is read one frame after it

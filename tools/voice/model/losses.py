@@ -85,9 +85,10 @@ def spelling_loss(logits, mask, spelling, counts, keep=1):
     return (each * keep).sum() / (counts * keep).sum().clamp(min=1)
 
 
-def guide_loss(attention, letters, keep):
-    """How far the guided heads look from the letter they should read."""
-    cost = attention_cost(letters, attention[0].shape[-1])[:, None] * keep[:, None, None, None]
+def guide_loss(attention, letters, keep, weights):
+    """How far the guided heads look from the letter they should read; weights [B, T]."""
+    cost = attention_cost(letters, attention[0].shape[-1]) * weights[..., None]
+    cost = (cost * keep[:, None, None])[:, None]
     return sum((a[:, :GUIDED_HEADS] * cost).sum(-1).mean() for a in attention) / len(attention)
 
 

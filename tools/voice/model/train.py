@@ -104,7 +104,7 @@ def training_loss(
     first_draw = draw_loss(opened, openings.drawn, mark_codes)
     weight = BOOK_WEIGHT.to(books.device)
     codes = (books * weight).sum() / weight.sum()
-    guide = guide_loss(attention, batch.letters, keep.float())
+    guide = guide_loss(attention, batch.letters, keep.float(), batch.weights[..., 0])
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
     spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
     dictionary = spelling_loss(dictionary_spelled, mask, *said)
