@@ -8,18 +8,16 @@ import torch
 
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model import network as nano
-from tools.voice.model.batches import (
+from tools.voice.model.batches import END_FRAMES, collate, delayed
+from tools.voice.model.scripts import (
     ANY,
     DRIFT_AFTER,
-    END_FRAMES,
     IGNORE,
     SLIP_AFTER,
     Scripts,
-    collate,
-    delayed,
     most_similar,
 )
-from tools.voice.model.batches import Item as TrainingItem
+from tools.voice.model.scripts import Item as TrainingItem
 from tools.voice.model.turns import Turn
 
 

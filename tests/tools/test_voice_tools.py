@@ -18,7 +18,7 @@ from tools.voice.corpus.lexicon import Spellings
 from tools.voice.judge import measures, trials
 from tools.voice.model import average, export, losses
 from tools.voice.model import network as nano
-from tools.voice.model.batches import ANY, IGNORE
+from tools.voice.model.scripts import ANY, IGNORE
 from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)

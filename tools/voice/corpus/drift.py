@@ -3,7 +3,7 @@
 A model that hears itself drifts, within a few sentences, from a voice to one whose codes are
 more common: in training the frames before always have the right voice, so it learns to follow these
 instead of the voice mark or the prompt. With these shards some of the frames before are of another
-voice (model/batches.py), and what follows is still the right one.
+voice (model/scripts.py), and what follows is still the right one.
 
 Writes DIR/corpus/NNNd.npy and NNNd.json (offsets alone) for each shard NNN: every turn has the same
 phones in the same frames, since these depend on the text and the source alone.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from tools.voice.model.batches import IGNORE, attention_cost
+from tools.voice.model.batches import attention_cost
 from tools.voice.model.export import SAMPLING
 from tools.voice.model.network import BOS, PAD, REMAINING, SPELLED
+from tools.voice.model.scripts import IGNORE
 from tools.voice.teacher.phones import PHONES
 
 GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.2  # steps, steps, weight

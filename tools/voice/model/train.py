@@ -2,7 +2,7 @@
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference. Against exposure bias 3% of the input codes are
-random, and parts of turns have drifted to another voice or say something else (batches.py). Voice
+random, and parts of turns have drifted to another voice or say something else (scripts.py). Voice
 marks are learnt at the temperature at which they are drawn. Where nothing says whose voice it is,
 the target is an even draw and not the mark of the turn that happened to be said: a model soon knows
 every text's voice by heart, and then gives a new text the voice of another.
@@ -22,7 +22,7 @@ from tools.voice import parallel
 from tools.voice.codec.marks import read_marks
 from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings, load_lexicon
-from tools.voice.model.batches import IGNORE, Batch, Scripts, collate
+from tools.voice.model.batches import Batch, collate
 from tools.voice.model.export import trained_weights
 from tools.voice.model.losses import (
     GUIDE_FADE,
@@ -36,6 +36,7 @@ from tools.voice.model.losses import (
     voice_loss,
 )
 from tools.voice.model.network import CHANNELS, CODES, Nano, load_nano, save_nano
+from tools.voice.model.scripts import IGNORE, Scripts
 from tools.voice.model.turns import Turn, load_turns
 
 log = logging.getLogger(__name__)
