@@ -253,6 +253,22 @@ def test_the_most_similar_turn_shares_the_most_words():
     assert [turn.text for turn in turns] == [b"The dog ran.", b"No."]
 
 
+def test_tags_are_counted_in_the_text_and_in_the_frames():
+    """A turn that only continues the one before has no tag of its own, and counts as that one."""
+    scripts = Scripts(one_word_turns(3), dict.fromkeys(NAMES, 9), seed=15)
+    lengths = set()
+    for _ in range(40):
+        item = scripts.item()
+        batch = collate([item])
+        tags = np.cumsum([own for _, own in speakers_of(item)])
+        assert batch.frame_tags[0, : len(item.codes)].tolist() == np.repeat(tags, LENGTH).tolist()
+        assert (batch.frame_tags[0, len(item.codes) :] == batch.text_tags[0, -1]).all()
+        spoken = item.letters[LENGTH // 2 :: LENGTH].astype(int)
+        assert batch.text_tags[0, spoken].tolist() == tags.tolist()
+        lengths.add(len(tags))
+    assert max(lengths) > 4
+
+
 def test_a_batch_holds_items_of_unequal_length():
     items = [
         TrainingItem(
@@ -267,6 +283,7 @@ def test_a_batch_holds_items_of_unequal_length():
             [],
             [],
             np.zeros(n, np.int64),
+            np.ones(n, np.int64),
         )
         for n in (2, 5)
     ]

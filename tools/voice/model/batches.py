@@ -1,11 +1,13 @@
 """Batches of scripts to train the small Dia on: targets, their weights in the loss, and guides.
 
-Three guides exist in training only. Every frame knows which letter it should read (for the guided
+Four guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for an auxiliary head).
 A second auxiliary head predicts the voice: of every frame of speech, and of a turn from its first
 frames, wherever a mark or an earlier turn of the speaker determines it. Without the latter, a model
 learns neither to repeat marks nor to follow voice prompts: after its first frames a turn shows its
-voice itself, so attending to earlier turns improves the loss by a thousandth only.
+voice itself, so attending to earlier turns improves the loss by a thousandth only. The last guide
+is the count of tags so far, of every letter and every frame: a model finds a letter by what stands
+around it alone, and one that does not count may look for the next tag and find an earlier one.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ import torch
 
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD
-from tools.voice.model.scripts import IGNORE, Item
+from tools.voice.model.scripts import IGNORE, TAGS, Item
 
 PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
-ONSET = (5, 24)  # frames of a turn in which the voice decides the codes
+ONSET = (0, 24)  # frames of a turn in which its tag is found, and the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
 # Of the end and the silence before it, in the loss and the guide: a model that does not look at the
 # end of the text there looks at the last turn's tag, and says that turn again.
@@ -47,6 +49,8 @@ class Batch:
     this may be any voice's, ANY, or any but one's, that one's mark; else IGNORE.
     weights [B, T, C]: of the targets in the loss.
     letters: the place in the text that a frame should read; NaN in frames without a guide.
+    text_tags [B, S], frame_tags [B, T]: tags up to a letter, and up to what a frame says; IGNORE in
+    padding.
     frame_voices [B, T]: the voice of every frame of speech; onset_voices [B, T]: the voice of a
     turn in its first frames, where it is known; else IGNORE.
     spelling [B, P] is padded, spelling_count [B] its lengths.
@@ -61,6 +65,8 @@ class Batch:
     weights: torch.Tensor
     letters: torch.Tensor
     phones: torch.Tensor
+    text_tags: torch.Tensor
+    frame_tags: torch.Tensor
     frame_voices: torch.Tensor
     onset_voices: torch.Tensor
     spelling: torch.Tensor
@@ -85,13 +91,16 @@ def collate(items: list[Item]) -> Batch:
     phones = np.full((rows, length, 2), IGNORE, np.int64)
     marks = np.zeros((rows, length), bool)
     weights = np.ones((rows, length, CHANNELS), np.float32)
-    frame_voices, onset_voices, drawn = (
-        np.full((rows, length), IGNORE, np.int64) for _ in range(3)
+    frame_tags, frame_voices, onset_voices, drawn = (
+        np.full((rows, length), IGNORE, np.int64) for _ in range(4)
     )
+    text_tags = np.full((rows, width), IGNORE, np.int64)
     counts = np.array([len(item.spelling) for item in items])
     spelling = np.zeros((rows, counts.max()), np.int64)
     for k, item in enumerate(items):
         text[k, : len(item.text)] = item.text
+        tags = np.isin(item.text, TAGS).cumsum()
+        text_tags[k, : len(tags)] = tags
         shifted, frames = delayed(item.codes), len(item.codes)
         targets[k, : len(shifted)] = shifted
         read[k, : len(shifted)] = delayed(item.history)
@@ -99,6 +108,7 @@ def collate(items: list[Item]) -> Batch:
         spelling[k, : counts[k]] = item.spelling
         letters[k, :frames] = item.letters
         letters[k, frames : len(shifted)] = len(item.text) - 1  # a bare tag, if there is one
+        frame_tags[k, :frames], frame_tags[k, frames : len(shifted)] = item.tags, tags[-1]
         weights[k, max(0, frames - END_FRAMES) : frames + 1, 0] = END_WEIGHT
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), read[:, :-1]], 1)
     for k, item in enumerate(items):
@@ -115,5 +125,6 @@ def collate(items: list[Item]) -> Batch:
         targets[k, [frame + DELAYS[-1] for frame in item.skipped], -1] = IGNORE
     return Batch(
         *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, drawn, weights, letters)),
-        *map(torch.from_numpy, (phones, frame_voices, onset_voices, spelling, counts)),
+        *map(torch.from_numpy, (phones, text_tags, frame_tags, frame_voices, onset_voices)),
+        *map(torch.from_numpy, (spelling, counts)),
     )

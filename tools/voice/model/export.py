@@ -41,7 +41,8 @@ SAMPLING = {  # the best of evaluate.py's sweep, see LOG.md
     "guidance_scale": 1.0,
     "max_length": 1024,
 }
-AIDS = ("phone_head.", "spell_head.", "voice_head.")  # what training alone has
+# what training alone has
+AIDS = ("phone_head.", "spell_head.", "voice_head.", "text_tag_head.", "frame_tag_head.")
 FIXED_NAMES = {
     "text_embedding.weight": "model.encoder.embedding.weight",
     "encoder_norm.weight": "model.encoder.norm.weight",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from tools.voice.model.batches import attention_cost
+from tools.voice.model.batches import Batch, attention_cost
 from tools.voice.model.export import SAMPLING
-from tools.voice.model.network import BOS, PAD, REMAINING, SPELLED
+from tools.voice.model.network import BOS, PAD, REMAINING, SPELLED, TAG_COUNTS
 from tools.voice.model.scripts import IGNORE
 from tools.voice.teacher.phones import PHONES
 
@@ -64,11 +64,20 @@ def phone_loss(logits, phones):
     return (which + 0.5 * rest) / counted
 
 
-def voice_loss(logits, voices):
-    """Cross-entropy of the voice, where `voices` [B, T] is not IGNORE; logits [B, T, V]."""
-    count = (voices != IGNORE).sum().clamp(min=1)
+def class_loss(logits, classes):
+    """Cross-entropy where `classes` [B, T] is not IGNORE, 0 if it is nowhere; logits [B, T, K]."""
+    count = (classes != IGNORE).sum().clamp(min=1)
     flat = logits.float().flatten(0, 1)
-    return F.cross_entropy(flat, voices.flatten(), ignore_index=IGNORE, reduction="sum") / count
+    return F.cross_entropy(flat, classes.flatten(), ignore_index=IGNORE, reduction="sum") / count
+
+
+def tag_loss(text_logits, frame_logits, batch: Batch, keep):
+    """Cross-entropy of the counts of tags at letters and at frames; keep [B]: rows with a text."""
+    text_tags, frame_tags = (
+        tags.clamp(max=TAG_COUNTS - 1).masked_fill(~keep[:, None], IGNORE)
+        for tags in (batch.text_tags, batch.frame_tags)
+    )
+    return class_loss(text_logits, text_tags) + class_loss(frame_logits, frame_tags)
 
 
 def spelling_loss(logits, mask, spelling, counts, keep=1):

@@ -5,6 +5,7 @@ Differences from the exported model, all removed by export.py: attention is scal
 guide), two auxiliary heads predict phones: one on the decoder (the phone of each frame), one on
 the text encoder (the phones in order, two guesses a letter, for a CTC loss), and one on the decoder
 predicts the voice: after two layers that of each frame, after four that of the turn that begins.
+Two more count tags: how many stand before a letter, and before what a frame says.
 
 Shapes: B batch, T frames, S text bytes, C channels, V vocabulary, H heads.
 """
@@ -30,6 +31,7 @@ SPELLED = 2  # guesses at a phone for every letter; the class after the phones i
 CHUNK = 160  # queries at a time: less of the triangle above the diagonal is computed
 FRAME_HEADS_AFTER, ONSET_HEAD_AFTER = 2, 4  # decoder layers below the auxiliary heads
 MOST_VOICES = 32
+TAG_COUNTS = 12  # classes of "tags so far": 0..10 and more
 REMAINING = 13  # classes of "frames left in this phone": 0..11 and more
 
 
@@ -191,6 +193,8 @@ class Nano(nn.Module):
         self.phone_head = nn.Linear(shape.decoder_width, len(PHONES) + 1 + REMAINING)
         self.voice_head = nn.Linear(shape.decoder_width, MOST_VOICES)
         self.spell_head = nn.Linear(shape.encoder_width, SPELLED * (len(PHONES) + 1))
+        self.text_tag_head = nn.Linear(shape.encoder_width, TAG_COUNTS)
+        self.frame_tag_head = nn.Linear(shape.decoder_width, TAG_COUNTS)
         self.register_buffer("offsets", torch.arange(CHANNELS) * VOCABULARY, persistent=False)
         self._initialise()
 
@@ -220,7 +224,8 @@ class Nano(nn.Module):
         """text [B, S], mask [B, S] bool, tokens [B, T, C].
 
         Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
-        logits, logits of the voice of each frame and of the turn [B, T, MOST_VOICES].
+        logits, logits of the voice of each frame and of the turn [B, T, MOST_VOICES], logits of the
+        count of tags up to each letter [B, S, TAG_COUNTS] and each frame [B, T, TAG_COUNTS].
         """
         encoded, bias = self.encode(text, mask)
         x = self.code_embedding(tokens + self.offsets).sum(2)
@@ -238,6 +243,8 @@ class Nano(nn.Module):
             self.spell(encoded),
             self.voice_head(early),
             self.voice_head(late),
+            self.text_tag_head(encoded),
+            self.frame_tag_head(early),
         )
 
 

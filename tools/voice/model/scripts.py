@@ -26,6 +26,7 @@ from tools.voice.teacher.voices import FREE_NAME
 
 IGNORE = -100  # targets that are not learnt
 ANY = -1  # a draw among all voices
+TAGS = (1, 2)  # bytes of [S1] and [S2]
 SILENT = 6  # first frames of a turn, its silence
 DRIFT = 0.7  # turns with a part that has drifted
 DRIFT_AFTER = 12, 60  # frames of a turn that has not, if its voice is known before it, and if not
@@ -54,7 +55,8 @@ class Item:
     before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
     code there is not learnt; turns: the first frame of each turn whose voice is known, the frame
     from which it is, and the voice's place among all (IGNORE if it has no name); voices [T]: that
-    place in every frame, IGNORE in the silence before a turn.
+    place in every frame, IGNORE in the silence before a turn; tags [T]: how many tags the text has
+    up to what a frame says.
     """
 
     text: list[int]
@@ -68,6 +70,7 @@ class Item:
     skipped: list[int]
     turns: list[tuple[int, int, int]]
     voices: np.ndarray
+    tags: np.ndarray
 
 
 class Scripts:
@@ -132,7 +135,7 @@ class Scripts:
 
     def item(self) -> Item:
         r = self.random
-        text, letters = bytearray(), []
+        text, letters, tags = bytearray(), [], []
         join = b"\n" if r.random() < 0.3 else b" "
         space = b"" if r.random() < TIGHT else b" "
         chosen = self._choose()
@@ -143,6 +146,7 @@ class Scripts:
             else:
                 text += (join if text else b"") + (b"" if untagged else bytes([tag]) + space)
             letters.append(turn.letters + len(text))
+            tags.append(np.full(len(turn.codes), sum(byte in TAGS for byte in text)))
             text += turn.text
         if r.random() < BARE_TAG:
             last = chosen[-1][0]
@@ -165,6 +169,7 @@ class Scripts:
             skipped,
             turns,
             np.concatenate([self._frame_voices(turn) for _, turn, _ in chosen]),
+            np.concatenate(tags),
         )
 
     def _frame_voices(self, turn: Turn) -> np.ndarray:
@@ -249,6 +254,7 @@ class Scripts:
                         [],
                         [],
                         item.voices[: MARK_FRAME + 1],
+                        item.tags[: MARK_FRAME + 1],
                     )
                 )
         return found

@@ -27,13 +27,14 @@ from tools.voice.model.export import trained_weights
 from tools.voice.model.losses import (
     GUIDE_FADE,
     GUIDE_FULL,
+    class_loss,
     code_losses,
     draw_loss,
     guide_loss,
     guide_weight,
     phone_loss,
     spelling_loss,
-    voice_loss,
+    tag_loss,
 )
 from tools.voice.model.network import CHANNELS, CODES, Nano, load_nano, save_nano
 from tools.voice.model.scripts import IGNORE, Scripts
@@ -46,7 +47,7 @@ DROP_TEXT, WRONG_CODES = 0.1, 0.03
 # of the loss, as logged before the books
 PARTS = (
     "codes", "guide", "phone", "spelling", "dictionary", "frame-voice", "onset-voice", "draw",
-    "first-draw",
+    "first-draw", "tags",
 )  # fmt: skip
 LINES_AN_OPENING = 8  # an opening costs as much as a script's whole text
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
@@ -97,7 +98,7 @@ def training_loss(
         predicted = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
         opened, *_ = model(openings.text, openings.mask, openings.inputs)
-    logits, attention, phone_logits, spelled, frame_voices, onset_voices = predicted
+    logits, attention, phone_logits, spelled, frame_voices, onset_voices, *tags = predicted
     wanted = batch.targets.clone()
     wanted[..., -1].masked_fill_(batch.drawn != IGNORE, IGNORE)
     books, _ = code_losses(logits, wanted, batch.marks, batch.weights)
@@ -109,10 +110,12 @@ def training_loss(
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
     spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
     dictionary = spelling_loss(dictionary_spelled, mask, *said)
-    frame_voice = voice_loss(frame_voices, batch.frame_voices)
+    frame_voice = class_loss(frame_voices, batch.frame_voices)
     known = batch.onset_voices.masked_fill(~keep[:, None], IGNORE)
-    onset_voice = voice_loss(onset_voices, known)
-    aids = 0.3 * phones + 0.2 * (spelling + dictionary) + 0.1 * frame_voice + 0.3 * onset_voice
+    onset_voice = class_loss(onset_voices, known)
+    tag = tag_loss(*tags, batch, keep)
+    aids = 0.3 * phones + 0.2 * (spelling + dictionary + tag)
+    aids = aids + 0.1 * frame_voice + 0.3 * onset_voice
     total = codes + guide_weight(step) * guide + aids + 0.1 * draw + 0.3 * first_draw
     return total, [
         codes,
@@ -124,28 +127,32 @@ def training_loss(
         onset_voice,
         draw,
         first_draw,
+        tag,
         *books,
     ]
 
 
 @torch.no_grad()
 def check(model, held: list[Batch]) -> str:
-    """Cross-entropy and accuracy by book on held-out turns, accuracy of the voices of turns."""
+    """Cross-entropy and accuracy by book on held-out turns, accuracy of the voices of turns and of
+    the counts of tags."""
     model.eval()
-    found, right = [], []
+    found, right, counted_right = [], [], []
     for batch in held:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
-            logits, *_, onset_voices = model(batch.text, batch.mask, batch.inputs)
+            logits, *_, onset_voices, _, frame_tags = model(batch.text, batch.mask, batch.inputs)
         known = batch.onset_voices != IGNORE
         right.append((onset_voices.argmax(-1) == batch.onset_voices)[known])
+        known = batch.frame_tags != IGNORE
+        counted_right.append((frame_tags.argmax(-1) == batch.frame_tags)[known])
         books, counted = code_losses(logits, batch.targets, batch.marks)
         hits = (logits.argmax(-1) == batch.targets) & counted
         found.append(torch.stack([books, hits.sum((0, 1)) / counted.sum((0, 1))]))
     model.train()
     mean = torch.stack(found).mean(0)
     loss, accuracy = ([round(x, 3) for x in row.tolist()] for row in mean)
-    voices = torch.cat(right).float().mean().item()
-    return f"held out: cross-entropy {loss} accuracy {accuracy} voices {voices:.3f}"
+    voices, tags = (torch.cat(hits).float().mean().item() for hits in (right, counted_right))
+    return f"held out: cross-entropy {loss} accuracy {accuracy} voices {voices:.3f} tags {tags:.3f}"
 
 
 def optimisers(model: Nano, lr: float):
