@@ -262,7 +262,9 @@ def test_tags_are_counted_in_the_text_and_in_the_frames():
         batch = collate([item])
         tags = np.cumsum([own for _, own in speakers_of(item)])
         assert batch.frame_tags[0, : len(item.codes)].tolist() == np.repeat(tags, LENGTH).tolist()
-        assert (batch.frame_tags[0, len(item.codes) :] == batch.text_tags[0, -1]).all()
+        end = tags[-1] + 1
+        assert (batch.frame_tags[0, len(item.codes) :] == end).all(), "with and without a bare tag"
+        assert batch.text_tags[0, -1] == end
         spoken = item.letters[LENGTH // 2 :: LENGTH].astype(int)
         assert batch.text_tags[0, spoken].tolist() == tags.tolist()
         lengths.add(len(tags))

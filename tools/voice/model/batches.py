@@ -7,7 +7,8 @@ frames, wherever a mark or an earlier turn of the speaker determines it. Without
 learns neither to repeat marks nor to follow voice prompts: after its first frames a turn shows its
 voice itself, so attending to earlier turns improves the loss by a thousandth only. The last guide
 is the count of tags so far, of every letter and every frame: a model finds a letter by what stands
-around it alone, and one that does not count may look for the next tag and find an earlier one.
+around it alone, and one that does not count may look for the next tag and find an earlier one. The
+end of the text counts as a tag, since it does not belong to the last turn.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Batch:
     this may be any voice's, ANY, or any but one's, that one's mark; else IGNORE.
     weights [B, T, C]: of the targets in the loss.
     letters: the place in the text that a frame should read; NaN in frames without a guide.
-    text_tags [B, S], frame_tags [B, T]: tags up to a letter, and up to what a frame says; IGNORE in
-    padding.
+    text_tags [B, S], frame_tags [B, T]: tags up to a letter, and up to what a frame says, one more
+    at the end, unless a bare tag is there; IGNORE in padding.
     frame_voices [B, T]: the voice of every frame of speech; onset_voices [B, T]: the voice of a
     turn in its first frames, where it is known; else IGNORE.
     spelling [B, P] is padded, spelling_count [B] its lengths.
@@ -100,6 +101,7 @@ def collate(items: list[Item]) -> Batch:
     for k, item in enumerate(items):
         text[k, : len(item.text)] = item.text
         tags = np.isin(item.text, TAGS).cumsum()
+        tags[-1] = item.tags[-1] + 1  # of the bare tag, if there is one
         text_tags[k, : len(tags)] = tags
         shifted, frames = delayed(item.codes), len(item.codes)
         targets[k, : len(shifted)] = shifted
