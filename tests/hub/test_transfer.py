@@ -34,13 +34,16 @@ def part(server) -> Path | None:
     return next(Path(constants.HF_HUB_CACHE).rglob("*.incomplete"), None)
 
 
+def half_of(fetching) -> None:
+    """Follow a fetch until all that a server with `hold` sends has arrived."""
+    next(fraction for fraction in fetching if fraction >= 0.5)
+
+
 def stop_half_way(server) -> None:
     """Close the generator of a fetch after half of the file, and wait for its thread."""
     server.hold = threading.Event()
     fetching = fetch_file(NAME, SAFETENSORS, 0.0, 1.0)
-    for fraction in fetching:
-        if fraction > 0.4:
-            break
+    half_of(fetching)
     fetching.close()
     server.hold.set()
     server.hold = None
@@ -117,12 +120,8 @@ def test_two_at_once_share_one_transfer(server):
 def test_who_waits_sees_the_progress_and_takes_over(server):
     server.hold = threading.Event()
     first, second = (fetch_file(NAME, SAFETENSORS, 0.0, 1.0) for _ in range(2))
-    for fraction in first:
-        if fraction > 0.4:
-            break
-    for fraction in second:
-        if fraction > 0.4:
-            break
+    for fetching in (first, second):
+        half_of(fetching)
     first.close()
     server.hold.set()
     assert result_of(second).read_bytes() == CONTENT

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dia_demo.engine.events import AudioChunk, Finished, Loading, Progress
+from dia_demo.engine.events import AudioChunk, Figures, Finished, FinishReason, Loading, Progress
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
@@ -58,16 +58,17 @@ def test_a_wait_without_a_known_end_has_no_percentage(folder, tmp_path):
 
 @pytest.fixture(scope="module")
 def lengths(tmp_path_factory):
-    """The embedded voice's remark on the length of a script's take, for seed 1 at speed 1."""
+    """The figures of a script's take by the embedded voice at speed 1, and the remark on its
+    length."""
     synthesis = Synthesis(Settings(takes_folder=tmp_path_factory.mktemp("nano")))
     params = synthesis.info("nano").config.defaults
 
-    def remark(script: str) -> tuple[float, str | None]:
-        request = Request(script, replace(params, seed=1), with_audio=False)
+    def remark(script: str, seed: int = 1) -> tuple[Figures, str | None]:
+        request = Request(script, replace(params, seed=seed), with_audio=False)
         events = list(synthesis.stream(request, threading.Event()))
         assert isinstance(events[-1], Finished)
         figures = events[-1].result.figures
-        return figures.audio_seconds, length_remark(figures)
+        return figures, length_remark(figures)
 
     yield remark
     synthesis.close()
@@ -79,8 +80,8 @@ def lengths(tmp_path_factory):
 )
 def test_the_embedded_voice_says_a_short_script_and_ends(lengths, script):
     """Without [S1], a word became 24 s."""
-    seconds, remark = lengths(script)
-    assert 0.3 < seconds < 4 and remark is None
+    figures, remark = lengths(script)
+    assert 0.3 < figures.audio_seconds < 4 and remark is None
 
 
 @pytest.mark.slow
@@ -90,5 +91,8 @@ def test_letters_that_become_babble_are_remarked(lengths):
 
 @pytest.mark.slow
 def test_missing_words_are_remarked(lengths):
-    remark = lengths(60 * "[S1] Oh. [S2] Ah. ")[1]
-    assert "words are probably missing" in (remark or "")
+    """Of 120 equal turns a take says a few and ends, or goes on to the limit, where it is not the
+    voice that left the rest out: which of the two depends on the seed and the processor."""
+    takes = [lengths(60 * "[S1] Oh. [S2] Ah. ", seed) for seed in range(6)]
+    ended = [remark for figures, remark in takes if figures.finish_reason == FinishReason.END]
+    assert ended and all("words are probably missing" in (remark or "") for remark in ended)
