@@ -6,8 +6,10 @@ down what it hears. The scripts were never trained on by the embedded voice. Nee
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -16,12 +18,16 @@ from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
 from dia_demo.services.bench import words
 from dia_demo.task import result_of
+from dia_demo.text.script import parse_turns
 from tools.voice.corpus import heldout
 from tools.voice.judge.asr import recognise_all
-from tools.voice.judge.trials import is_whole, say
+from tools.voice.judge.trials import say
 
 TOGETHER = 16  # rows of a batch
 DRAWS = 10_000  # of the bootstrap
+# A dialogue is whole if every turn has this share of its words, and nowhere are more words than
+# this heard that nobody was to say: a sentence has at least six.
+LEAST_OF_TURN, MOST_EXTRA = 0.5, 4
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,23 @@ def compare(scripts: Sequence[str], before: Sequence[str], after: Sequence[str])
     low, high = np.quantile(differences, (0.025, 0.975))
     first, second = wrong.sum(1) / lengths.sum()
     return Difference(len(said), float(first), float(second), float(low), float(high))
+
+
+def is_whole(script: str, heard: str) -> bool:
+    """Whether no turn of a script was dropped or said twice, as far as the words tell."""
+    turns = [words.words(turn.text) for turn in parse_turns(script)]
+    turn_of = [number for number, turn in enumerate(turns) for _ in turn]
+    said = [word for turn in turns for word in turn]
+    match = SequenceMatcher(None, said, words.words(heard), autojunk=False)
+    found = Counter(
+        turn_of[place]
+        for block in match.get_matching_blocks()
+        for place in range(block.a, block.a + block.size)
+    )
+    extra = max((last - first) - (b - a) for _, a, b, first, last in match.get_opcodes())
+    return extra <= MOST_EXTRA and all(
+        found[number] >= LEAST_OF_TURN * len(turn) for number, turn in enumerate(turns)
+    )
 
 
 def share_whole(scripts: Sequence[str], heard: Heard) -> float:

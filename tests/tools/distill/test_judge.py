@@ -58,3 +58,21 @@ def test_a_checkpoint_loses_nothing_against_itself(capsys):
     errors = words.split("word error ")[1].split(";")[0].split(" and ")
     assert errors[0] == errors[1] and words.endswith("between 0.0% and 0.0% (95%)")
     assert whole.startswith("2 dialogues: ") and float(errors[0].rstrip("%")) < 30
+
+
+@pytest.mark.parametrize(
+    ("heard", "expected"),
+    [
+        (f"{FIRST} {SECOND} {THIRD}", True),
+        (f"{FIRST} how much does the bread cost {THIRD}", True),
+        (f"{FIRST} {THIRD}", False),
+        (f"{FIRST} {SECOND}", False),
+        (f"{FIRST} {SECOND} {SECOND} {THIRD}", False),
+        (f"{FIRST} {SECOND} {THIRD} {THIRD}", False),
+        (f"{SECOND} {FIRST} {THIRD}", False),
+        (f"{FIRST} how much {THIRD}", False),
+        ("", False),
+    ],
+)
+def test_a_dialogue_is_whole_if_nothing_is_dropped_or_said_twice(heard, expected):
+    assert judge.is_whole(DIALOGUE, heard) is expected

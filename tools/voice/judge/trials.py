@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +25,10 @@ from dia_demo.text.script import encode_script, parse_turns
 from tools.voice.corpus import heldout, shards
 from tools.voice.judge import asr
 from tools.voice.teacher import speech
-from tools.voice.teacher.phones import SAMPLE_RATE
 from tools.voice.teacher.voices import SPEAKERS
 
 EXAMPLES = ASSETS / "examples.json"
 LENGTHS = (0.8, 1.25)  # of the teacher's
-TURN_SLACK = 0.1, 0.25  # a dialogue's turn may differ by this share, or by this many seconds
-# A dialogue is whole if every turn has this share of its words, and nowhere are more words than
-# this heard that nobody was to say: a sentence has at least six.
-LEAST_OF_TURN, MOST_EXTRA = 0.5, 4
 
 
 @dataclass(frozen=True)
@@ -238,30 +231,4 @@ def stops(studio: Studio, count: int) -> Line:
         "≥ 98%",
         right >= 0.98,
         notes={**notes, "wrong": wrong[:8]},
-    )
-
-
-def lengths_fit(turns: list[np.ndarray], reference: list[np.ndarray]) -> bool:
-    """Whether every turn of a dialogue is as long as it should be, within TURN_SLACK."""
-    share, seconds = TURN_SLACK
-    return all(
-        abs(len(wave) - len(expected)) <= max(share * len(expected), seconds * SAMPLE_RATE)
-        for wave, expected in zip(turns, reference, strict=True)
-    )
-
-
-def is_whole(script: str, heard: str) -> bool:
-    """Whether no turn of a script was dropped or said twice, as far as the words tell."""
-    turns = [words_of(turn.text) for turn in parse_turns(script)]
-    turn_of = [number for number, turn in enumerate(turns) for _ in turn]
-    said = [word for turn in turns for word in turn]
-    match = SequenceMatcher(None, said, words_of(heard), autojunk=False)
-    found = Counter(
-        turn_of[place]
-        for block in match.get_matching_blocks()
-        for place in range(block.a, block.a + block.size)
-    )
-    extra = max((last - first) - (b - a) for _, a, b, first, last in match.get_opcodes())
-    return extra <= MOST_EXTRA and all(
-        found[number] >= LEAST_OF_TURN * len(turn) for number, turn in enumerate(turns)
     )
