@@ -23,7 +23,7 @@ from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD
 from tools.voice.model.scripts import IGNORE, TAGS, Item
 
 PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
-ONSET = (5, 24)  # frames of a turn whose codes the voice decides
+ONSET = (0, 24)  # frames of a turn in which its tag is found, and the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
 # Of the end and the silence before it, in the loss and the guide: a model that does not look at the
 # end of the text there looks at the last turn's tag, and says that turn again.

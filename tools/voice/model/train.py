@@ -36,7 +36,7 @@ from tools.voice.model.losses import (
     spelling_loss,
     tag_loss,
 )
-from tools.voice.model.network import CHANNELS, CODES, VOCABULARY, Nano, load_nano, save_nano
+from tools.voice.model.network import CHANNELS, CODES, Nano, load_nano, save_nano
 from tools.voice.model.scripts import IGNORE, Scripts
 from tools.voice.model.turns import Turn, load_turns
 
@@ -65,7 +65,6 @@ class Plan:
     out: str
     lines: int
     start: Path | None = None
-    marks_only: bool = False
 
 
 def learning_rate(base: float, step: int, done: float) -> float:
@@ -173,18 +172,6 @@ def optimisers(model: Nano, lr: float):
     )
 
 
-def marks_optimiser(model: Nano, lr: float, marks: list[int]):
-    """AdamW for what the model reads and predicts of voice marks, everything else fixed."""
-    tables = model.code_embedding.weight, model.logits_dense.weight
-    rows = torch.zeros_like(tables[0])
-    rows[[(CHANNELS - 1) * VOCABULARY + mark for mark in marks]] = 1
-    for p in model.parameters():
-        p.requires_grad_(any(p is table for table in tables))
-    for table in tables:
-        table.register_hook(lambda gradient: gradient * rows)
-    return (torch.optim.AdamW(tables, lr=lr, betas=(0.9, 0.98), weight_decay=0),)
-
-
 def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
     """Batches, openings and lines of the dictionary, on the plan's device, without end."""
     words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
@@ -249,15 +236,12 @@ def prepare(rank: int, plan: Plan):
             model.load_state_dict(trained_weights(plan.start, model), strict=False)
             state["step"] = GUIDE_FULL + GUIDE_FADE  # it knows where to look
     model.to(plan.device)
-    marks = read_marks(plan.work)
-    if plan.marks_only:
-        opts = marks_optimiser(model, plan.lr, list(marks.values()))
-    else:
-        opts = optimisers(model, plan.lr)
+    opts = optimisers(model, plan.lr)
     for opt, kept in zip(opts, state.get("optimisers", ()), strict=False):
         opt.load_state_dict(kept)
     step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
     turns = load_turns(plan.work)
+    marks = read_marks(plan.work)
     held = Scripts(turns[:HELD_OUT], marks, 3, drift=0, slip=0)
     checks = [collate([held.item() for _ in range(8)]).to(plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
@@ -314,11 +298,6 @@ def main() -> None:
         help="lines of words a batch, text alone; openings of scripts are an eighth of it",
     )
     parser.add_argument("--start", type=Path, help="an exported folder whose weights to go on from")
-    parser.add_argument(
-        "--marks-only",
-        action="store_true",
-        help="learn the voice marks again, after a mean of weights has changed their draw",
-    )
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, train, plan)
 
