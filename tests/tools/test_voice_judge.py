@@ -254,10 +254,22 @@ def test_a_dialogue_is_whole_if_every_turn_was_said_once(said, whole):
 
     reference = [sounds(seed) for seed in (1, 2, 3)]
     turns = measures.turns(np.concatenate([say(turn) for turn in said]), reference)
-    assert voice_trials.is_whole(turns, reference) is whole
+    assert voice_trials.is_whole(turns, reference, reference) is whole
 
 
 def test_a_turn_that_is_said_badly_is_in_its_place():
     reference = [sounds(seed) for seed in (1, 2, 3)]
     noise = np.random.default_rng(0).normal(0, 0.03, len(reference[0]))
-    assert voice_trials.is_whole([reference[0] + noise, *reference[1:]], reference)
+    turns = [reference[0] + noise, *reference[1:]]
+    assert voice_trials.is_whole(turns, reference, reference)
+
+
+def test_a_dialogue_is_compared_with_the_teacher_in_the_nearest_voices(monkeypatch):
+    known, spoken = speakers.profiles(voices(0.3)), []
+    first, second, *_ = known.voices
+    prompts = voice_trials.Prompts({})
+    monkeypatch.setattr(prompts, "speak", lambda name, text: spoken.append((name, text)))
+    heard = iter([known.voices[second], known.voices[first]])  # S1, then S2
+    monkeypatch.setattr(speakers, "traits", lambda wave: next(heard))
+    voice_trials.spoken_alike([SECONDS] * 3, ["S2", "S1", "S2"], ["a", "b", "c"], prompts, known)
+    assert spoken == [(first, "a"), (second, "b"), (first, "c")]

@@ -5,8 +5,8 @@ the eight by pitch and envelope, in profiles made of the teacher's other sentenc
 takes have the same voice is judged from five sentences each: with one, the teacher's own takes of
 neighbouring voices cannot be told apart; with five, all of them can, by a limit that 99% of the
 pairs of one voice are within. Dialogues have the voices that the seed chose: a turn's
-length is compared with the teacher's in the source that fits, its voice with that of the other
-turns.
+length is compared with the teacher's in the source that fits, its sound with the teacher's in the
+nearest voices, its voice with that of the other turns.
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ def spoken_alike(
     """The teacher's turns of a dialogue in those of the `known` voices that are nearest to those of
     its speakers."""
     voices = {}
-    for tag in set(tags):
+    for tag in sorted(set(tags)):
         of_speaker = [turn for turn, its in zip(turns, tags, strict=True) if its == tag]
         heard = speakers.identify(speakers.traits(np.concatenate(of_speaker)), known)
         voices[tag] = heard or next(iter(known.voices))
