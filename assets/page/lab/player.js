@@ -5,7 +5,7 @@
 const RAMP = 0.005; // seconds of fade at each start and stop: a cut within a wave clicks
 // Seconds from a press to the fade. The sound runs on in another thread: on a busy machine a fade
 // that is to begin now would be over before it is known there.
-const LEAD = 0.02;
+const LEAD = 0.05;
 const EXCERPT_FADE = 0.05; // seconds
 
 export class Player {
