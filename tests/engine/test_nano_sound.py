@@ -86,7 +86,9 @@ def test_a_take_cut_by_max_tokens_ends_at_zero_where_it_was_cut(voice, max_token
     take, chunks = speak(voice, SCRIPTS[3], max_tokens=max_tokens)
     assert take.figures.finish_reason == "max_tokens"
     assert len(take.samples) == 384 * len(take.codes)
-    assert take.samples[0] == take.samples[-1] == 0 and np.abs(take.samples[-16:]).max() < 0.01
+    assert take.samples[0] == take.samples[-1] == 0
+    # Cut in the middle of speech, as loud as it may be, it fades out over 5 ms.
+    assert np.abs(take.samples[-16:]).max() < 0.1 * np.abs(take.samples).max()
     assert share_below_db(take.samples, 50) <= -25
     np.testing.assert_array_equal(np.concatenate([chunk.samples for chunk in chunks]), take.samples)
 

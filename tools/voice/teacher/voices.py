@@ -28,7 +28,6 @@ class Voice:
 VOICES = {
     "rms": Voice(SOURCES["rms"], 120.0, 1.1),
     "rms deep": Voice(SOURCES["rms"], 108.0, 1.05, warp=1.04),
-    "rms mid": Voice(SOURCES["rms"], 150.0, 1.0, warp=1.08),
     "rms high": Voice(SOURCES["rms"], 205.0, 0.85, warp=1.15),
     "rms child": Voice(SOURCES["rms"], 250.0, 0.8, warp=1.2),
     "awb": Voice(SOURCES["awb"], 125.0, 0.9),
@@ -36,23 +35,24 @@ VOICES = {
     "awb mid": Voice(SOURCES["awb"], 160.0, 0.9, warp=1.07),
     "awb high": Voice(SOURCES["awb"], 190.0, 0.9, warp=1.13),
 }
-# between them: (Hz, formants), so that a model learns to follow a prompt instead of nine names
+# Between them (Hz, formants), so that a model learns to follow a prompt instead of eight names.
+# All are told apart after the codec too, which draws some pairs of voices together.
 BETWEEN = {
     "rms": (
-        (109, 1.17),
+        (113, 1.1),
         (122, 1.16),
-        (128, 1.08),
+        (135, 1.0),
         (138, 1.12),
         (145, 1.0),
+        (147, 1.2),
         (160, 1.17),
         (165, 1.05),
         (180, 1.12),
+        (191, 1.2),
         (198, 1.0),
         (220, 1.02),
-        (225, 1.17),
-        (245, 1.04),
     ),
-    "awb": ((134, 1.09), (205, 1.15)),
+    "awb": ((134, 1.09), (150, 1.13), (178, 1.0), (205, 1.15)),
 }
 GAINS = {"rms": 0.95, "awb": 0.9}
 VOICES |= {
