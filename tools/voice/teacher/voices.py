@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, log, log2
 from random import Random
@@ -116,6 +117,18 @@ def nearby_voice(name: str, r: Random) -> str:
     f0 = voice.f0 * 2 ** (r.uniform(-NEARBY[0], NEARBY[0]) / 12)
     warp = voice.warp + r.uniform(-NEARBY[1], NEARBY[1])
     return free_name(voice.source.flite, min(max(f0, low), high), min(max(warp, small), large))
+
+
+def nearest_voice(name: str, others: Iterable[str]) -> str:
+    """That of `others` in VOICES which is nearest: of the same source, by pitch and formants."""
+    voice = VOICES[name]
+
+    def distance(other: Voice) -> float:
+        semitones = 12 * abs(log2(other.f0 / voice.f0))
+        return semitones / NEAR[0] + abs(other.warp - voice.warp) / NEAR[1]
+
+    alike = [n for n in others if n in VOICES and VOICES[n].source == voice.source]
+    return min(alike, key=lambda other: distance(VOICES[other]))
 
 
 def voice_named(name: str) -> Voice:

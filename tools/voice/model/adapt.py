@@ -1,0 +1,350 @@
+"""Change a trained small Dia in one respect and keep it as it is in all others.
+`python -m tools.voice.model.adapt --work DIR --start assets/nano --minutes 60`.
+
+Training on with train.py from a finished model changes how it reads: it says turns twice or leaves
+them out. Here only what is to change is learnt from codes; everywhere else the model keeps to the
+distribution of the one that it started from (Li and Hoiem 2016, "Learning without forgetting").
+What is to change:
+
+- Voices: those without a mark in --known, or those that --learn names. Their frames are learnt; the
+  attention to the text stays fixed.
+- Its own mistakes, where own_takes.py has found some in DIR/own. What corrects them is learnt, by
+  all of the model, and where to look in the text while they are corrected.
+
+Draws of voices, and the aid that tells voices apart, are as in train.py. Saves DIR/adapted.pt every
+two minutes; run again to resume.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from tools.voice import parallel
+from tools.voice.codec.marks import read_marks
+from tools.voice.model.batches import Batch, attention_cost, collate
+from tools.voice.model.export import trained_weights
+from tools.voice.model.losses import GUIDED_HEADS, at_sampling, class_loss, draw_loss
+from tools.voice.model.network import (
+    BOS,
+    CHANNELS,
+    DELAYS,
+    FRAME_HEADS_AFTER,
+    ONSET_HEAD_AFTER,
+    PAD,
+    VOCABULARY,
+    Nano,
+    load_nano,
+    save_nano,
+)
+from tools.voice.model.own_takes import OwnTake, load_own_takes
+from tools.voice.model.scripts import IGNORE, Item, Scripts
+from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, learning_rate
+from tools.voice.model.turns import Turn, load_turns
+from tools.voice.teacher.voices import nearest_voice
+
+log = logging.getLogger(__name__)
+SAVE_EVERY, LOG_EVERY = 120.0, 25  # seconds, steps
+HEAD_STEPS = 100  # first of which the head that knows voices learns alone
+OPENINGS = 4  # scripts a batch of which the first frames alone are tried, for the draw of a voice
+NEW_CAST = 0.6  # scripts with a new voice
+CORRECTED = 0.5  # own takes that are corrected ones
+CORRECTION_WEIGHT, GUIDE_WEIGHT = 4.0, 0.3  # of the codes and of the attention that correct
+PARTS = "kept", "learnt", "draw", "first-draw", "voices", "own-kept", "own-learnt", "own-guide"
+
+
+@dataclass(frozen=True)
+class Plan:
+    work: Path
+    minutes: float
+    lr: float
+    frames: int
+    workers: int
+    device: str
+    seed: int
+    out: str
+    start: Path
+    known: Path
+    learn: list[str] | None
+
+
+class Lessons(Scripts):
+    """Scripts in most of which one of `new` speaks."""
+
+    def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int, new: list[str]) -> None:
+        super().__init__(turns, marks, seed)
+        self.new = new
+
+    def _cast(self) -> list[str]:
+        cast = super()._cast()
+        has_new = any(voice in self.new for voice in cast)
+        if self.new and not has_new and self.random.random() < NEW_CAST:
+            cast[self.random.randrange(2)] = self.random.choice(self.new)
+        return cast
+
+
+def as_item(take: OwnTake) -> Item:
+    nothing = np.full(len(take.codes), IGNORE)
+    phones = np.full((len(take.codes), 2), IGNORE)
+    return Item(
+        list(take.text), take.codes, take.codes, take.letters, phones, [0], [], [], [], [],
+        nothing, nothing,
+    )  # fmt: skip
+
+
+def collate_own(takes: list[OwnTake]) -> tuple[Batch, torch.Tensor]:
+    """A batch, and which of its codes are learnt [B, T, C]."""
+    batch = collate([as_item(take) for take in takes])
+    learnt = torch.zeros(batch.targets.shape, dtype=torch.bool)
+    for k, take in enumerate(takes):
+        if take.corrected is None:
+            continue
+        if not take.ends:
+            batch.letters[k, len(take.codes) :] = torch.nan
+        for c, delay in enumerate(DELAYS):
+            learnt[k, take.corrected + delay :, c] = True
+            batch.weights[k, take.corrected + delay :, c] = CORRECTION_WEIGHT
+            if not take.ends:  # what comes next is not said
+                batch.weights[k, len(take.codes) + delay :, c] = 0.0
+    return batch, learnt
+
+
+def own_batches(takes: list[OwnTake], frames: int, seed: int) -> Iterator:
+    """What collate_own gives, about `frames` frames each, without end."""
+    r, group, longest = Random(seed), [], 0
+    corrected = [take for take in takes if take.corrected is not None]
+    faultless = [take for take in takes if take.corrected is None]
+    while True:
+        take = r.choice(corrected if r.random() < CORRECTED else faultless)
+        longest = max(longest, len(take.codes) + CHANNELS)
+        if group and longest * (len(group) + 1) > frames:
+            yield collate_own(group)
+            group, longest = [], len(take.codes) + CHANNELS
+        group.append(take)
+
+
+def decode(model: Nano, text, mask, tokens):
+    """(logits [B, T, C, V], attention of the guided heads, [B, H, T, S] a layer, states after each
+    layer)."""
+    encoded, bias = model.encode(text, mask)
+    x, attention, states = model.code_embedding(tokens + model.offsets).sum(2), [], []
+    for layer in model.decoder:
+        x, weights = layer(x, encoded, bias)
+        attention.append(weights[:, :GUIDED_HEADS])
+        states.append(x)
+    logits = model.logits_dense(model.decoder_norm(x))
+    return logits.view(*x.shape[:2], CHANNELS, VOCABULARY), attention, states
+
+
+def lesson_loss(logits, taught, batch: Batch, learnt):
+    """Mean of the cross-entropy where codes are `learnt` [B, T, C] and of the divergence from
+    `taught`, the logits of the model before, elsewhere; and the two by themselves."""
+    ignored = (batch.targets == PAD) | (batch.targets == BOS)
+    wanted = batch.targets.masked_fill(ignored, IGNORE)
+    wanted[..., -1].masked_fill_(batch.drawn != IGNORE, IGNORE)
+    chances = at_sampling(logits.float(), batch.marks).log_softmax(-1)
+    before = taught.float().log_softmax(-1)
+    kept = (before.exp() * (before - chances)).sum(-1)
+    missed = F.nll_loss(chances.flatten(0, 2), wanted.flatten(), reduction="none")
+    weights = (wanted != IGNORE) * batch.weights * BOOK_WEIGHT.to(batch.weights.device)
+    kept, missed = kept * weights * ~learnt, missed.view(wanted.shape) * weights * learnt
+    parts = [
+        (loss.sum() / (weights * which).sum().clamp(min=1)).detach()
+        for loss, which in ((kept, ~learnt), (missed, learnt))
+    ]
+    return (kept + missed).sum() / weights.sum(), parts
+
+
+def look_loss(attention, letters):
+    """Minus the logarithm of the attention near the letters [B, T] to be read, where they are
+    known. A mean of the attention itself would teach least where it is most wrong."""
+    near = 1 - attention_cost(letters, attention[0].shape[-1])[:, None]
+    known = (~letters.isnan())[:, None]
+    losses = [-(a.float() * near).sum(-1).clamp(min=1e-4).log() * known for a in attention]
+    return sum(loss.sum() for loss in losses) / (
+        len(attention) * GUIDED_HEADS * known.sum().clamp(min=1)
+    )
+
+
+def voice_loss(model, states, batch: Batch, learns: bool):
+    """As train.py's, of the voices of frames and of turns. learns: whether more than the head,
+    which starts from nothing, is to learn from it."""
+    layers = FRAME_HEADS_AFTER, ONSET_HEAD_AFTER
+    early, late = (states[n - 1] if learns else states[n - 1].detach() for n in layers)
+    frames = class_loss(model.voice_head(early), batch.frame_voices)
+    return 0.1 * frames + 0.3 * class_loss(model.voice_head(late), batch.onset_voices)
+
+
+def adapt_loss(model, before, lessons, openings, own, new, mark_codes, step, generator):
+    """Total loss and PARTS. new: places of the new voices; own: what collate_own gives, or None."""
+    text, inputs, _ = corrupt(lessons, generator)
+    with torch.autocast(text.device.type, torch.bfloat16):
+        with torch.no_grad():
+            taught = decode(before, text, lessons.mask, inputs)[0]
+        logits, _, states = decode(model, text, lessons.mask, inputs)
+        opened = decode(model, openings.text, openings.mask, openings.inputs)[0]
+        voices = voice_loss(model, states, lessons, step >= HEAD_STEPS)
+    learnt = torch.isin(lessons.frame_voices, new)[..., None].expand(inputs.shape).clone()
+    learnt[..., -1] |= lessons.marks
+    total, parts = lesson_loss(logits, taught, lessons, learnt)
+    draw = draw_loss(logits, lessons.drawn, mark_codes)
+    first_draw = draw_loss(opened, openings.drawn, mark_codes)
+    total = total + 0.1 * draw + 0.3 * first_draw + voices
+    parts += [draw.detach(), first_draw.detach(), voices.detach()]
+    if own:
+        batch, learnt = own
+        with torch.autocast(text.device.type, torch.bfloat16):
+            with torch.no_grad():
+                taught = decode(before, batch.text, batch.mask, batch.inputs)[0]
+            logits, attention, _ = decode(model, batch.text, batch.mask, batch.inputs)
+        loss, own_parts = lesson_loss(logits, taught, batch, learnt)
+        look = look_loss(attention, batch.letters)
+        total = total + loss + GUIDE_WEIGHT * look
+        parts += [*own_parts, look.detach()]
+    return total, parts
+
+
+def lend_marks(model: Nano, marks: dict[str, int], known: dict[str, int]) -> None:
+    """A new voice begins as the nearest of the known ones: its mark is read and drawn like that."""
+    last = (CHANNELS - 1) * VOCABULARY
+    with torch.no_grad():
+        for voice in marks.keys() - known.keys():
+            lender = known[nearest_voice(voice, known)]
+            for table in (model.code_embedding.weight, model.logits_dense.weight):
+                table[last + marks[voice]] = table[last + lender]
+
+
+def to_train(model: Nano, reading: bool) -> list[tuple[str, torch.nn.Parameter]]:
+    """The parameters that change; without `reading`, none of what finds a place in the text."""
+    read = ("text_embedding", "encoder"), ("cross_attention", "pre_ca_norm")
+    chosen = []
+    for name, parameter in model.named_parameters():
+        reads = name.startswith(read[0]) or any(part in name for part in read[1])
+        parameter.requires_grad_(
+            name.startswith("voice_head.") or ("_head." not in name and (reading or not reads))
+        )
+        if parameter.requires_grad:
+            chosen.append((name, parameter))
+    return chosen
+
+
+def optimisers(chosen: list[tuple[str, torch.nn.Parameter]], lr: float):
+    """As in train.py, without decay: weights stay near those of the start."""
+    inner = [p for n, p in chosen if p.dim() == 2 and n.startswith(("encoder.", "decoder."))]
+    ids = {id(p) for p in inner}
+    rest = [p for _, p in chosen if id(p) not in ids]
+    return (
+        torch.optim.Muon(
+            inner, lr=lr, weight_decay=0.0, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+        ),
+        torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.0),
+    )
+
+
+def adapt(rank: int, workers: int, plan: Plan) -> None:
+    path = plan.work / plan.out
+    if rank == 0:
+        handler = logging.FileHandler(path.with_suffix(".log"))
+        logging.basicConfig(
+            level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
+        )
+    torch.manual_seed(plan.seed)
+    marks, known = read_marks(plan.work), json.loads(plan.known.read_text())
+    before = Nano()
+    before.load_state_dict(trained_weights(plan.start, before), strict=False)
+    lend_marks(before, marks, known)
+    before.to(plan.device).eval().requires_grad_(False)
+    model, state = load_nano(path) if path.exists() else (Nano(), {})
+    if not state:
+        model.load_state_dict(before.state_dict())
+    model.to(plan.device)
+    takes = load_own_takes(plan.work)
+    chosen = to_train(model, reading=bool(takes))
+    parameters = [parameter for _, parameter in chosen]
+    opts = optimisers(chosen, plan.lr)
+    for opt, kept in zip(opts, state.get("optimisers", ()), strict=False):
+        opt.load_state_dict(kept)
+    step, seconds = state.get("step", 0), state.get("elapsed", 0.0)
+    seed = plan.seed + 100 * rank + 7919 * step
+    new = plan.learn or sorted(marks.keys() - known.keys())
+    scripts = Lessons(load_turns(plan.work)[HELD_OUT:], marks, seed, new)
+    source = scripts.batches(plan.frames)
+    own_source = own_batches(takes, plan.frames, seed) if takes else None
+    places = torch.tensor([scripts.places[voice] for voice in new], device=plan.device)
+    mark_codes = torch.tensor(list(marks.values()), device=plan.device)
+    generator = torch.Generator().manual_seed(seed)
+    corrected = sum(take.corrected is not None for take in takes)
+    log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
+    watch, saved, history = parallel.Stopwatch(seconds), time.time(), []
+
+    def save() -> None:
+        states = [opt.state_dict() for opt in opts]
+        save_nano(path, model, optimisers=states, step=step, elapsed=elapsed)
+
+    while True:
+        elapsed = parallel.share(watch.lap(), workers)
+        done = elapsed / (plan.minutes * 60)
+        if done >= 1:
+            break
+        for opt in opts:
+            for group in opt.param_groups:
+                group["lr"] = learning_rate(plan.lr, step, done)
+        lessons = collate(next(source)).to(plan.device)
+        openings = collate(scripts.openings(OPENINGS)).to(plan.device)
+        own = None
+        if own_source:
+            batch, learnt = next(own_source)
+            own = batch.to(plan.device), learnt.to(plan.device)
+        loss, parts = adapt_loss(
+            model, before, lessons, openings, own, places, mark_codes, step, generator
+        )
+        model.zero_grad()
+        loss.backward()
+        parallel.average_gradients(parameters, workers)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        for opt in opts:
+            opt.step()
+        step += 1
+        if rank == 0:
+            history.append(torch.stack(parts))
+            if step % LOG_EVERY == 0:
+                means = torch.stack(history).mean(0).tolist()
+                history.clear()
+                told = " ".join(f"{n} {m:.3f}" for n, m in zip(PARTS, means, strict=False))
+                log.info("step %d t %.0f %s", step, elapsed, told)
+            if time.time() - saved > SAVE_EVERY:
+                save()
+                saved = time.time()
+    if rank == 0:
+        save()
+        log.info("done, step %d", step)
+
+
+def main() -> None:
+    parser = parallel.arguments(__doc__, minutes=60, lr=2e-4, out="adapted.pt")
+    parser.add_argument("--frames", type=int, default=2400, help="frames a batch and process")
+    parser.add_argument(
+        "--start", type=Path, default=Path("assets/nano"), help="an exported folder"
+    )
+    parser.add_argument(
+        "--known",
+        type=Path,
+        default=Path("tools/voice/codec/shipped_marks.json"),
+        help="the marks of its voices",
+    )
+    parser.add_argument("--learn", nargs="+", help="voices; without it, those it does not know")
+    plan = Plan(**vars(parser.parse_args()))
+    parallel.launch(plan.workers, adapt, plan)
+
+
+if __name__ == "__main__":
+    main()
