@@ -8,9 +8,11 @@ slower, measured), processes wait once a step.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,6 +21,30 @@ import torch.distributed as dist
 
 PATIENCE = timedelta(minutes=30)  # a process may be paused while others measure
 LONGEST_STEP = 10.0  # seconds; what a step takes longer is a pause
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `arguments` reads; a stage adds its own."""
+
+    work: Path
+    minutes: float
+    lr: float
+    workers: int
+    device: str
+    seed: int
+    out: str
+
+    @property
+    def path(self) -> Path:
+        """The checkpoint."""
+        return self.work / self.out
+
+
+def log_to(path: Path) -> None:
+    """Write what is logged to a file, each line with its time."""
+    handler = logging.FileHandler(path)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler])
 
 
 def arguments(description: str, minutes: float, lr: float, out: str) -> argparse.ArgumentParser:

@@ -36,16 +36,9 @@ FLOAT32_FROM = 0.8  # share of the run after which bfloat16 is left
 
 
 @dataclass(frozen=True)
-class Plan:
-    work: Path
-    minutes: float
-    lr: float
+class Plan(parallel.Plan):
     batch: int
-    workers: int
-    device: str
-    seed: int
     decoder_only: bool
-    out: str
     dropout: float = 0.5
     start: Path | None = None
 
@@ -173,10 +166,7 @@ def prepare(plan: Plan):
 
 def train(rank: int, workers: int, plan: Plan) -> None:
     if rank == 0:
-        handler = logging.FileHandler(plan.work / (Path(plan.out).stem + ".log"))
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
-        )
+        parallel.log_to(plan.work / (Path(plan.out).stem + ".log"))
     torch.manual_seed(plan.seed + rank)
     network.dac_class()
     network.compile_snake()

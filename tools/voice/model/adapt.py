@@ -48,7 +48,7 @@ from tools.voice.model.network import (
 )
 from tools.voice.model.own_takes import OwnTake, load_own_takes
 from tools.voice.model.scripts import IGNORE, Item, Scripts
-from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, learning_rate
+from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, learning_rate, optimisers
 from tools.voice.model.turns import Turn, load_turns
 from tools.voice.teacher.voices import nearest_voice
 
@@ -63,15 +63,8 @@ PARTS = "kept", "learnt", "draw", "first-draw", "voices", "own-kept", "own-learn
 
 
 @dataclass(frozen=True)
-class Plan:
-    work: Path
-    minutes: float
-    lr: float
+class Plan(parallel.Plan):
     frames: int
-    workers: int
-    device: str
-    seed: int
-    out: str
     start: Path
     known: Path
     learn: list[str] | None
@@ -237,26 +230,10 @@ def to_train(model: Nano, reading: bool) -> list[tuple[str, torch.nn.Parameter]]
     return chosen
 
 
-def optimisers(chosen: list[tuple[str, torch.nn.Parameter]], lr: float):
-    """As in train.py, without decay: weights stay near those of the start."""
-    inner = [p for n, p in chosen if p.dim() == 2 and n.startswith(("encoder.", "decoder."))]
-    ids = {id(p) for p in inner}
-    rest = [p for _, p in chosen if id(p) not in ids]
-    return (
-        torch.optim.Muon(
-            inner, lr=lr, weight_decay=0.0, momentum=0.95, adjust_lr_fn="match_rms_adamw"
-        ),
-        torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.0),
-    )
-
-
 def adapt(rank: int, workers: int, plan: Plan) -> None:
-    path = plan.work / plan.out
+    path = plan.path
     if rank == 0:
-        handler = logging.FileHandler(path.with_suffix(".log"))
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
-        )
+        parallel.log_to(path.with_suffix(".log"))
     torch.manual_seed(plan.seed)
     marks, known = read_marks(plan.work), json.loads(plan.known.read_text())
     before = Nano()
@@ -270,7 +247,7 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
     takes = load_own_takes(plan.work)
     chosen = to_train(model, reading=bool(takes))
     parameters = [parameter for _, parameter in chosen]
-    opts = optimisers(chosen, plan.lr)
+    opts = optimisers(chosen, plan.lr, decay=(0, 0))  # weights stay near those of the start
     for opt, kept in zip(opts, state.get("optimisers", ()), strict=False):
         opt.load_state_dict(kept)
     step, seconds = state.get("step", 0), state.get("elapsed", 0.0)

@@ -54,15 +54,8 @@ BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
 
 
 @dataclass(frozen=True)
-class Plan:
-    work: Path
-    minutes: float
-    lr: float
+class Plan(parallel.Plan):
     frames: int
-    workers: int
-    device: str
-    seed: int
-    out: str
     lines: int
     start: Path | None = None
 
@@ -155,20 +148,17 @@ def check(model, held: list[Batch]) -> str:
     return f"held out: cross-entropy {loss} accuracy {accuracy} voices {voices:.3f} tags {tags:.3f}"
 
 
-def optimisers(model: Nano, lr: float):
-    """Muon for the matrices inside layers, AdamW for embeddings, norms and heads."""
-    inner = [
-        p
-        for n, p in model.named_parameters()
-        if p.dim() == 2 and n.startswith(("encoder.", "decoder."))
-    ]
-    chosen = {id(p) for p in inner}
-    rest = [p for p in model.parameters() if id(p) not in chosen]
+def optimisers(parameters: list[tuple[str, torch.nn.Parameter]], lr: float, decay=(0.02, 0.01)):
+    """Muon for matrices inside layers, AdamW for embeddings, norms, heads. decay: of each."""
+    inner, rest = [], []
+    for name, p in parameters:
+        is_inner = p.dim() == 2 and name.startswith(("encoder.", "decoder."))
+        (inner if is_inner else rest).append(p)
     return (
         torch.optim.Muon(
-            inner, lr=lr, weight_decay=0.02, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+            inner, lr=lr, weight_decay=decay[0], momentum=0.95, adjust_lr_fn="match_rms_adamw"
         ),
-        torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=lr, betas=(0.9, 0.98), weight_decay=decay[1]),
     )
 
 
@@ -221,12 +211,9 @@ class Progress:
 
 def prepare(rank: int, plan: Plan):
     """Model, optimisers, steps and seconds so far, batches, rank 0's progress."""
-    path = plan.work / plan.out
+    path = plan.path
     if rank == 0:
-        handler = logging.FileHandler(path.with_suffix(".log"))
-        logging.basicConfig(
-            level=logging.INFO, format="%(asctime)s %(message)s", handlers=[handler]
-        )
+        parallel.log_to(path.with_suffix(".log"))
     torch.manual_seed(plan.seed)
     if path.exists():
         model, state = load_nano(path)
@@ -236,7 +223,7 @@ def prepare(rank: int, plan: Plan):
             model.load_state_dict(trained_weights(plan.start, model), strict=False)
             state["step"] = GUIDE_FULL + GUIDE_FADE  # it knows where to look
     model.to(plan.device)
-    opts = optimisers(model, plan.lr)
+    opts = optimisers(list(model.named_parameters()), plan.lr)
     for opt, kept in zip(opts, state.get("optimisers", ()), strict=False):
         opt.load_state_dict(kept)
     step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
