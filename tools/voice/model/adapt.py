@@ -48,7 +48,7 @@ from tools.voice.model.network import (
 )
 from tools.voice.model.own_takes import OwnTake, load_own_takes
 from tools.voice.model.scripts import IGNORE, Item, Scripts
-from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, learning_rate, optimisers
+from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, fit, optimisers
 from tools.voice.model.turns import Turn, load_turns
 from tools.voice.teacher.voices import nearest_voice
 
@@ -57,6 +57,7 @@ SAVE_EVERY, LOG_EVERY = 120.0, 25  # seconds, steps
 HEAD_STEPS = 100  # first of which the head that knows voices learns alone
 OPENINGS = 4  # scripts a batch of which the first frames alone are tried, for the draw of a voice
 NEW_CAST = 0.6  # scripts with a new voice
+OWN_EVERY = 2  # steps; own takes cost as much as scripts
 CORRECTED = 0.5  # own takes that are corrected ones
 CORRECTION_WEIGHT, GUIDE_WEIGHT = 4.0, 0.3  # of the codes and of the attention that correct
 PARTS = "kept", "learnt", "draw", "first-draw", "voices", "own-kept", "own-learnt", "own-guide"
@@ -230,79 +231,95 @@ def to_train(model: Nano, reading: bool) -> list[tuple[str, torch.nn.Parameter]]
     return chosen
 
 
-def adapt(rank: int, workers: int, plan: Plan) -> None:
-    path = plan.path
-    if rank == 0:
-        parallel.log_to(path.with_suffix(".log"))
-    torch.manual_seed(plan.seed)
-    marks, known = read_marks(plan.work), json.loads(plan.known.read_text())
+class Progress:
+    """What rank 0 tells the log and keeps on disk."""
+
+    def __init__(self, path: Path, model: Nano, opts) -> None:
+        self.path, self.model, self.opts = path, model, opts
+        self.saved = time.time()
+        self.history: list[torch.Tensor] = []
+
+    def tell(self, step: int, elapsed: float, parts: list[torch.Tensor]) -> None:
+        """After every step: means now and then, of each part over the steps that have it."""
+        self.history.append(
+            F.pad(torch.stack(parts), (0, len(PARTS) - len(parts)), value=torch.nan)
+        )
+        if step % LOG_EVERY == 0:
+            means = torch.stack(self.history).nanmean(0).tolist()
+            self.history.clear()
+            told = " ".join(f"{name} {mean:.3f}" for name, mean in zip(PARTS, means, strict=True))
+            log.info("step %d t %.0f %s", step, elapsed, told)
+        if time.time() - self.saved > SAVE_EVERY:
+            self.keep(step, elapsed)
+            self.saved = time.time()
+
+    def keep(self, step: int, elapsed: float) -> None:
+        states = [opt.state_dict() for opt in self.opts]
+        save_nano(self.path, self.model, optimisers=states, step=step, elapsed=elapsed)
+
+
+def load_models(plan: Plan, marks: dict[str, int], known: dict[str, int]):
+    """The model before, the one to change, and the state of its training."""
     before = Nano()
     before.load_state_dict(trained_weights(plan.start, before), strict=False)
     lend_marks(before, marks, known)
     before.to(plan.device).eval().requires_grad_(False)
-    model, state = load_nano(path) if path.exists() else (Nano(), {})
+    model, state = load_nano(plan.path) if plan.path.exists() else (Nano(), {})
     if not state:
         model.load_state_dict(before.state_dict())
-    model.to(plan.device)
+    return before, model.to(plan.device), state
+
+
+def batches(scripts: Lessons, takes: list[OwnTake], plan: Plan, step: int, seed: int):
+    """From `step` on: lessons, openings and what collate_own gives (every OWN_EVERY steps, where
+    there are takes; else None), on the plan's device, without end."""
+    own_source = own_batches(takes, plan.frames, seed) if takes else None
+    for count, items in enumerate(scripts.batches(plan.frames), start=step):
+        own = None
+        if own_source and count % OWN_EVERY == 0:
+            batch, learnt = next(own_source)
+            own = batch.to(plan.device), learnt.to(plan.device)
+        openings = collate(scripts.openings(OPENINGS))
+        yield collate(items).to(plan.device), openings.to(plan.device), own
+
+
+def adapt(rank: int, workers: int, plan: Plan) -> None:
+    if rank == 0:
+        parallel.log_to(plan.path.with_suffix(".log"))
+    torch.manual_seed(plan.seed)
+    marks, known = read_marks(plan.work), json.loads(plan.known.read_text())
+    before, model, state = load_models(plan, marks, known)
     takes = load_own_takes(plan.work)
     chosen = to_train(model, reading=bool(takes))
-    parameters = [parameter for _, parameter in chosen]
     opts = optimisers(chosen, plan.lr, decay=(0, 0))  # weights stay near those of the start
     for opt, kept in zip(opts, state.get("optimisers", ()), strict=False):
         opt.load_state_dict(kept)
-    step, seconds = state.get("step", 0), state.get("elapsed", 0.0)
+    step, elapsed = state.get("step", 0), state.get("elapsed", 0.0)
     seed = plan.seed + 100 * rank + 7919 * step
     new = plan.learn or sorted(marks.keys() - known.keys())
+    corrected = sum(take.corrected is not None for take in takes)
+    log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
     scripts = Lessons(load_turns(plan.work)[HELD_OUT:], marks, seed, new)
-    source = scripts.batches(plan.frames)
-    own_source = own_batches(takes, plan.frames, seed) if takes else None
+    source = batches(scripts, takes, plan, step, seed)
     places = torch.tensor([scripts.places[voice] for voice in new], device=plan.device)
     mark_codes = torch.tensor(list(marks.values()), device=plan.device)
     generator = torch.Generator().manual_seed(seed)
-    corrected = sum(take.corrected is not None for take in takes)
-    log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
-    watch, saved, history = parallel.Stopwatch(seconds), time.time(), []
+    progress = Progress(plan.path, model, opts) if rank == 0 else None
 
-    def save() -> None:
-        states = [opt.state_dict() for opt in opts]
-        save_nano(path, model, optimisers=states, step=step, elapsed=elapsed)
-
-    while True:
-        elapsed = parallel.share(watch.lap(), workers)
-        done = elapsed / (plan.minutes * 60)
-        if done >= 1:
-            break
-        for opt in opts:
-            for group in opt.param_groups:
-                group["lr"] = learning_rate(plan.lr, step, done)
-        lessons = collate(next(source)).to(plan.device)
-        openings = collate(scripts.openings(OPENINGS)).to(plan.device)
-        own = None
-        if own_source:
-            batch, learnt = next(own_source)
-            own = batch.to(plan.device), learnt.to(plan.device)
-        loss, parts = adapt_loss(
+    def loss(step):
+        lessons, openings, own = next(source)
+        return adapt_loss(
             model, before, lessons, openings, own, places, mark_codes, step, generator
         )
-        model.zero_grad()
-        loss.backward()
-        parallel.average_gradients(parameters, workers)
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        for opt in opts:
-            opt.step()
-        step += 1
-        if rank == 0:
-            history.append(torch.stack(parts))
-            if step % LOG_EVERY == 0:
-                means = torch.stack(history).mean(0).tolist()
-                history.clear()
-                told = " ".join(f"{n} {m:.3f}" for n, m in zip(PARTS, means, strict=False))
-                log.info("step %d t %.0f %s", step, elapsed, told)
-            if time.time() - saved > SAVE_EVERY:
-                save()
-                saved = time.time()
-    if rank == 0:
-        save()
+
+    def tell(step, elapsed, parts):
+        if progress:
+            progress.tell(step, elapsed, parts)
+
+    parameters = [parameter for _, parameter in chosen]
+    step, elapsed = fit(plan, workers, opts, parameters, step, elapsed, loss, tell)
+    if progress:
+        progress.keep(step, elapsed)
         log.info("done, step %d", step)
 
 

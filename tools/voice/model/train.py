@@ -243,33 +243,51 @@ def prepare(rank: int, plan: Plan):
     return model, opts, step, elapsed, source, progress
 
 
+def fit(plan, workers, opts, parameters, step, seconds, loss, tell) -> tuple[int, float]:
+    """Optimise until the plan's minutes are over; the steps and seconds of training then.
+
+    step, seconds: those so far. loss(step) gives the total and what tell(step, seconds, …) is given
+    after the step.
+    """
+    watch = parallel.Stopwatch(seconds)
+    while True:
+        seconds = parallel.share(watch.lap(), workers)
+        done = seconds / (plan.minutes * 60)
+        if done >= 1:
+            return step, seconds
+        for opt in opts:
+            for group in opt.param_groups:
+                group["lr"] = learning_rate(plan.lr, step, done)
+        total, told = loss(step)
+        for parameter in parameters:
+            parameter.grad = None
+        total.backward()
+        parallel.average_gradients(parameters, workers)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        for opt in opts:
+            opt.step()
+        step += 1
+        tell(step, seconds, told)
+
+
 def train(rank: int, workers: int, plan: Plan) -> None:
     model, opts, step, before, source, progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
     mark_codes = torch.tensor(list(read_marks(plan.work).values()), device=plan.device)
-    watch = parallel.Stopwatch(before)
-    while True:
-        elapsed = parallel.share(watch.lap(), workers)
-        done = elapsed / (plan.minutes * 60)
-        if done >= 1:
-            break
-        for opt in opts:
-            for group in opt.param_groups:
-                group["lr"] = learning_rate(plan.lr, step, done)
+
+    def loss(step):
         batch, openings, dictionary = next(source)
         total, parts = training_loss(
             model, batch, openings, dictionary, mark_codes, step, generator
         )
-        model.zero_grad()
-        total.backward()
-        parallel.average_gradients(model.parameters(), workers)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for opt in opts:
-            opt.step()
-        step += 1
+        return total, (parts, workers * batch.inputs[..., 0].numel())
+
+    def tell(step, seconds, told):
         if progress:
-            frames = workers * batch.inputs[..., 0].numel()
-            progress.tell(model, opts, step, elapsed, parts, frames)
+            progress.tell(model, opts, step, seconds, *told)
+
+    parameters = list(model.parameters())
+    step, elapsed = fit(plan, workers, opts, parameters, step, before, loss, tell)
     if progress:
         progress.keep(model, opts, step, elapsed)
         log.info("done, step %d %s", step, check(model, progress.checks))
