@@ -6,20 +6,21 @@ import torch
 
 from tools.voice.model import network as nano
 from tools.voice.model.adapt import (
-    CORRECTION_WEIGHT,
+    FREE,
     PARTS,
     Lessons,
     adapt_loss,
-    collate_own,
     lend_marks,
     lesson_loss,
     look_loss,
     to_train,
 )
 from tools.voice.model.batches import collate
+from tools.voice.model.own_batches import CORRECTION_WEIGHT, collate_own
 from tools.voice.model.own_takes import OwnTake, first_mistake, stretches, write_scripts
+from tools.voice.model.scripts import IGNORE
 from tools.voice.model.turns import Turn
-from tools.voice.teacher.voices import VOICES, nearest_voice
+from tools.voice.teacher.voices import VOICES, free_name, nearest_voice
 
 TEXT = b"\x01 One two three. \x02 Four five six. \x01 Seven eight. \x02"
 PLACES = [k for k, byte in enumerate(TEXT) if byte in (1, 2)]
@@ -122,6 +123,24 @@ def test_a_step_learns_from_lessons_and_own_takes():
     loss.backward()
     learns = [name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()]
     assert "voice_head.weight" in learns and "decoder.0.mlp.down_proj.weight" in learns
+
+
+def test_voices_without_a_name_can_be_learnt_too():
+    marks = {"rms": 5, "awb": 6}
+    voices = [*marks, free_name("rms", 150.0, 1.05)]
+    turns = [turn(name, b"Sentence %d says something." % k) for name in voices for k in range(9)]
+    lessons = Lessons(turns, marks, 1, ["free"])
+    items = [lessons.item() for _ in range(20)]
+    speech = np.concatenate([item.voices[item.voices != IGNORE] for item in items])
+    assert set(speech) == {FREE, *lessons.places.values()}
+    model, openings = nano.Nano(), collate(lessons.openings(2))
+    _, parts = adapt_loss(
+        model, model, collate(items[:4]), openings, None, torch.tensor([FREE]),
+        torch.tensor(list(marks.values())), 0, torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    told = dict(zip(PARTS, parts, strict=False))
+    assert told["kept"] == pytest.approx(0, abs=1e-4) and told["learnt"] > 0.1
+    assert 0.1 < told["voices"] < 10
 
 
 def test_attention_is_drawn_to_the_letter_where_one_is_known():

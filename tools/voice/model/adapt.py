@@ -20,10 +20,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import torch
@@ -37,7 +35,6 @@ from tools.voice.model.losses import GUIDED_HEADS, at_sampling, class_loss, draw
 from tools.voice.model.network import (
     BOS,
     CHANNELS,
-    DELAYS,
     FRAME_HEADS_AFTER,
     ONSET_HEAD_AFTER,
     PAD,
@@ -46,8 +43,9 @@ from tools.voice.model.network import (
     load_nano,
     save_nano,
 )
+from tools.voice.model.own_batches import own_batches
 from tools.voice.model.own_takes import OwnTake, load_own_takes
-from tools.voice.model.scripts import IGNORE, Item, Scripts
+from tools.voice.model.scripts import IGNORE, SILENT, Scripts
 from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, fit, optimisers
 from tools.voice.model.turns import Turn, load_turns
 from tools.voice.teacher.voices import nearest_voice
@@ -57,9 +55,9 @@ SAVE_EVERY, LOG_EVERY = 120.0, 25  # seconds, steps
 HEAD_STEPS = 100  # first of which the head that knows voices learns alone
 OPENINGS = 4  # scripts a batch of which the first frames alone are tried, for the draw of a voice
 NEW_CAST = 0.6  # scripts with a new voice
+FREE = -2  # the voice of a frame whose voice has no name
 OWN_EVERY = 2  # steps; own takes cost as much as scripts
-CORRECTED = 0.5  # own takes that are corrected ones
-CORRECTION_WEIGHT, GUIDE_WEIGHT = 4.0, 0.3  # of the codes and of the attention that correct
+GUIDE_WEIGHT = 0.3  # of the attention that corrects
 PARTS = "kept", "learnt", "draw", "first-draw", "voices", "own-kept", "own-learnt", "own-guide"
 
 
@@ -72,11 +70,14 @@ class Plan(parallel.Plan):
 
 
 class Lessons(Scripts):
-    """Scripts in most of which one of `new` speaks."""
+    """Scripts in most of which one of `new` speaks.
+
+    A frame of a voice without a name has FREE as its voice, because it can be learnt too.
+    """
 
     def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int, new: list[str]) -> None:
         super().__init__(turns, marks, seed)
-        self.new = new
+        self.new = [voice for voice in new if voice in self.places]
 
     def _cast(self) -> list[str]:
         cast = super()._cast()
@@ -85,45 +86,11 @@ class Lessons(Scripts):
             cast[self.random.randrange(2)] = self.random.choice(self.new)
         return cast
 
-
-def as_item(take: OwnTake) -> Item:
-    nothing = np.full(len(take.codes), IGNORE)
-    phones = np.full((len(take.codes), 2), IGNORE)
-    return Item(
-        list(take.text), take.codes, take.codes, take.letters, phones, [0], [], [], [], [],
-        nothing, nothing,
-    )  # fmt: skip
-
-
-def collate_own(takes: list[OwnTake]) -> tuple[Batch, torch.Tensor]:
-    """A batch, and which of its codes are learnt [B, T, C]."""
-    batch = collate([as_item(take) for take in takes])
-    learnt = torch.zeros(batch.targets.shape, dtype=torch.bool)
-    for k, take in enumerate(takes):
-        if take.corrected is None:
-            continue
-        if not take.ends:
-            batch.letters[k, len(take.codes) :] = torch.nan
-        for c, delay in enumerate(DELAYS):
-            learnt[k, take.corrected + delay :, c] = True
-            batch.weights[k, take.corrected + delay :, c] = CORRECTION_WEIGHT
-            if not take.ends:  # what comes next is not said
-                batch.weights[k, len(take.codes) + delay :, c] = 0.0
-    return batch, learnt
-
-
-def own_batches(takes: list[OwnTake], frames: int, seed: int) -> Iterator:
-    """What collate_own gives, about `frames` frames each, without end."""
-    r, group, longest = Random(seed), [], 0
-    corrected = [take for take in takes if take.corrected is not None]
-    faultless = [take for take in takes if take.corrected is None]
-    while True:
-        take = r.choice(corrected if r.random() < CORRECTED else faultless)
-        longest = max(longest, len(take.codes) + CHANNELS)
-        if group and longest * (len(group) + 1) > frames:
-            yield collate_own(group)
-            group, longest = [], len(take.codes) + CHANNELS
-        group.append(take)
+    def _frame_voices(self, turn: Turn) -> np.ndarray:
+        voices = super()._frame_voices(turn)
+        if turn.voice not in self.places:
+            voices[SILENT:] = FREE
+        return voices
 
 
 def decode(model: Nano, text, mask, tokens):
@@ -174,7 +141,8 @@ def voice_loss(model, states, batch: Batch, learns: bool):
     which starts from nothing, is to learn from it."""
     layers = FRAME_HEADS_AFTER, ONSET_HEAD_AFTER
     early, late = (states[n - 1] if learns else states[n - 1].detach() for n in layers)
-    frames = class_loss(model.voice_head(early), batch.frame_voices)
+    named = batch.frame_voices.masked_fill(batch.frame_voices == FREE, IGNORE)
+    frames = class_loss(model.voice_head(early), named)
     return 0.1 * frames + 0.3 * class_loss(model.voice_head(late), batch.onset_voices)
 
 
@@ -301,7 +269,7 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
     log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
     scripts = Lessons(load_turns(plan.work)[HELD_OUT:], marks, seed, new)
     source = batches(scripts, takes, plan, step, seed)
-    places = torch.tensor([scripts.places[voice] for voice in new], device=plan.device)
+    places = torch.tensor([scripts.places.get(voice, FREE) for voice in new], device=plan.device)
     mark_codes = torch.tensor(list(marks.values()), device=plan.device)
     generator = torch.Generator().manual_seed(seed)
     progress = Progress(plan.path, model, opts) if rank == 0 else None
@@ -335,7 +303,11 @@ def main() -> None:
         default=Path("tools/voice/codec/shipped_marks.json"),
         help="the marks of its voices",
     )
-    parser.add_argument("--learn", nargs="+", help="voices; without it, those it does not know")
+    parser.add_argument(
+        "--learn",
+        nargs="+",
+        help="voices, or free: all without a name; if left out, voices it does not know",
+    )
     plan = Plan(**vars(parser.parse_args()))
     parallel.launch(plan.workers, adapt, plan)
 
