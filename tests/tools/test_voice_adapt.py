@@ -1,5 +1,7 @@
 """Changing a trained voice: its own takes, what corrects them, and what it keeps."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
@@ -16,7 +18,7 @@ from tools.voice.model.adapt import (
     to_train,
 )
 from tools.voice.model.batches import collate
-from tools.voice.model.own_batches import CORRECTION_WEIGHT, collate_own
+from tools.voice.model.own_batches import CORRECTION_WEIGHT, collate_own, own_batches
 from tools.voice.model.own_takes import OwnTake, first_mistake, stretches, write_scripts
 from tools.voice.model.scripts import IGNORE
 from tools.voice.model.turns import Turn
@@ -89,6 +91,16 @@ def test_only_what_corrects_a_take_is_learnt():
         assert batch.weights[2, 30 + delay, c] == CORRECTION_WEIGHT
     assert (batch.letters[1, 20:30] == 18).all() and batch.letters[1, 30:].isnan().all()
     assert (batch.letters[2, 30:] == len(TEXT) - 1).all()
+
+
+@pytest.mark.parametrize("corrected", [(None, 8), (None, None), (8, 8)])
+def test_batches_of_own_takes_use_all_of_them_within_their_size(corrected):
+    codes, letters = np.full((12, nano.CHANNELS), 7), np.full(12, np.nan)
+    takes = [OwnTake(TEXT, codes, letters, corrected=frame) for frame in corrected]
+    batches = list(islice(own_batches(takes, 64, seed=1), 10))
+    assert {batch.inputs[..., 0].numel() for batch, _ in batches} == {4 * (12 + nano.CHANNELS)}
+    found = {bool(row.any()) for _, learnt in batches for row in learnt}
+    assert found == {frame is not None for frame in corrected}
 
 
 def test_codes_are_learnt_in_their_place_and_the_rest_stays_as_before():

@@ -18,6 +18,7 @@ CORRECTION_WEIGHT = 4.0  # of the codes that correct
 
 
 def as_item(take: OwnTake) -> Item:
+    """A take without phones, spelling, marks and voices, which only speech of the corpus has."""
     nothing = np.full(len(take.codes), IGNORE)
     phones = np.full((len(take.codes), 2), IGNORE)
     return Item(
@@ -44,12 +45,16 @@ def collate_own(takes: list[OwnTake]) -> tuple[Batch, torch.Tensor]:
 
 
 def own_batches(takes: list[OwnTake], frames: int, seed: int) -> Iterator:
-    """What collate_own gives, about `frames` frames each, without end."""
+    """What collate_own gives, about `frames` frames each, without end.
+
+    takes: at least one; all of them may be corrected, or none.
+    """
     r, group, longest = Random(seed), [], 0
     corrected = [take for take in takes if take.corrected is not None]
     faultless = [take for take in takes if take.corrected is None]
     while True:
-        take = r.choice(corrected if r.random() < CORRECTED else faultless)
+        wants_corrected = r.random() < CORRECTED if corrected and faultless else bool(corrected)
+        take = r.choice(corrected if wants_corrected else faultless)
         longest = max(longest, len(take.codes) + CHANNELS)
         if group and longest * (len(group) + 1) > frames:
             yield collate_own(group)
