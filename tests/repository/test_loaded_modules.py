@@ -26,7 +26,7 @@ import json, sys
 from dia_demo.cli.main import main
 sample = {sample!r}
 assert main(["say", "[S1] Hello there. [S2] Hi.", "--seed", "1", "-o", sample]) == 0
-prompt = ["--voice-prompt", sample, "--voice-transcript", "[S1] Hello there."]
+prompt = ["--voice-prompt", sample, "--voice-transcript", "[S1] Hello there. [S2] Hi."]
 assert main(["say", "[S1] Good day. [S2] Hi.", "--seed", "1", *prompt, "-o", sample]) == 0
 print(json.dumps(sorted(sys.modules)))
 """

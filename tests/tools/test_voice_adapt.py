@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from tools.voice.model import network as nano
 from tools.voice.model.adapt import (
@@ -18,11 +19,12 @@ from tools.voice.model.adapt import (
     to_train,
 )
 from tools.voice.model.batches import collate
+from tools.voice.model.losses import voice_classes, voice_loss
 from tools.voice.model.own_batches import CORRECTION_WEIGHT, collate_own, own_batches
 from tools.voice.model.own_takes import OwnTake, first_mistake, stretches, write_scripts
 from tools.voice.model.scripts import IGNORE
 from tools.voice.model.turns import Turn
-from tools.voice.teacher.voices import VOICES, free_name, nearest_voice
+from tools.voice.teacher.voices import VOICES, free_name, nearest_voice, traits_of
 
 TEXT = b"\x01 One two three. \x02 Four five six. \x01 Seven eight. \x02"
 PLACES = [k for k, byte in enumerate(TEXT) if byte in (1, 2)]
@@ -124,8 +126,9 @@ def test_a_step_learns_from_lessons_and_own_takes():
     own = collate_own([OwnTake(TEXT, codes, letters, corrected=20, ends=False)])
     scripts = collate([lessons.item() for _ in range(2)])
     new, mark_codes = torch.tensor([lessons.places["rms"]]), torch.tensor(list(marks.values()))
+    voices = voice_classes(lessons.places, marks)
     loss, parts = adapt_loss(
-        model, model, scripts, collate(lessons.openings(2)), own, new, mark_codes, 0,
+        model, model, scripts, collate(lessons.openings(2)), own, new, mark_codes, voices, 0,
         torch.Generator().manual_seed(0),
     )  # fmt: skip
     told = dict(zip(PARTS, parts, strict=True))
@@ -141,18 +144,39 @@ def test_voices_without_a_name_can_be_learnt_too():
     marks = {"rms": 5, "awb": 6}
     voices = [*marks, free_name("rms", 150.0, 1.05)]
     turns = [turn(name, b"Sentence %d says something." % k) for name in voices for k in range(9)]
-    lessons = Lessons(turns, marks, 1, ["free"])
+    lessons = Lessons(turns, marks, 1, [FREE])
     items = [lessons.item() for _ in range(20)]
     speech = np.concatenate([item.voices[item.voices != IGNORE] for item in items])
-    assert set(speech) == {FREE, *lessons.places.values()}
+    assert set(speech) == set(lessons.places.values()) and lessons.free == voices[2:]
     model, openings = nano.Nano(), collate(lessons.openings(2))
     _, parts = adapt_loss(
-        model, model, collate(items[:4]), openings, None, torch.tensor([FREE]),
-        torch.tensor(list(marks.values())), 0, torch.Generator().manual_seed(0),
+        model, model, collate(items[:4]), openings, None, torch.tensor([lessons.places[voices[2]]]),
+        torch.tensor(list(marks.values())), voice_classes(lessons.places, marks), 0,
+        torch.Generator().manual_seed(0),
     )  # fmt: skip
     told = dict(zip(PARTS, parts, strict=False))
     assert told["kept"] == pytest.approx(0, abs=1e-4) and told["learnt"] > 0.1
-    assert 0.1 < told["voices"] < 10
+    assert 0.1 < told["voices"] < 30
+
+
+def test_the_voice_head_is_told_what_a_voice_without_a_name_is_like():
+    free = free_name("awb", 150.0, 1.05)
+    marks, places = {"rms": 5, "rms deep": 6}, {"rms": 0, "rms deep": 1, free: 2}
+    classes = voice_classes(places, marks)
+    assert classes[:, 0].tolist() == [0, 1, IGNORE]
+    assert classes[:, 1:].tolist() == [list(traits_of(name)) for name in places]
+    for place in (1, 2):
+        right = [
+            20.0 * functional.one_hot(value.clamp(min=0), size)
+            for value, size in zip(classes[place], nano.VOICE_CLASSES, strict=True)
+        ]
+        spoken = torch.tensor([[IGNORE, place]])
+        told = torch.cat(right).expand(1, 2, -1)
+        assert voice_loss(told, spoken, classes) == pytest.approx(0, abs=1e-5)
+        for part in (1, 2):
+            others = [-each if k == part else each for k, each in enumerate(right)]
+            assert voice_loss(torch.cat(others).expand(1, 2, -1), spoken, classes) > 1
+    assert voice_loss(told, torch.full((1, 2), IGNORE), classes) == 0
 
 
 def test_attention_is_drawn_to_the_letter_where_one_is_known():

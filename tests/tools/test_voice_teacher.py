@@ -20,11 +20,14 @@ from tools.voice.teacher.voices import (
     FREE,
     NEAR,
     NEARBY,
+    PITCHES,
     UNSEEN,
     VOICES,
+    WARPS,
     Voice,
     free_voice,
     nearby_voice,
+    traits_of,
     voice_named,
 )
 
@@ -207,11 +210,26 @@ def test_a_share_of_the_corpus_is_spoken_in_voices_without_a_name(monkeypatch):
     monkeypatch.setattr(shards.text, "corpus", lambda count, *_: [f"{k}." for k in range(count)])
     monkeypatch.setattr(shards.heldout, "banned", frozenset)
     monkeypatch.setattr(shards.heldout, "rare_words", tuple)
-    turns = Counter(voice for _, voice in shards.write_turns(seed=3, count=100))
+    turns = Counter(voice for _, voice in shards.write_turns(3, 100, list(VOICES)))
     free = {voice: count for voice, count in turns.items() if voice not in VOICES}
     assert len(free) == round(100 * shards.FREE_SHARE / shards.FREE_TURNS)
     assert set(free.values()) == {shards.FREE_TURNS}
     assert sum(turns.values()) == 100 and len(turns) - len(free) > 10
+    one, none = (dict(shards.write_turns(3, 100, ["rms"], share)) for share in (0.0, 1.0))
+    assert set(one.values()) == {"rms"}, "a shard of a new voice"
+    assert len(set(none.values()) - {"rms"}) == 100 // shards.FREE_TURNS
+
+
+def test_a_model_is_told_pitch_and_formants_of_every_voice_in_steps():
+    names = [*VOICES, *(free_voice(Random(seed)) for seed in range(300))]
+    told = {name: traits_of(name) for name in names}
+    for name, (pitch, formants) in told.items():
+        assert 0 <= pitch < PITCHES and 0 <= formants < len(FREE) * WARPS, name
+    assert len({pitch for pitch, _ in told.values()}) > 25
+    assert len({formants for _, formants in told.values()}) > 15
+    assert traits_of("rms 104.0 Hz x 1.000") == (0, 0)
+    assert traits_of("rms 208.0 Hz x 1.100") == (24, 5)
+    assert traits_of("awb 208.0 Hz x 1.100") == (24, WARPS + 5)
 
 
 @pytest.mark.parametrize("name", ["rms child", "awb deep", "rms 171.0 Hz x 1.080"])

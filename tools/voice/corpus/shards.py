@@ -40,7 +40,9 @@ def load_tables(work: Path) -> dict[str, dict[str, int]]:
     return json.loads(path.read_text())
 
 
-def write_turns(seed: int, count: int) -> list[tuple[str, str]]:
+def write_turns(
+    seed: int, count: int, named: list[str], free_share: float = FREE_SHARE
+) -> list[tuple[str, str]]:
     """(text, voice) of `count` turns; a worker's share of a shard.
 
     Some voices have no name, and FREE_TURNS turns only: from them a model learns to follow a voice
@@ -48,8 +50,8 @@ def write_turns(seed: int, count: int) -> list[tuple[str, str]]:
     """
     banned = heldout.banned(), frozenset(heldout.rare_words())
     texts, r = text.corpus(count, seed, *banned), Random(seed)
-    free = [free_voice(r) for _ in range(round(FREE_SHARE * count / FREE_TURNS))]
-    voices = free * FREE_TURNS + r.choices(list(VOICES), k=count - len(free) * FREE_TURNS)
+    free = [free_voice(r) for _ in range(round(free_share * count) // FREE_TURNS)]
+    voices = free * FREE_TURNS + r.choices(named, k=count - len(free) * FREE_TURNS)
     return list(zip(texts, voices, strict=True))
 
 
@@ -65,9 +67,12 @@ def speak(item: tuple[str, str], tables: dict[str, dict[str, int]]) -> speech.Ut
         return None
 
 
-def make_shard(path: Path, count: int, seed: int, tables: dict[str, dict[str, int]], pool) -> float:
-    """Speak `count` turns, voices drawn at random; returns seconds of speech."""
-    shares = [(seed * 1000 + k, SHARE) for k in range(count // SHARE)]
+def make_shard(path: Path, args, seed: int, tables: dict[str, dict[str, int]], pool) -> float:
+    """Speak a shard's turns, voices drawn at random; returns seconds of speech."""
+    shares = [
+        (seed * 1000 + k, SHARE, args.voices, args.free_share)
+        for k in range(args.per_shard // SHARE)
+    ]
     items = [item for share in pool.starmap(write_turns, shares, chunksize=1) for item in share]
     spoken = pool.map(partial(speak, tables=tables), items, chunksize=25)
     pairs = [(item, s) for item, s in zip(items, spoken, strict=True) if s is not None]
@@ -109,6 +114,16 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="number, and seed, of the first one")
     parser.add_argument("--per-shard", type=int, default=1400, help="turns in a shard")
+    parser.add_argument(
+        "--voices",
+        nargs="+",
+        choices=VOICES,
+        default=list(VOICES),
+        help="only these, such as new ones",
+    )
+    parser.add_argument(
+        "--free-share", type=float, default=FREE_SHARE, help="turns in voices without a name"
+    )
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -120,7 +135,7 @@ def main() -> None:
             if path.with_suffix(".json").exists():
                 continue
             start = time.time()
-            seconds = make_shard(path, args.per_shard, 1000 + k, tables, pool)
+            seconds = make_shard(path, args, 1000 + k, tables, pool)
             log.info(
                 "shard %03d: %.2f h of speech in %.0f s", k, seconds / 3600, time.time() - start
             )

@@ -64,7 +64,8 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
             case "speed":
                 yield app_trials.speed(app)
             case "voices":
-                yield from voice_trials.voices(app, Prompts(shards.load_tables(args.work)), share)
+                prompts = Prompts(shards.load_tables(args.work))
+                yield from voice_trials.voices(studio, app, prompts, share)
             case "size":
                 yield from app_trials.size(Path(args.model))
 

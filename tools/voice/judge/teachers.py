@@ -18,14 +18,13 @@ from dia_demo.services.bench.words import word_error
 from tools.voice.corpus import heldout, shards
 from tools.voice.judge import intonation, speakers
 from tools.voice.judge.voice_trials import (
-    ALL_VOICES,
     IDENTIFIED,
     Measured,
     Prompts,
     identity_line,
     measure,
 )
-from tools.voice.teacher.voices import VOICES
+from tools.voice.teacher.voices import UNSEEN, VOICES
 
 
 def hear(sentence: str, name: str, prompts: Prompts) -> Measured:
@@ -41,7 +40,7 @@ def level(waves: list[np.ndarray]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--voices", nargs="+", choices=ALL_VOICES, default=list(VOICES))
+    parser.add_argument("--voices", nargs="+", choices=VOICES | UNSEEN, default=list(VOICES))
     parser.add_argument("--count", type=int, default=30, help="sentences for each voice")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -28,18 +28,17 @@ from dia_demo.text.script import parse_turns
 from tools.voice.corpus import heldout
 from tools.voice.judge import asr, intonation, measures, speakers
 from tools.voice.judge.app_trials import App
-from tools.voice.judge.trials import Line
+from tools.voice.judge.trials import Line, Studio
 from tools.voice.teacher import speech
 from tools.voice.teacher.melody import pitch_track
 from tools.voice.teacher.phones import SAMPLE_RATE
 from tools.voice.teacher.sources import SOURCES
-from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES
+from tools.voice.teacher.voices import EIGHT, UNSEEN, VOICES, free_voice, voice_named
 
 PROMPTS, PROFILES = 30, 10  # sentences for each voice
 PROMPTED = heldout.NATURAL[:90]  # prompts and what is said after them, spread over all of these:
 # the first are harder than the others
 PROMPT_SECONDS = 3.0  # at least
-ALL_VOICES = VOICES | UNSEEN
 LONG = 5  # sentences of the takes that are compared with each other
 SILENCE = np.zeros(SAMPLE_RATE // 10, np.float32)
 SEEDS, SEEDS_OF_PROMPT = 200, 10  # takes without a prompt; takes of one prompt, for each voice
@@ -49,7 +48,10 @@ DEVIATION = "pitch within a sentence, standard deviation in semitones, worst voi
 TWO_STEPS = "voiced frames in the two most common steps of pitch, worst voice"
 RUMBLE = "power below 50 Hz in dB, worst voice"
 IDENTIFIED = "speaker of a prompted take identified among eight"
-UNSEEN_IDENTIFIED = "the same, voices never trained on, among ten"
+STRANGER_IDENTIFIED = "the same, voices never trained on, among nine"
+UNSEEN_IDENTIFIED = "the same, far from all that were"
+STRANGERS = tuple(free_voice(Random(seed)) for seed in range(20))  # the corpus has other seeds
+PROMPTS_OF_STRANGER = 6
 WHOLE, IN_VOICE = "dialogues of 6 turns, nothing dropped or repeated", "turns in their own voice"
 DIALOGUES = 100
 DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt with the same voice"
@@ -60,6 +62,7 @@ GOALS = {
     TWO_STEPS: 0.6,
     RUMBLE: -25.0,
     IDENTIFIED: 0.95,
+    STRANGER_IDENTIFIED: 0.95,
     UNSEEN_IDENTIFIED: 0.95,
     DIFFERENT: 0.95,
     SAME: 0.95,
@@ -150,7 +153,7 @@ class Prompts:
         self.tables = tables
 
     def speak(self, name: str, text: str) -> np.ndarray:
-        voice = ALL_VOICES[name]
+        voice = voice_named(name)
         return speech.speak(text, voice, self.tables[voice.source.flite]).wave
 
     def prompt(self, name: str, first: int) -> tuple[np.ndarray, str]:
@@ -197,7 +200,7 @@ def say_prompted(
         return measure(text, hear(app, f"[S1] {text}", voice, seed=seed))
 
 
-def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
+def voices(studio: Studio, app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
     """Every line of many voices; a smaller share of the takes for a quick look."""
     known = prompts.profiles(EIGHT)
     takes = {
@@ -211,21 +214,35 @@ def voices(app: App, prompts: Prompts, share: float = 1.0) -> Iterator[Line]:
     yield from word_lines(takes, taught)
     yield from melody_lines(takes)
     yield identity_line(takes, known, IDENTIFIED)
-    yield unseen_line(app, prompts, share)
+    for names, title, count in (
+        (STRANGERS, STRANGER_IDENTIFIED, PROMPTS_OF_STRANGER),
+        (tuple(UNSEEN), UNSEEN_IDENTIFIED, PROMPTS),
+    ):
+        yield untrained_line(studio, app, prompts, names, title, max(1, round(share * count)))
     long = prompts.profiles(EIGHT, LONG)
     yield seeds_line(app, long, round(share * SEEDS))
     yield same_line(app, prompts, long, max(2, round(share * SEEDS_OF_PROMPT)))
     yield from dialogue_lines(app, prompts, known, round(share * DIALOGUES))
 
 
-def unseen_line(app: App, prompts: Prompts, share: float) -> Line:
-    """Prompts in voices that were never trained on, identified among the eight and themselves."""
-    known = prompts.profiles((*EIGHT, *UNSEEN))
-    takes = {
-        name: [say_prompted(app, prompts, name, k, k) for k in range(round(share * PROMPTS))]
-        for name in UNSEEN
-    }
-    return identity_line(takes, known, UNSEEN_IDENTIFIED)
+def untrained_line(
+    studio: Studio, app: App, prompts: Prompts, names: Sequence[str], title: str, takes: int
+) -> Line:
+    """Prompts in voices that were never trained on, `takes` of each, and which voice is heard among
+    EIGHT and the prompt's; beside what is left of the teacher's own speech through the codec."""
+    heard, coded = {}, {}
+    for name in names:
+        known = prompts.profiles((*EIGHT, name))
+        said = [say_prompted(app, prompts, name, k, k) for k in range(0, PROMPTS, PROMPTS // takes)]
+        again = studio.recode([prompts.speak(name, take.text) for take in said])
+        heard[name] = [speakers.identify(take.traits, known) for take in said]
+        coded[name] = [speakers.identify(speakers.traits(wave), known) for wave in again]
+    kept, codec = (
+        float(np.mean([name == other for name, each in of.items() for other in each]))
+        for of in (heard, coded)
+    )
+    line = _rate(title, sum(map(len, heard.values())), kept, heard=heard)
+    return replace(line, voice=f"{len(names)} others", codec=codec)
 
 
 def seeds_line(app: App, known: speakers.Profiles, seeds: int) -> Line:

@@ -6,8 +6,8 @@ them out. Here only what is to change is learnt from codes; everywhere else the 
 distribution of the one that it started from (Li and Hoiem 2016, "Learning without forgetting").
 What is to change:
 
-- Voices: those without a mark in --known, or those that --learn names. Their frames are learnt; the
-  attention to the text stays fixed.
+- Voices: those without a mark in --known, or those that --learn names, those without a name among
+  them. Their frames are learnt; the attention to the text stays fixed.
 - Its own mistakes, where own_takes.py has found some in DIR/own. What corrects them is learnt, by
   all of the model, and where to look in the text while they are corrected.
 
@@ -23,7 +23,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -31,7 +30,13 @@ from tools.voice import parallel
 from tools.voice.codec.marks import read_marks
 from tools.voice.model.batches import Batch, attention_cost, collate
 from tools.voice.model.export import trained_weights
-from tools.voice.model.losses import GUIDED_HEADS, at_sampling, class_loss, draw_loss
+from tools.voice.model.losses import (
+    GUIDED_HEADS,
+    at_sampling,
+    draw_loss,
+    voice_classes,
+    voice_loss,
+)
 from tools.voice.model.network import (
     BOS,
     CHANNELS,
@@ -45,18 +50,18 @@ from tools.voice.model.network import (
 )
 from tools.voice.model.own_batches import own_batches
 from tools.voice.model.own_takes import OwnTake, load_own_takes
-from tools.voice.model.scripts import IGNORE, SILENT, Scripts
+from tools.voice.model.scripts import IGNORE, Scripts
 from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, fit, optimisers
 from tools.voice.model.turns import Turn, load_turns
 from tools.voice.teacher.voices import nearest_voice
 
 log = logging.getLogger(__name__)
 SAVE_EVERY, LOG_EVERY = 120.0, 25  # seconds, steps
-HEAD_STEPS = 100  # first of which the head that knows voices learns alone
+HEAD_STEPS = 200  # first of which the head that knows voices learns alone
 OPENINGS = 4  # scripts a batch of which the first frames alone are tried, for the draw of a voice
 NEW_CAST = 0.6  # scripts with a new voice
-FREE = -2  # the voice of a frame whose voice has no name
-OWN_EVERY = 2  # steps; own takes cost as much as scripts
+FREE = "free"  # for --learn: all voices without a name
+OWN_EVERY = 3  # steps; own takes cost as much as scripts
 GUIDE_WEIGHT = 0.3  # of the attention that corrects
 PARTS = "kept", "learnt", "draw", "first-draw", "voices", "own-kept", "own-learnt", "own-guide"
 
@@ -70,14 +75,11 @@ class Plan(parallel.Plan):
 
 
 class Lessons(Scripts):
-    """Scripts in most of which one of `new` speaks.
-
-    A frame of a voice without a name has FREE as its voice, because it can be learnt too.
-    """
+    """Scripts in most of which one of `new` speaks."""
 
     def __init__(self, turns: list[Turn], marks: dict[str, int], seed: int, new: list[str]) -> None:
         super().__init__(turns, marks, seed)
-        self.new = [voice for voice in new if voice in self.places]
+        self.new = [voice for voice in new if voice in self.named]
 
     def _cast(self) -> list[str]:
         cast = super()._cast()
@@ -85,12 +87,6 @@ class Lessons(Scripts):
         if self.new and not has_new and self.random.random() < NEW_CAST:
             cast[self.random.randrange(2)] = self.random.choice(self.new)
         return cast
-
-    def _frame_voices(self, turn: Turn) -> np.ndarray:
-        voices = super()._frame_voices(turn)
-        if turn.voice not in self.places:
-            voices[SILENT:] = FREE
-        return voices
 
 
 def decode(model: Nano, text, mask, tokens):
@@ -136,32 +132,38 @@ def look_loss(attention, letters):
     )
 
 
-def voice_loss(model, states, batch: Batch, learns: bool):
-    """As train.py's, of the voices of frames and of turns. learns: whether more than the head,
-    which starts from nothing, is to learn from it."""
+def voice_aid(model, states, batch: Batch, voices, learns: bool):
+    """As train.py's, of the voices of frames and of turns.
+
+    voices: what voice_classes gives; learns: whether more than the head, which starts from nothing,
+    is to learn from it.
+    """
     layers = FRAME_HEADS_AFTER, ONSET_HEAD_AFTER
     early, late = (states[n - 1] if learns else states[n - 1].detach() for n in layers)
-    named = batch.frame_voices.masked_fill(batch.frame_voices == FREE, IGNORE)
-    frames = class_loss(model.voice_head(early), named)
-    return 0.1 * frames + 0.3 * class_loss(model.voice_head(late), batch.onset_voices)
+    frames = voice_loss(model.voice_head(early), batch.frame_voices, voices)
+    return 0.1 * frames + 0.3 * voice_loss(model.voice_head(late), batch.onset_voices, voices)
 
 
-def adapt_loss(model, before, lessons, openings, own, new, mark_codes, step, generator):
-    """Total loss and PARTS. new: places of the new voices; own: what collate_own gives, or None."""
+def adapt_loss(model, before, lessons, openings, own, new, mark_codes, voices, step, generator):
+    """Total loss and PARTS.
+
+    own: what collate_own gives, or None; new: places of the voices to learn; mark_codes: the codes
+    that are voice marks; voices: what voice_classes gives.
+    """
     text, inputs, _ = corrupt(lessons, generator)
     with torch.autocast(text.device.type, torch.bfloat16):
         with torch.no_grad():
             taught = decode(before, text, lessons.mask, inputs)[0]
         logits, _, states = decode(model, text, lessons.mask, inputs)
         opened = decode(model, openings.text, openings.mask, openings.inputs)[0]
-        voices = voice_loss(model, states, lessons, step >= HEAD_STEPS)
+        aid = voice_aid(model, states, lessons, voices, step >= HEAD_STEPS)
     learnt = torch.isin(lessons.frame_voices, new)[..., None].expand(inputs.shape).clone()
     learnt[..., -1] |= lessons.marks
     total, parts = lesson_loss(logits, taught, lessons, learnt)
     draw = draw_loss(logits, lessons.drawn, mark_codes)
     first_draw = draw_loss(opened, openings.drawn, mark_codes)
-    total = total + 0.1 * draw + 0.3 * first_draw + voices
-    parts += [draw.detach(), first_draw.detach(), voices.detach()]
+    total = total + 0.1 * draw + 0.3 * first_draw + aid
+    parts += [draw.detach(), first_draw.detach(), aid.detach()]
     if own:
         batch, learnt = own
         with torch.autocast(text.device.type, torch.bfloat16):
@@ -269,7 +271,9 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
     log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
     scripts = Lessons(load_turns(plan.work)[HELD_OUT:], marks, seed, new)
     source = batches(scripts, takes, plan, step, seed)
-    places = torch.tensor([scripts.places.get(voice, FREE) for voice in new], device=plan.device)
+    learnt = {*new, *(scripts.free if FREE in new else ())} & scripts.places.keys()
+    places = torch.tensor([scripts.places[voice] for voice in learnt], device=plan.device)
+    voices = voice_classes(scripts.places, marks).to(plan.device)
     mark_codes = torch.tensor(list(marks.values()), device=plan.device)
     generator = torch.Generator().manual_seed(seed)
     progress = Progress(plan.path, model, opts) if rank == 0 else None
@@ -277,7 +281,7 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
     def loss(step):
         lessons, openings, own = next(source)
         return adapt_loss(
-            model, before, lessons, openings, own, places, mark_codes, step, generator
+            model, before, lessons, openings, own, places, mark_codes, voices, step, generator
         )
 
     def tell(step, elapsed, parts):

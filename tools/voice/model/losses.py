@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import torch
 import torch.nn.functional as F
 
 from tools.voice.model.batches import Batch, attention_cost
 from tools.voice.model.export import SAMPLING
-from tools.voice.model.network import BOS, PAD, REMAINING, SPELLED, TAG_COUNTS
+from tools.voice.model.network import BOS, PAD, REMAINING, SPELLED, TAG_COUNTS, VOICE_CLASSES
 from tools.voice.model.scripts import IGNORE
 from tools.voice.teacher.phones import PHONES
+from tools.voice.teacher.voices import traits_of
 
 GUIDE_FULL, GUIDE_FADE, GUIDE_FLOOR = 350, 150, 0.2  # steps, steps, weight
+VOICE_WEIGHTS = 1.0, 0.2, 0.2  # of the parts of the voice head
 GUIDED_HEADS = 2  # heads a layer that the guide pulls
 
 
@@ -69,6 +73,25 @@ def class_loss(logits, classes):
     count = (classes != IGNORE).sum().clamp(min=1)
     flat = logits.float().flatten(0, 1)
     return F.cross_entropy(flat, classes.flatten(), ignore_index=IGNORE, reduction="sum") / count
+
+
+def voice_classes(places: dict[str, int], named: Container[str]) -> torch.Tensor:
+    """Of the voice in every place, what the parts of the voice head should find [voices, parts]:
+    its name (IGNORE if it has none), its pitch, its source with formants."""
+    names = sorted(places, key=places.__getitem__)
+    return torch.tensor(
+        [[places[n] if n in named else IGNORE, *traits_of(n)] for n in names], dtype=torch.long
+    )
+
+
+def voice_loss(logits, places, classes):
+    """Cross-entropy of name, pitch and formants where `places` [B, T] is not IGNORE.
+
+    logits [B, T, K], all parts of the voice head; classes: what voice_classes gives.
+    """
+    wanted = classes[places.clamp(min=0)].masked_fill((places == IGNORE)[..., None], IGNORE)
+    parts = zip(logits.split(VOICE_CLASSES, -1), wanted.unbind(-1), VOICE_WEIGHTS, strict=True)
+    return sum(weight * class_loss(part, classes) for part, classes, weight in parts)
 
 
 def tag_loss(text_logits, frame_logits, batch: Batch, keep):

@@ -22,6 +22,7 @@ from torch import nn
 from dia_demo.files import write_atomic
 from tools.voice.codec.network import CODEC
 from tools.voice.teacher.phones import PHONES
+from tools.voice.teacher.voices import FREE, PITCHES, WARPS
 
 CODES = CODEC["codebook_size"]
 CHANNELS = CODEC["n_codebooks"]
@@ -30,7 +31,9 @@ DELAYS = list(range(CHANNELS))
 SPELLED = 2  # guesses at a phone for every letter; the class after the phones is "none"
 CHUNK = 160  # queries at a time: less of the triangle above the diagonal is computed
 FRAME_HEADS_AFTER, ONSET_HEAD_AFTER = 2, 4  # decoder layers below the auxiliary heads
-MOST_VOICES = 32
+MOST_VOICES = 32  # with names
+# logits of the voice head: for names, for pitches, for sources with formants
+VOICE_CLASSES = MOST_VOICES, PITCHES, len(FREE) * WARPS
 TAG_COUNTS = 12  # classes of "tags so far": 0..10 and more
 REMAINING = 13  # classes of "frames left in this phone": 0..11 and more
 
@@ -191,7 +194,7 @@ class Nano(nn.Module):
         self.decoder_norm = Norm(shape.decoder_width)
         self.logits_dense = nn.Linear(shape.decoder_width, CHANNELS * VOCABULARY, bias=False)
         self.phone_head = nn.Linear(shape.decoder_width, len(PHONES) + 1 + REMAINING)
-        self.voice_head = nn.Linear(shape.decoder_width, MOST_VOICES)
+        self.voice_head = nn.Linear(shape.decoder_width, sum(VOICE_CLASSES))
         self.spell_head = nn.Linear(shape.encoder_width, SPELLED * (len(PHONES) + 1))
         self.text_tag_head = nn.Linear(shape.encoder_width, TAG_COUNTS)
         self.frame_tag_head = nn.Linear(shape.decoder_width, TAG_COUNTS)
@@ -224,7 +227,7 @@ class Nano(nn.Module):
         """text [B, S], mask [B, S] bool, tokens [B, T, C].
 
         Returns logits [B, T, C, V], one weight tensor [B, H, T, S] a layer, phone logits, spelling
-        logits, logits of the voice of each frame and of the turn [B, T, MOST_VOICES], logits of the
+        logits, logits of the voice of each frame and of the turn [B, T, sum(VOICE_CLASSES)], of the
         count of tags up to each letter [B, S, TAG_COUNTS] and each frame [B, T, TAG_COUNTS].
         """
         encoded, bias = self.encode(text, mask)

@@ -6,10 +6,11 @@ without a prompt is to begin with a mark. Voices without a name have no marks, s
 speak as after a prompt.
 
 What the model reads of the frames before is not always what it is to say: part of a turn has
-drifted to a voice nearby (corpus/drift.py), and part of it is a slip, sound from elsewhere in the
-script. A model that has only read faultless frames starts a sentence again after a slip of its own,
-or goes on from where those sounds belong. Turns of some scripts share as many words as can be
-found, so that their sounds alone do not tell where the model is.
+drifted to a voice nearby (corpus/drift.py), unless nothing else tells the voice, and part of it is
+a slip, sound from elsewhere in the script. A model that has only read faultless frames starts a
+sentence again after a slip of its own, or goes on from where those sounds belong. Turns of some
+scripts share as many words as can be found, so that their sounds alone do not tell where the model
+is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ANY = -1  # a draw among all voices
 TAGS = (1, 2)  # bytes of [S1] and [S2]
 SILENT = 6  # first frames of a turn, its silence
 DRIFT = 0.7  # turns with a part that has drifted
-DRIFT_AFTER = 12, 60  # frames of a turn that has not, if its voice is known before it, and if not
+DRIFT_AFTER = 12  # frames of a turn that has not
 DRIFT_FRAMES = 8, 60  # that have: at least, and on average how many more
 SLIP = 0.5  # turns with a slip
 SLIP_AFTER = 8  # frames of a turn
@@ -38,7 +39,7 @@ SLIP_FRAMES = 3, 12  # at least, and on average how many more
 TURNS = ((1, 0.18), (2, 0.2), (3, 0.15), (4, 0.15), (6, 0.2), (8, 0.12))
 ALIKE, ALIKE_OF = 0.4, 24  # scripts whose turns share words; each the most similar of so many
 SAME_SPEAKER = 0.3  # the next turn is the same speaker's (as after a voice prompt)
-FREE_CAST = 0.45  # a speaker has a voice without a name
+FREE_CAST = 0.55  # a speaker has a voice without a name
 CONTINUED = 0.4  # such a turn has no tag: another sentence of the turn before
 BARE_TAG = 0.5  # the script ends with a bare tag, as Dia's authors advise
 LOWER, UNPUNCTUATED = 0.12, 0.06  # scripts all in lower case; without their last full stop
@@ -54,9 +55,8 @@ class Item:
     marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
     before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
     code there is not learnt; turns: the first frame of each turn whose voice is known, the frame
-    from which it is, and the voice's place among all (IGNORE if it has no name); voices [T]: that
-    place in every frame, IGNORE in the silence before a turn; tags [T]: how many tags the text has
-    up to what a frame says.
+    from which it is, and the voice's place among all; voices [T]: that place in every frame, IGNORE
+    in the silence before a turn; tags [T]: how many tags the text has up to what a frame says.
     """
 
     text: list[int]
@@ -90,7 +90,6 @@ class Scripts:
         slip: float = SLIP,
     ) -> None:
         self.random, self.marks, self.drift, self.slip = Random(seed), marks, drift, slip
-        self.places = {voice: place for place, voice in enumerate(sorted(marks))}
         self.by_voice: dict[str, list[Turn]] = {}
         for turn in turns:
             if turn.voice in marks or FREE_NAME.fullmatch(turn.voice):
@@ -101,6 +100,8 @@ class Scripts:
             for voice, its_turns in self.by_voice.items()
             if voice not in marks and len(its_turns) > 1
         )
+        voices = [*sorted(marks), *sorted(self.by_voice.keys() - marks.keys())]
+        self.places = {voice: place for place, voice in enumerate(voices)}
 
     def _cast(self) -> list[str]:
         """The voices of a script's two speakers."""
@@ -173,7 +174,7 @@ class Scripts:
         )
 
     def _frame_voices(self, turn: Turn) -> np.ndarray:
-        places = np.full(len(turn.codes), self.places.get(turn.voice, IGNORE))
+        places = np.full(len(turn.codes), self.places[turn.voice])
         places[:SILENT] = IGNORE
         return places
 
@@ -187,8 +188,8 @@ class Scripts:
         marks, drawn, skipped, turns, met = [], [], [], [], {}
         for (tag, turn, continues), start in zip(chosen, starts.tolist(), strict=True):
             place = start + MARK_FRAME
-            voice = self.places.get(turn.voice, IGNORE)
-            is_marked = voice != IGNORE and tag not in prompted and not continues
+            voice = self.places[turn.voice]
+            is_marked = turn.voice in self.marks and tag not in prompted and not continues
             if is_marked:
                 codes[place, -1] = self.marks[turn.voice]
                 marks.append(place)
@@ -213,8 +214,8 @@ class Scripts:
             speech.setdefault(tag, []).append(turn.codes[SILENT:])
         for tag, turn, _ in chosen:
             own = history[begin : begin + len(turn.codes)]
-            if turn.drifted is not None and r.random() < self.drift:
-                place = self._part(len(own), DRIFT_AFTER[begin not in known], DRIFT_FRAMES)
+            if turn.drifted is not None and begin in known and r.random() < self.drift:
+                place = self._part(len(own), DRIFT_AFTER, DRIFT_FRAMES)
                 own[place] = turn.drifted[place]
             if r.random() < self.slip:
                 place = self._part(len(own), SLIP_AFTER, SLIP_FRAMES)

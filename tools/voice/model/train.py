@@ -27,7 +27,6 @@ from tools.voice.model.export import trained_weights
 from tools.voice.model.losses import (
     GUIDE_FADE,
     GUIDE_FULL,
-    class_loss,
     code_losses,
     draw_loss,
     guide_loss,
@@ -35,10 +34,12 @@ from tools.voice.model.losses import (
     phone_loss,
     spelling_loss,
     tag_loss,
+    voice_classes,
+    voice_loss,
 )
-from tools.voice.model.network import CHANNELS, CODES, Nano, load_nano, save_nano
+from tools.voice.model.network import CHANNELS, CODES, MOST_VOICES, Nano, load_nano, save_nano
 from tools.voice.model.scripts import IGNORE, Scripts
-from tools.voice.model.turns import Turn, load_turns
+from tools.voice.model.turns import load_turns
 
 log = logging.getLogger(__name__)
 SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
@@ -77,13 +78,13 @@ def corrupt(batch: Batch, generator: torch.Generator):
 
 
 def training_loss(
-    model, batch: Batch, openings: Batch, dictionary, mark_codes, step: int, generator
+    model, batch: Batch, openings: Batch, dictionary, mark_codes, voices, step: int, generator
 ):
     """Total loss and the parts worth logging, as in PARTS.
 
     openings: first frames of further items, for the draw of a voice alone. dictionary: what
     Spellings.batch gives; words without speech, for the encoder alone.
-    mark_codes [V]: the codes that are voice marks.
+    mark_codes [V]: the codes that are voice marks. voices: what voice_classes gives.
     """
     words, mask, *said = dictionary
     text, inputs, keep = corrupt(batch, generator)
@@ -103,9 +104,9 @@ def training_loss(
     phones = phone_loss(phone_logits, batch.phones.masked_fill(~keep[:, None, None], IGNORE))
     spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
     dictionary = spelling_loss(dictionary_spelled, mask, *said)
-    frame_voice = class_loss(frame_voices, batch.frame_voices)
+    frame_voice = voice_loss(frame_voices, batch.frame_voices, voices)
     known = batch.onset_voices.masked_fill(~keep[:, None], IGNORE)
-    onset_voice = class_loss(onset_voices, known)
+    onset_voice = voice_loss(onset_voices, known, voices)
     tag = tag_loss(*tags, batch, keep)
     aids = 0.3 * phones + 0.2 * (spelling + dictionary + tag)
     aids = aids + 0.1 * frame_voice + 0.3 * onset_voice
@@ -126,16 +127,17 @@ def training_loss(
 
 
 @torch.no_grad()
-def check(model, held: list[Batch]) -> str:
-    """Cross-entropy and accuracy by book on held-out turns, accuracy of the voices of turns and of
-    the counts of tags."""
+def check(model, held: list[Batch], voices: int) -> str:
+    """Cross-entropy and accuracy by book on held-out turns, accuracy of the voices of turns, where
+    they are among the first `voices`, which have names, and of the counts of tags."""
     model.eval()
     found, right, counted_right = [], [], []
     for batch in held:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
             logits, *_, onset_voices, _, frame_tags = model(batch.text, batch.mask, batch.inputs)
-        known = batch.onset_voices != IGNORE
-        right.append((onset_voices.argmax(-1) == batch.onset_voices)[known])
+        known = (batch.onset_voices != IGNORE) & (batch.onset_voices < voices)
+        named = onset_voices[..., :MOST_VOICES].argmax(-1)
+        right.append((named == batch.onset_voices)[known])
         known = batch.frame_tags != IGNORE
         counted_right.append((frame_tags.argmax(-1) == batch.frame_tags)[known])
         books, counted = code_losses(logits, batch.targets, batch.marks)
@@ -162,10 +164,9 @@ def optimisers(parameters: list[tuple[str, torch.nn.Parameter]], lr: float, deca
     )
 
 
-def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
+def batches(plan: Plan, scripts: Scripts, seed: int):
     """Batches, openings and lines of the dictionary, on the plan's device, without end."""
     words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
-    scripts = Scripts(turns, marks, seed)
     for items in scripts.batches(plan.frames):
         lines = tuple(x.to(plan.device) for x in words.batch(plan.lines))
         openings = collate(scripts.openings(max(1, plan.lines // LINES_AN_OPENING)))
@@ -175,8 +176,8 @@ def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
 class Progress:
     """What rank 0 tells the log and keeps on disk while training."""
 
-    def __init__(self, path: Path, checks: list[Batch]) -> None:
-        self.path, self.checks = path, checks
+    def __init__(self, path: Path, checks: list[Batch], voices: int) -> None:
+        self.path, self.checks, self.voices = path, checks, voices
         self.begin = self.saved = self.checked = time.time()
         self.history: list[torch.Tensor] = []
         self.frames = 0
@@ -201,7 +202,7 @@ class Progress:
             self.keep(model, opts, step, elapsed)
             self.saved = now
         if now - self.checked > CHECK_EVERY:
-            log.info("step %d %s", step, check(model, self.checks))
+            log.info("step %d %s", step, check(model, self.checks, self.voices))
             self.checked = now
 
     def keep(self, model, opts, step: int, elapsed: float) -> None:
@@ -210,7 +211,7 @@ class Progress:
 
 
 def prepare(rank: int, plan: Plan):
-    """Model, optimisers, steps and seconds so far, batches, rank 0's progress."""
+    """Model, optimisers, steps and seconds so far, scripts, batches of them, rank 0's progress."""
     path = plan.path
     if rank == 0:
         parallel.log_to(path.with_suffix(".log"))
@@ -232,15 +233,15 @@ def prepare(rank: int, plan: Plan):
     held = Scripts(turns[:HELD_OUT], marks, 3, drift=0, slip=0)
     checks = [collate([held.item() for _ in range(8)]).to(plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
-    source = batches(plan, turns[HELD_OUT:], marks, seed)
+    scripts = Scripts(turns[HELD_OUT:], marks, seed)
     log.info(
         "%d parameters, %d turns, %.1f h",
         sum(p.numel() for p in model.parameters()),
         len(turns),
         sum(len(t.codes) for t in turns) * 0.024 / 3600,
     )
-    progress = Progress(path, checks) if rank == 0 else None
-    return model, opts, step, elapsed, source, progress
+    progress = Progress(path, checks, len(marks)) if rank == 0 else None
+    return model, opts, step, elapsed, scripts, batches(plan, scripts, seed), progress
 
 
 def fit(plan, workers, opts, parameters, step, seconds, loss, tell) -> tuple[int, float]:
@@ -271,14 +272,15 @@ def fit(plan, workers, opts, parameters, step, seconds, loss, tell) -> tuple[int
 
 
 def train(rank: int, workers: int, plan: Plan) -> None:
-    model, opts, step, before, source, progress = prepare(rank, plan)
+    model, opts, step, before, scripts, source, progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
-    mark_codes = torch.tensor(list(read_marks(plan.work).values()), device=plan.device)
+    mark_codes = torch.tensor(list(scripts.marks.values()), device=plan.device)
+    voices = voice_classes(scripts.places, scripts.marks).to(plan.device)
 
     def loss(step):
         batch, openings, dictionary = next(source)
         total, parts = training_loss(
-            model, batch, openings, dictionary, mark_codes, step, generator
+            model, batch, openings, dictionary, mark_codes, voices, step, generator
         )
         return total, (parts, workers * batch.inputs[..., 0].numel())
 
@@ -290,7 +292,7 @@ def train(rank: int, workers: int, plan: Plan) -> None:
     step, elapsed = fit(plan, workers, opts, parameters, step, before, loss, tell)
     if progress:
         progress.keep(model, opts, step, elapsed)
-        log.info("done, step %d %s", step, check(model, progress.checks))
+        log.info("done, step %d %s", step, check(model, progress.checks, progress.voices))
 
 
 def main() -> None:

@@ -40,7 +40,6 @@ VOICES = {
 # All are told apart after the codec too, which draws some pairs of voices together.
 BETWEEN = {
     "rms": (
-        (113, 1.1),
         (122, 1.16),
         (135, 1.0),
         (138, 1.12),
@@ -53,7 +52,7 @@ BETWEEN = {
         (198, 1.0),
         (220, 1.02),
     ),
-    "awb": ((134, 1.09), (150, 1.13), (178, 1.0), (205, 1.15)),
+    "awb": ((116, 1.15), (134, 1.09), (150, 1.13), (178, 1.0), (205, 1.15)),
 }
 GAINS = {"rms": 0.95, "awb": 0.9}
 VOICES |= {
@@ -70,6 +69,9 @@ UNSEEN = {
 FREE = {"rms": ((104.0, 255.0), (1.0, 1.2), 0.6), "awb": ((106.0, 210.0), (1.0, 1.15), 0.4)}
 FREE_NAME = re.compile(r"(\w+) ([\d.]+) Hz x ([\d.]+)")
 NEAR = 1.0, 0.03  # semitones and formants: nothing free is nearer to an unseen voice in both
+# steps in which a voice's pitch (semitones) and formants are told to a model that learns them
+PITCH_STEP, WARP_STEP = 0.5, 0.02
+PITCHES, WARPS = 32, 11  # so many of them, from the least of FREE
 # how far a voice nearby is: at most so many semitones, so much in formants
 NEARBY = 4.0, 0.06
 # the voices that a model of many is measured on: distinct, and each well understood
@@ -117,6 +119,18 @@ def nearby_voice(name: str, r: Random) -> str:
     f0 = voice.f0 * 2 ** (r.uniform(-NEARBY[0], NEARBY[0]) / 12)
     warp = voice.warp + r.uniform(-NEARBY[1], NEARBY[1])
     return free_name(voice.source.flite, min(max(f0, low), high), min(max(warp, small), large))
+
+
+def traits_of(name: str) -> tuple[int, int]:
+    """Its pitch in steps, below PITCHES; its source and formants, below len(FREE) * WARPS."""
+    voice = voice_named(name)
+    lowest = min(low for (low, _), *_ in FREE.values())
+    pitch = round(12 * log2(voice.f0 / lowest) / PITCH_STEP)
+    warp = round((voice.warp - 1) / WARP_STEP)
+    return (
+        min(max(pitch, 0), PITCHES - 1),
+        list(FREE).index(voice.source.flite) * WARPS + min(max(warp, 0), WARPS - 1),
+    )
 
 
 def nearest_voice(name: str, others: Iterable[str]) -> str:
