@@ -215,9 +215,9 @@ def test_a_share_of_the_corpus_is_spoken_in_voices_without_a_name(monkeypatch):
     assert len(free) == round(100 * shards.FREE_SHARE / shards.FREE_TURNS)
     assert set(free.values()) == {shards.FREE_TURNS}
     assert sum(turns.values()) == 100 and len(turns) - len(free) > 10
-    one, none = (dict(shards.write_turns(3, 100, ["rms"], share)) for share in (0.0, 1.0))
-    assert set(one.values()) == {"rms"}, "a shard of a new voice"
-    assert len(set(none.values()) - {"rms"}) == 100 // shards.FREE_TURNS
+    named, free = (dict(shards.write_turns(3, 100, ["rms"], share)) for share in (0.0, 1.0))
+    assert set(named.values()) == {"rms"}, "a shard of a new voice"
+    assert len(set(free.values()) - {"rms"}) == 100 // shards.FREE_TURNS
 
 
 def test_a_model_is_told_pitch_and_formants_of_every_voice_in_steps():

@@ -45,7 +45,8 @@ def write_turns(
 ) -> list[tuple[str, str]]:
     """(text, voice) of `count` turns; a worker's share of a shard.
 
-    Some voices have no name, and FREE_TURNS turns only: from them a model learns to follow a voice
+    named: the voices with a name to draw from. `free_share` of the turns are in voices that have no
+    name, and FREE_TURNS turns only: from them a model learns to follow a voice
     prompt instead of the names that it knows.
     """
     banned = heldout.banned(), frozenset(heldout.rare_words())
@@ -67,12 +68,17 @@ def speak(item: tuple[str, str], tables: dict[str, dict[str, int]]) -> speech.Ut
         return None
 
 
-def make_shard(path: Path, args, seed: int, tables: dict[str, dict[str, int]], pool) -> float:
-    """Speak a shard's turns, voices drawn at random; returns seconds of speech."""
-    shares = [
-        (seed * 1000 + k, SHARE, args.voices, args.free_share)
-        for k in range(args.per_shard // SHARE)
-    ]
+def make_shard(
+    path: Path,
+    count: int,
+    seed: int,
+    tables: dict[str, dict[str, int]],
+    pool,
+    named: list[str],
+    free_share: float,
+) -> float:
+    """Speak `count` turns, voices drawn at random; returns seconds of speech."""
+    shares = [(seed * 1000 + k, SHARE, named, free_share) for k in range(count // SHARE)]
     items = [item for share in pool.starmap(write_turns, shares, chunksize=1) for item in share]
     spoken = pool.map(partial(speak, tables=tables), items, chunksize=25)
     pairs = [(item, s) for item, s in zip(items, spoken, strict=True) if s is not None]
@@ -135,7 +141,9 @@ def main() -> None:
             if path.with_suffix(".json").exists():
                 continue
             start = time.time()
-            seconds = make_shard(path, args, 1000 + k, tables, pool)
+            seconds = make_shard(
+                path, args.per_shard, 1000 + k, tables, pool, args.voices, args.free_share
+            )
             log.info(
                 "shard %03d: %.2f h of speech in %.0f s", k, seconds / 3600, time.time() - start
             )

@@ -1,7 +1,8 @@
 """What evaluate.py tries on a model of many voices: prompts hold a voice, seeds choose one.
 
 Each of EIGHT voices is given as a prompt of the teacher's; the take's speaker is identified among
-the eight by pitch and envelope, in profiles made of the teacher's other sentences. Whether two
+the eight by pitch and envelope, in profiles made of the teacher's other sentences; so is that of
+prompts in voices which were never trained on, among the eight and its own. Whether two
 takes have the same voice is judged from five sentences each: with one, the teacher's own takes of
 neighbouring voices cannot be told apart; with five, all of them can, by a limit that 99% of the
 pairs of one voice are within. Dialogues have the voices that the seed chose: a turn's
@@ -48,10 +49,10 @@ DEVIATION = "pitch within a sentence, standard deviation in semitones, worst voi
 TWO_STEPS = "voiced frames in the two most common steps of pitch, worst voice"
 RUMBLE = "power below 50 Hz in dB, worst voice"
 IDENTIFIED = "speaker of a prompted take identified among eight"
-STRANGER_IDENTIFIED = "the same, voices never trained on, among nine"
-UNSEEN_IDENTIFIED = "the same, far from all that were"
-STRANGERS = tuple(free_voice(Random(seed)) for seed in range(20))  # the corpus has other seeds
-PROMPTS_OF_STRANGER = 6
+HELD_OUT_IDENTIFIED = "the same, voices never trained on, among nine"
+UNSEEN_IDENTIFIED = "the same, two voices far from all that were"
+HELD_OUT = tuple(free_voice(Random(seed)) for seed in range(20))  # the corpus has other seeds
+PROMPTS_OF_HELD_OUT = 6
 WHOLE, IN_VOICE = "dialogues of 6 turns, nothing dropped or repeated", "turns in their own voice"
 DIALOGUES = 100
 DIFFERENT, SAME = "pairs of seeds with different voices", "takes of one prompt with the same voice"
@@ -62,7 +63,7 @@ GOALS = {
     TWO_STEPS: 0.6,
     RUMBLE: -25.0,
     IDENTIFIED: 0.95,
-    STRANGER_IDENTIFIED: 0.95,
+    HELD_OUT_IDENTIFIED: 0.95,
     UNSEEN_IDENTIFIED: 0.95,
     DIFFERENT: 0.95,
     SAME: 0.95,
@@ -215,7 +216,7 @@ def voices(studio: Studio, app: App, prompts: Prompts, share: float = 1.0) -> It
     yield from melody_lines(takes)
     yield identity_line(takes, known, IDENTIFIED)
     for names, title, count in (
-        (STRANGERS, STRANGER_IDENTIFIED, PROMPTS_OF_STRANGER),
+        (HELD_OUT, HELD_OUT_IDENTIFIED, PROMPTS_OF_HELD_OUT),
         (tuple(UNSEEN), UNSEEN_IDENTIFIED, PROMPTS),
     ):
         yield untrained_line(studio, app, prompts, names, title, max(1, round(share * count)))

@@ -4,7 +4,8 @@ Differences from the exported model, all removed by export.py: attention is scal
 1/sqrt(head_dim) (folded into the query weights), cross-attention returns its weights (for the
 guide), two auxiliary heads predict phones: one on the decoder (the phone of each frame), one on
 the text encoder (the phones in order, two guesses a letter, for a CTC loss), and one on the decoder
-predicts the voice: after two layers that of each frame, after four that of the turn that begins.
+predicts the voice (name, pitch, source with formants): after two layers that of each frame, after
+four that of the turn that begins.
 Two more count tags: how many stand before a letter, and before what a frame says.
 
 Shapes: B batch, T frames, S text bytes, C channels, V vocabulary, H heads.
