@@ -20,8 +20,16 @@ from tools.voice.model.adapt import (
 )
 from tools.voice.model.batches import collate
 from tools.voice.model.losses import voice_classes, voice_loss
-from tools.voice.model.own_batches import CORRECTION_WEIGHT, collate_own, own_batches
-from tools.voice.model.own_takes import OwnTake, first_mistake, stretches, write_scripts
+from tools.voice.model.own_batches import (
+    CORRECTION_WEIGHT,
+    FOLDER,
+    OwnTake,
+    collate_own,
+    load_own_takes,
+    own_batches,
+    save_own_takes,
+)
+from tools.voice.model.own_takes import first_mistake, stretches, write_scripts
 from tools.voice.model.scripts import IGNORE
 from tools.voice.model.turns import Turn
 from tools.voice.teacher.voices import VOICES, free_name, nearest_voice, traits_of
@@ -93,6 +101,22 @@ def test_only_what_corrects_a_take_is_learnt():
         assert batch.weights[2, 30 + delay, c] == CORRECTION_WEIGHT
     assert (batch.letters[1, 20:30] == 18).all() and batch.letters[1, 30:].isnan().all()
     assert (batch.letters[2, 30:] == len(TEXT) - 1).all()
+
+
+def test_own_takes_are_kept_in_little_space(tmp_path):
+    (tmp_path / FOLDER).mkdir()
+    codes, letters = np.arange(120).reshape(-1, nano.CHANNELS), np.linspace(0, 60, 30)
+    letters[:9] = np.nan
+    takes = [OwnTake(TEXT, codes, letters), OwnTake(TEXT, codes, letters, corrected=20, ends=False)]
+    save_own_takes(tmp_path / FOLDER / "000.pt", takes)
+    for before, after in zip(takes, load_own_takes(tmp_path), strict=True):
+        assert (after.text, after.corrected, after.ends) == (
+            before.text,
+            before.corrected,
+            before.ends,
+        )
+        assert np.array_equal(after.codes, codes)
+        assert np.allclose(after.letters, letters, atol=0.05, equal_nan=True)
 
 
 @pytest.mark.parametrize("corrected", [(None, 8), (None, None), (8, 8)])

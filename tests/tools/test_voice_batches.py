@@ -8,7 +8,7 @@ import torch
 
 from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model import network as nano
-from tools.voice.model.batches import END_FRAMES, collate, delayed
+from tools.voice.model.batches import END_FRAMES, PREDICTED, collate, delayed
 from tools.voice.model.scripts import (
     ANY,
     DRIFT_AFTER,
@@ -18,7 +18,7 @@ from tools.voice.model.scripts import (
     most_similar,
 )
 from tools.voice.model.scripts import Item as TrainingItem
-from tools.voice.model.turns import Turn
+from tools.voice.model.turns import FILE, Turn, load_turns, save_turns
 
 
 def test_training_targets_follow_the_delay_pattern():
@@ -137,6 +137,9 @@ def test_a_turns_voice_is_known_from_a_mark_or_an_earlier_turn():
             is_marked = start + MARK_FRAME in item.marks
             after_mark = batch.onset_voices[0, start + MARK_FRAME + nano.DELAYS[-1] + 1].item()
             assert after_mark == (voice if tag in met or is_marked else IGNORE)
+            later = batch.later_voices[0, start + PREDICTED : start + LENGTH]
+            assert (later == (voice if tag in met or is_marked else IGNORE)).all()
+            assert (batch.later_voices[0, start : start + PREDICTED] == IGNORE).all()
             assert batch.frame_voices[0, start + LENGTH].item() == voice
             mark = batch.weights[0, start + MARK_FRAME + nano.DELAYS[-1], -1]
             assert (mark > 1) == (tag in met or is_marked), "that there is none counts as well"
@@ -209,7 +212,7 @@ def test_what_the_model_reads_drifts_and_what_it_says_does_not():
     scripts, drifted, longest = Scripts(turns, marks, seed=9, slip=0), 0, 0
     for _ in range(60):
         item = scripts.item()
-        known = {start for start, _, _ in item.turns}
+        known = {start for start, *_ in item.turns}
         assert not (item.codes == DRIFTED).any()
         strange = (item.history == DRIFTED).all(1)
         assert (item.history[~strange] == item.codes[~strange]).all()
@@ -244,6 +247,26 @@ def test_what_the_model_reads_slips_to_sound_from_elsewhere_in_the_script():
             assert (np.diff(read, axis=0) == len(NAMES)).all(), "a stretch of speech"
             slips += part.any()
     assert slips > 30
+
+
+def test_turns_are_kept_for_a_machine_without_the_corpus(tmp_path):
+    short = one_word_turns(2)[TURNS_OF_EACH - 1 : TURNS_OF_EACH + 1]
+    letters = np.linspace(0, 60, 4 * LENGTH)
+    turns = [short[0], replace(long_turn(short[1]), letters=letters), replace(short[0], text=b"x")]
+    save_turns(tmp_path / FILE, turns)
+    for before, after in zip(turns, load_turns(tmp_path), strict=True):
+        assert (after.text, after.voice, after.spelling) == (
+            before.text,
+            before.voice,
+            before.spelling,
+        )
+        assert np.array_equal(after.codes, before.codes)
+        assert np.array_equal(after.phones, before.phones)
+        assert np.abs(after.letters - before.letters).max() < 0.05
+        if before.drifted is None:
+            assert after.drifted is None
+        else:
+            assert np.array_equal(after.drifted, before.drifted)
 
 
 def test_the_most_similar_turn_shares_the_most_words():

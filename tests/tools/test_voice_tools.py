@@ -57,6 +57,22 @@ def test_what_is_exported_says_what_was_trained(tmp_path):
     torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-2)
 
 
+def count_from(seed: int):
+    while True:
+        yield torch.tensor(seed)
+        seed += 1
+
+
+@pytest.mark.parametrize("loaders", [0, 2])
+def test_batches_are_prepared_by_processes_with_seeds_of_their_own(loaders):
+    source = parallel.prefetched(count_from, 7, loaders)
+    found = sorted(next(source).item() for _ in range(6))
+    if loaders:
+        assert found == [7, 8, 9, *(7 + parallel.LOADER_SEEDS + k for k in range(3))]
+    else:
+        assert found == [*range(7, 13)]
+
+
 def test_a_pause_is_not_training_time():
     """A process stopped for 180 s between steps of 0.5 s."""
     moments = iter([100.0, 100.5, 101.0, 281.0, 281.5])

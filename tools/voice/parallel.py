@@ -11,15 +11,17 @@ import argparse
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 PATIENCE = timedelta(minutes=30)  # a process may be paused while others measure
+LOADER_SEEDS = 1_000_003  # between the seeds of two loaders
 LONGEST_STEP = 10.0  # seconds; what a step takes longer is a pause
 
 
@@ -32,6 +34,7 @@ class Plan:
     lr: float
     workers: int
     device: str
+    loaders: int
     seed: int
     out: str
 
@@ -55,6 +58,9 @@ def arguments(description: str, minutes: float, lr: float, out: str) -> argparse
     parser.add_argument("--lr", type=float, default=lr)
     parser.add_argument("--workers", type=int, default=2, help="processes; 1 on a GPU")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument(
+        "--loaders", type=int, default=0, help="processes that prepare batches; 12 on a GPU"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", default=out, help="the checkpoint's name in the work folder")
     return parser
@@ -106,6 +112,24 @@ class Stopwatch:
         self.seconds += min(now - self.last, LONGEST_STEP)
         self.last = now
         return self.seconds
+
+
+class _Source(IterableDataset):
+    def __init__(self, make: Callable[[int], Iterator], seed: int) -> None:
+        self.make, self.seed = make, seed
+
+    def __iter__(self) -> Iterator:
+        torch.set_num_threads(1)
+        info = get_worker_info()
+        return self.make(self.seed + (LOADER_SEEDS * info.id if info else 0))
+
+
+def prefetched(make: Callable[[int], Iterator], seed: int, loaders: int) -> Iterator:
+    """What make(seed) yields, without end: prepared by as many processes, each with its own seed,
+    or by this one if there are none."""
+    if not loaders:
+        return make(seed)
+    return iter(DataLoader(_Source(make, seed), batch_size=None, num_workers=loaders))
 
 
 def share(value: float, workers: int) -> float:

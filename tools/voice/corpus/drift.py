@@ -23,15 +23,18 @@ from random import Random
 import numpy as np
 
 from tools.voice.corpus import shards
-from tools.voice.teacher.voices import nearby_voice
+from tools.voice.teacher.voices import FREE_NAME, VOICES, nearby_voice
 
 log = logging.getLogger(__name__)
 SUFFIX = "d"
 
 
 def speak(item: tuple[str, str, int], tables: dict[str, dict[str, int]]) -> np.ndarray | None:
-    """A turn (text, voice, seed) in a voice near its own."""
+    """A turn (text, voice, seed) in a voice near its own; None if there is no such voice any more
+    (a corpus made before a voice was dropped still has its turns)."""
     text, voice, seed = item
+    if voice not in VOICES and not FREE_NAME.fullmatch(voice):
+        return None
     spoken = shards.speak((text, nearby_voice(voice, Random(seed))), tables)
     return None if spoken is None else spoken.wave
 

@@ -15,6 +15,7 @@ from random import Random
 import numpy as np
 import torch
 
+from tools.voice.corpus import heldout
 from tools.voice.corpus.grammar import capital
 from tools.voice.corpus.natural import ranked_words
 from tools.voice.teacher.phones import PHONES
@@ -39,10 +40,12 @@ def _phones(words: list[str]) -> list[list[str]]:
     return [one for one in found if one]
 
 
-def load_lexicon(work: Path, banned: frozenset[str]) -> dict[str, list[str]]:
-    """Word -> phones, most common first, none of `banned`; asked of flite once and kept in DIR."""
+def load_lexicon(work: Path) -> dict[str, list[str]]:
+    """Word -> phones, most common first, none of those that are measured; asked of flite once and
+    kept in DIR."""
     path = work / "lexicon.json"
     if not path.exists():
+        banned = frozenset(heldout.rare_words())
         words = [w for w in ranked_words(WORDS) if w not in banned]
         lexicon = {}
         for start in range(0, len(words), ASKED_AT_ONCE):

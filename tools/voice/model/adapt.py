@@ -21,6 +21,7 @@ import json
 import logging
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -48,8 +49,7 @@ from tools.voice.model.network import (
     load_nano,
     save_nano,
 )
-from tools.voice.model.own_batches import own_batches
-from tools.voice.model.own_takes import OwnTake, load_own_takes
+from tools.voice.model.own_batches import OwnTake, load_own_takes, own_batches
 from tools.voice.model.scripts import IGNORE, Scripts
 from tools.voice.model.train import BOOK_WEIGHT, HELD_OUT, corrupt, fit, optimisers
 from tools.voice.model.turns import Turn, load_turns
@@ -141,7 +141,9 @@ def voice_aid(model, states, batch: Batch, voices, learns: bool):
     layers = FRAME_HEADS_AFTER, ONSET_HEAD_AFTER
     early, late = (states[n - 1] if learns else states[n - 1].detach() for n in layers)
     frames = voice_loss(model.voice_head(early), batch.frame_voices, voices)
-    return 0.1 * frames + 0.3 * voice_loss(model.voice_head(late), batch.onset_voices, voices)
+    turns = model.voice_head(late)
+    onset, later = (voice_loss(turns, v, voices) for v in (batch.onset_voices, batch.later_voices))
+    return 0.1 * frames + 0.3 * onset + 0.2 * later
 
 
 def adapt_loss(model, before, lessons, openings, own, new, mark_codes, voices, step, generator):
@@ -240,17 +242,14 @@ def load_models(plan: Plan, marks: dict[str, int], known: dict[str, int]):
     return before, model.to(plan.device), state
 
 
-def batches(scripts: Lessons, takes: list[OwnTake], plan: Plan, step: int, seed: int):
-    """From `step` on: lessons, openings and what collate_own gives (every OWN_EVERY steps, where
-    there are takes; else None), on the plan's device, without end."""
+def batches(make_scripts, takes: list[OwnTake], plan: Plan, seed: int):
+    """Lessons, openings and what collate_own gives (every OWN_EVERY batches, where there are takes;
+    else None), without end. make_scripts(seed) gives the Lessons."""
+    scripts = make_scripts(seed)
     own_source = own_batches(takes, plan.frames, seed) if takes else None
-    for count, items in enumerate(scripts.batches(plan.frames), start=step):
-        own = None
-        if own_source and count % OWN_EVERY == 0:
-            batch, learnt = next(own_source)
-            own = batch.to(plan.device), learnt.to(plan.device)
-        openings = collate(scripts.openings(OPENINGS))
-        yield collate(items).to(plan.device), openings.to(plan.device), own
+    for count, items in enumerate(scripts.batches(plan.frames)):
+        own = next(own_source) if own_source and count % OWN_EVERY == 0 else None
+        yield collate(items), collate(scripts.openings(OPENINGS)), own
 
 
 def adapt(rank: int, workers: int, plan: Plan) -> None:
@@ -269,8 +268,9 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
     new = plan.learn or sorted(marks.keys() - known.keys())
     corrected = sum(take.corrected is not None for take in takes)
     log.info("learning %s; %d own takes, %d corrected", new, len(takes), corrected)
-    scripts = Lessons(load_turns(plan.work)[HELD_OUT:], marks, seed, new)
-    source = batches(scripts, takes, plan, step, seed)
+    make_scripts = partial(Lessons, load_turns(plan.work)[HELD_OUT:], marks, new=new)
+    scripts = make_scripts(seed)
+    source = parallel.prefetched(partial(batches, make_scripts, takes, plan), seed, plan.loaders)
     learnt = {*new, *(scripts.free if FREE in new else ())} & scripts.places.keys()
     places = torch.tensor([scripts.places[voice] for voice in learnt], device=plan.device)
     voices = voice_classes(scripts.places, marks).to(plan.device)
@@ -280,6 +280,8 @@ def adapt(rank: int, workers: int, plan: Plan) -> None:
 
     def loss(step):
         lessons, openings, own = next(source)
+        lessons, openings = lessons.to(plan.device), openings.to(plan.device)
+        own = own and tuple(part.to(plan.device) for part in own)
         return adapt_loss(
             model, before, lessons, openings, own, places, mark_codes, voices, step, generator
         )

@@ -2,10 +2,11 @@
 
 Four guides exist in training only. Every frame knows which letter it should read (for the guided
 attention), and which phone it is in and how many frames of it are left (for an auxiliary head).
-A second auxiliary head predicts the voice: of every frame of speech, and of a turn from its first
-frames, wherever a mark or an earlier turn of the speaker determines it. Without the latter, a model
-learns neither to repeat marks nor to follow voice prompts: after its first frames a turn shows its
-voice itself, so attending to earlier turns improves the loss by a thousandth only. The last guide
+A second auxiliary head predicts the voice: of every frame of speech, and of a turn wherever a mark
+or an earlier turn of the speaker determines it. Without the latter, a model learns neither to
+repeat marks nor to follow voice prompts: after its first frames a turn shows its voice itself, so
+attending to earlier turns improves the loss by a thousandth only. The first frames count by
+themselves, since the others are many and easy, but for those that have drifted. The last guide
 is the count of tags so far, of every letter and every frame: a model finds a letter by what stands
 around it alone, and one that does not count may look for the next tag and find an earlier one. The
 end of the text counts as a tag, since it does not belong to the last turn.
@@ -22,7 +23,7 @@ from tools.voice.codec.marks import MARK_FRAME
 from tools.voice.model.network import BOS, CHANNELS, DELAYS, EOS, PAD
 from tools.voice.model.scripts import IGNORE, TAGS, Item
 
-PREDICTED = 10  # first frames of a turn from which its voice is to be predicted
+PREDICTED = 10  # first frames of a turn, whose voice is predicted by itself
 ONSET = (0, 24)  # frames of a turn in which its tag is found, and the voice decides the codes
 ONSET_WEIGHT, MARK_WEIGHT = 4.0, 5.0  # in the loss: where the voice is known; of marks, or none
 # Of the end and the silence before it, in the loss and the guide: a model that does not look at the
@@ -52,8 +53,8 @@ class Batch:
     letters: the place in the text that a frame should read; NaN in frames without a guide.
     text_tags [B, S], frame_tags [B, T]: tags up to a letter, and up to what a frame says, one more
     at the end, unless a bare tag is there; IGNORE in padding.
-    frame_voices [B, T]: the voice of every frame of speech; onset_voices [B, T]: the voice of a
-    turn in its first frames, where it is known; else IGNORE.
+    frame_voices [B, T]: the voice of every frame of speech; onset_voices and later_voices [B, T]:
+    the voice of a turn whose voice is known, in its first frames and in the others; else IGNORE.
     spelling [B, P] is padded, spelling_count [B] its lengths.
     """
 
@@ -70,6 +71,7 @@ class Batch:
     frame_tags: torch.Tensor
     frame_voices: torch.Tensor
     onset_voices: torch.Tensor
+    later_voices: torch.Tensor
     spelling: torch.Tensor
     spelling_count: torch.Tensor
 
@@ -92,8 +94,8 @@ def collate(items: list[Item]) -> Batch:
     phones = np.full((rows, length, 2), IGNORE, np.int64)
     marks = np.zeros((rows, length), bool)
     weights = np.ones((rows, length, CHANNELS), np.float32)
-    frame_tags, frame_voices, onset_voices, drawn = (
-        np.full((rows, length), IGNORE, np.int64) for _ in range(4)
+    frame_tags, frame_voices, onset_voices, later_voices, drawn = (
+        np.full((rows, length), IGNORE, np.int64) for _ in range(5)
     )
     text_tags = np.full((rows, width), IGNORE, np.int64)
     counts = np.array([len(item.spelling) for item in items])
@@ -115,8 +117,9 @@ def collate(items: list[Item]) -> Batch:
     inputs = np.concatenate([np.full((rows, 1, CHANNELS), BOS), read[:, :-1]], 1)
     for k, item in enumerate(items):
         frame_voices[k, 1 : len(item.codes) + 1] = item.voices  # a code is read one frame after it
-        for start, known, voice in item.turns:
+        for start, known, end, voice in item.turns:
             onset_voices[k, known : start + PREDICTED] = voice
+            later_voices[k, max(known, start + PREDICTED) : end] = voice
             for c, delay in enumerate(DELAYS):
                 weights[k, start + ONSET[0] + delay : start + ONSET[1] + delay, c] = ONSET_WEIGHT
             weights[k, start + MARK_FRAME + DELAYS[-1], -1] = MARK_WEIGHT
@@ -128,5 +131,5 @@ def collate(items: list[Item]) -> Batch:
     return Batch(
         *map(torch.from_numpy, (text, text != 0, inputs, targets, marks, drawn, weights, letters)),
         *map(torch.from_numpy, (phones, text_tags, frame_tags, frame_voices, onset_voices)),
-        *map(torch.from_numpy, (spelling, counts)),
+        *map(torch.from_numpy, (later_voices, spelling, counts)),
     )

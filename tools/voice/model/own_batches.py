@@ -1,20 +1,65 @@
-"""Batches of a model's own takes, for adapt.py: as batches.py's of scripts."""
+"""A model's own takes (own_takes.py), and batches of them for adapt.py like those of scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import torch
 
+from dia_demo.files import write_atomic
 from tools.voice.model.batches import Batch, collate
 from tools.voice.model.network import CHANNELS, DELAYS
-from tools.voice.model.own_takes import OwnTake
 from tools.voice.model.scripts import IGNORE, Item
 
+FOLDER = "own"
 CORRECTED = 0.5  # takes that are corrected ones
 CORRECTION_WEIGHT = 4.0  # of the codes that correct
+
+
+@dataclass(frozen=True)
+class OwnTake:
+    """text: bytes; codes [T, C]; letters [T]: the place in the text that a frame should read, NaN
+    where that is not taught. corrected: the frame from which the codes are a correction, None in a
+    take without a mistake; ends: whether the script ends after the last of the codes.
+    """
+
+    text: bytes
+    codes: np.ndarray
+    letters: np.ndarray
+    corrected: int | None = None
+    ends: bool = True
+
+
+def save_own_takes(path: Path, takes: list[OwnTake]) -> None:
+    """In small types: places in the text are rounded to half a letter or less."""
+    arrays = [(take.codes.astype(np.uint8), take.letters.astype(np.float16)) for take in takes]
+    with write_atomic(path) as part:
+        torch.save(
+            [
+                vars(take) | {"codes": codes, "letters": letters}
+                for take, (codes, letters) in zip(takes, arrays, strict=True)
+            ],
+            part,
+        )
+
+
+def load_own_takes(work: Path) -> list[OwnTake]:
+    paths = sorted((work / FOLDER).glob("*.pt"))
+    saved = [fields for path in paths for fields in torch.load(path, weights_only=False)]
+    return [
+        OwnTake(
+            **fields
+            | {
+                "codes": fields["codes"].astype(np.int64),
+                "letters": fields["letters"].astype(float),
+            }
+        )
+        for fields in saved
+    ]
 
 
 def as_item(take: OwnTake) -> Item:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from multiprocessing import Pool
@@ -28,7 +28,6 @@ import torch
 
 from dia_demo.engine.events import Finished
 from dia_demo.engine.row import Row
-from dia_demo.files import write_atomic
 from dia_demo.text.script import encode_script
 from tools.voice.codec.marks import MARK_FRAME, read_marks
 from tools.voice.corpus import shards
@@ -37,33 +36,20 @@ from tools.voice.model.batches import delayed
 from tools.voice.model.export import trained_weights
 from tools.voice.model.losses import GUIDED_HEADS
 from tools.voice.model.network import BOS, CHANNELS, Nano
+from tools.voice.model.own_batches import FOLDER, OwnTake, save_own_takes
 from tools.voice.model.scripts import SILENT, TAGS
 from tools.voice.model.turns import Turn, letters_read, load_turns
 
 log = logging.getLogger(__name__)
-FOLDER = "own"
 TURNS = 6, 7, 8  # turns of a script
 TEXT, FRAMES = (20, 64), 150  # bytes of a turn; its most frames
 BARE_TAG = 0.75  # scripts that end with a bare tag
+TEMPERATURES = 0.1, 0.1, 0.5, 1.0  # of the takes, each as often
 ROWS, SECONDS = 10, 15.0  # takes at a time; about how long each is
 GLANCE = 6  # frames: what reads a turn for less has not begun it
 SAID = 0.7  # of a turn that is read to there is said
 EDGE_WITHIN = 4  # frames between the edge of a turn and the move of the attention
 CORRECTION = 40  # frames of the turn that is said rightly instead
-
-
-@dataclass(frozen=True)
-class OwnTake:
-    """text: bytes; codes [T, C]; letters [T]: the place in the text that a frame should read, NaN
-    where that is not taught. corrected: the frame from which the codes are a correction, None in a
-    take without a mistake; ends: whether the script ends after the last of the codes.
-    """
-
-    text: bytes
-    codes: np.ndarray
-    letters: np.ndarray
-    corrected: int | None = None
-    ends: bool = True
 
 
 def tag_places(text: bytes) -> np.ndarray:
@@ -207,7 +193,15 @@ def own_takes(seed: int, count: int, work: Path, folder: Path) -> list[OwnTake]:
     for first in range(0, count, ROWS):
         texts = scripts[first : first + ROWS]
         rows = [
-            Row(engine.config, text, replace(engine.config.defaults, seed=1000 * seed + first + k))
+            Row(
+                engine.config,
+                text,
+                replace(
+                    engine.config.defaults,
+                    seed=1000 * seed + first + k,
+                    temperature=TEMPERATURES[k % len(TEMPERATURES)],
+                ),
+            )
             for k, text in enumerate(texts)
         ]
         for event in engine.stream(rows, [SECONDS] * len(rows), with_audio=False):
@@ -224,15 +218,9 @@ def own_takes(seed: int, count: int, work: Path, folder: Path) -> list[OwnTake]:
 
 def make_takes(seed: int, count: int, work: Path, folder: Path) -> None:
     takes = own_takes(seed, count, work, folder)
-    with write_atomic(work / FOLDER / f"{seed:03d}.pt") as part:
-        torch.save([vars(take) for take in takes], part)
+    save_own_takes(work / FOLDER / f"{seed:03d}.pt", takes)
     corrected = sum(take.corrected is not None for take in takes)
     log.info("seed %d: %d takes, %d of them corrected", seed, len(takes), corrected)
-
-
-def load_own_takes(work: Path) -> list[OwnTake]:
-    paths = sorted((work / FOLDER).glob("*.pt"))
-    return [OwnTake(**fields) for path in paths for fields in torch.load(path, weights_only=False)]
 
 
 def main() -> None:

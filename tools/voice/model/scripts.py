@@ -55,8 +55,9 @@ class Item:
     marks: frames whose code in the last book is a voice mark; drawn: those of them that nothing
     before says, and the mark of the voice that the other speaker has, or ANY; skipped: frames whose
     code there is not learnt; turns: the first frame of each turn whose voice is known, the frame
-    from which it is, and the voice's place among all; voices [T]: that place in every frame, IGNORE
-    in the silence before a turn; tags [T]: how many tags the text has up to what a frame says.
+    from which it is, the end, and the voice's place among all; voices [T]: that place in every
+    frame, IGNORE in the silence before a turn; tags [T]: how many tags the text has up to what a
+    frame says.
     """
 
     text: list[int]
@@ -68,7 +69,7 @@ class Item:
     marks: list[int]
     drawn: list[tuple[int, int]]
     skipped: list[int]
-    turns: list[tuple[int, int, int]]
+    turns: list[tuple[int, int, int, int]]
     voices: np.ndarray
     tags: np.ndarray
 
@@ -161,7 +162,7 @@ class Scripts:
         return Item(
             list(text.lower() if r.random() < LOWER else text),
             codes,
-            self._history(chosen, codes, {first for first, _, _ in turns}),
+            self._history(chosen, codes, {first for first, *_ in turns}),
             np.concatenate(letters),
             np.concatenate([t.phones for _, t, _ in chosen]),
             [p for _, t, _ in chosen for p in t.spelling],
@@ -180,7 +181,7 @@ class Scripts:
 
     def _mark(
         self, chosen: list[tuple[int, Turn, bool]], codes: np.ndarray
-    ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int, int]]]:
+    ) -> tuple[list[int], list[tuple[int, int]], list[int], list[tuple[int, int, int, int]]]:
         """Write voice marks into `codes`; an item's marks, drawn marks, skipped frames, turns."""
         count = self.random.choices([n for n, _ in PROMPTED], [w for _, w in PROMPTED])[0]
         prompted = list(dict.fromkeys(tag for tag, _, _ in chosen))[:count]
@@ -188,7 +189,7 @@ class Scripts:
         marks, drawn, skipped, turns, met = [], [], [], [], {}
         for (tag, turn, continues), start in zip(chosen, starts.tolist(), strict=True):
             place = start + MARK_FRAME
-            voice = self.places[turn.voice]
+            end, voice = start + len(turn.codes), self.places[turn.voice]
             is_marked = turn.voice in self.marks and tag not in prompted and not continues
             if is_marked:
                 codes[place, -1] = self.marks[turn.voice]
@@ -196,10 +197,10 @@ class Scripts:
             elif tag not in met:
                 skipped.append(place)
             if tag in met:
-                turns.append((start, start, voice))
+                turns.append((start, start, end, voice))
             elif is_marked:
                 drawn.append((place, met.get(3 - tag, ANY)))
-                turns.append((start, place + DELAYS[-1] + 1, voice))
+                turns.append((start, place + DELAYS[-1] + 1, end, voice))
             met[tag] = self.marks.get(turn.voice, ANY)
         return marks, drawn, skipped, turns
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ import torch
 
 from tools.voice import parallel
 from tools.voice.codec.marks import read_marks
-from tools.voice.corpus import heldout
 from tools.voice.corpus.lexicon import Spellings, load_lexicon
 from tools.voice.model.batches import Batch, collate
 from tools.voice.model.export import trained_weights
@@ -39,7 +39,7 @@ from tools.voice.model.losses import (
 )
 from tools.voice.model.network import CHANNELS, CODES, MOST_VOICES, Nano, load_nano, save_nano
 from tools.voice.model.scripts import IGNORE, Scripts
-from tools.voice.model.turns import load_turns
+from tools.voice.model.turns import Turn, load_turns
 
 log = logging.getLogger(__name__)
 SAVE_EVERY, CHECK_EVERY = 120.0, 300.0  # seconds
@@ -47,8 +47,8 @@ HELD_OUT = 100  # turns kept from training for the running check
 DROP_TEXT, WRONG_CODES = 0.1, 0.03
 # of the loss, as logged before the books
 PARTS = (
-    "codes", "guide", "phone", "spelling", "dictionary", "frame-voice", "onset-voice", "draw",
-    "first-draw", "tags",
+    "codes", "guide", "phone", "spelling", "dictionary", "frame-voice", "onset-voice",
+    "later-voice", "draw", "first-draw", "tags",
 )  # fmt: skip
 LINES_AN_OPENING = 8  # an opening costs as much as a script's whole text
 BOOK_WEIGHT = torch.tensor([2.0, 1.5, 1.2, 1.0, 0.8][:CHANNELS])
@@ -92,7 +92,7 @@ def training_loss(
         predicted = model(text, batch.mask, inputs)
         dictionary_spelled = model.spell(model.encode(words, mask)[0])
         opened, *_ = model(openings.text, openings.mask, openings.inputs)
-    logits, attention, phone_logits, spelled, frame_voices, onset_voices, *tags = predicted
+    logits, attention, phone_logits, spelled, frame_voices, turn_voices, *tags = predicted
     wanted = batch.targets.clone()
     wanted[..., -1].masked_fill_(batch.drawn != IGNORE, IGNORE)
     books, _ = code_losses(logits, wanted, batch.marks, batch.weights)
@@ -105,11 +105,13 @@ def training_loss(
     spelling = spelling_loss(spelled, batch.mask, batch.spelling, batch.spelling_count, keep)
     dictionary = spelling_loss(dictionary_spelled, mask, *said)
     frame_voice = voice_loss(frame_voices, batch.frame_voices, voices)
-    known = batch.onset_voices.masked_fill(~keep[:, None], IGNORE)
-    onset_voice = voice_loss(onset_voices, known, voices)
+    onset_voice, later_voice = (
+        voice_loss(turn_voices, places.masked_fill(~keep[:, None], IGNORE), voices)
+        for places in (batch.onset_voices, batch.later_voices)
+    )
     tag = tag_loss(*tags, batch, keep)
     aids = 0.3 * phones + 0.2 * (spelling + dictionary + tag)
-    aids = aids + 0.1 * frame_voice + 0.3 * onset_voice
+    aids = aids + 0.1 * frame_voice + 0.3 * onset_voice + 0.2 * later_voice
     total = codes + guide_weight(step) * guide + aids + 0.1 * draw + 0.3 * first_draw
     return total, [
         codes,
@@ -119,6 +121,7 @@ def training_loss(
         dictionary,
         frame_voice,
         onset_voice,
+        later_voice,
         draw,
         first_draw,
         tag,
@@ -134,9 +137,9 @@ def check(model, held: list[Batch], voices: int) -> str:
     found, right, counted_right = [], [], []
     for batch in held:
         with torch.autocast(batch.text.device.type, torch.bfloat16):
-            logits, *_, onset_voices, _, frame_tags = model(batch.text, batch.mask, batch.inputs)
+            logits, *_, turn_voices, _, frame_tags = model(batch.text, batch.mask, batch.inputs)
         known = (batch.onset_voices != IGNORE) & (batch.onset_voices < voices)
-        named = onset_voices[..., :MOST_VOICES].argmax(-1)
+        named = turn_voices[..., :MOST_VOICES].argmax(-1)
         right.append((named == batch.onset_voices)[known])
         known = batch.frame_tags != IGNORE
         counted_right.append((frame_tags.argmax(-1) == batch.frame_tags)[known])
@@ -164,13 +167,12 @@ def optimisers(parameters: list[tuple[str, torch.nn.Parameter]], lr: float, deca
     )
 
 
-def batches(plan: Plan, scripts: Scripts, seed: int):
-    """Batches, openings and lines of the dictionary, on the plan's device, without end."""
-    words = Spellings(load_lexicon(plan.work, frozenset(heldout.rare_words())), seed)
+def batches(plan: Plan, turns: list[Turn], marks: dict[str, int], seed: int):
+    """Batches, openings and lines of the dictionary, without end."""
+    scripts, words = Scripts(turns, marks, seed), Spellings(load_lexicon(plan.work), seed)
     for items in scripts.batches(plan.frames):
-        lines = tuple(x.to(plan.device) for x in words.batch(plan.lines))
         openings = collate(scripts.openings(max(1, plan.lines // LINES_AN_OPENING)))
-        yield collate(items).to(plan.device), openings.to(plan.device), lines
+        yield collate(items), openings, words.batch(plan.lines)
 
 
 class Progress:
@@ -211,7 +213,8 @@ class Progress:
 
 
 def prepare(rank: int, plan: Plan):
-    """Model, optimisers, steps and seconds so far, scripts, batches of them, rank 0's progress."""
+    """Model, optimisers, steps and seconds so far, marks and the places of the voices, batches,
+    rank 0's progress."""
     path = plan.path
     if rank == 0:
         parallel.log_to(path.with_suffix(".log"))
@@ -233,7 +236,9 @@ def prepare(rank: int, plan: Plan):
     held = Scripts(turns[:HELD_OUT], marks, 3, drift=0, slip=0)
     checks = [collate([held.item() for _ in range(8)]).to(plan.device) for _ in range(4)]
     seed = plan.seed + 100 * rank + 7919 * step
-    scripts = Scripts(turns[HELD_OUT:], marks, seed)
+    learnt = turns[HELD_OUT:]
+    places = Scripts(learnt, marks, seed).places
+    source = parallel.prefetched(partial(batches, plan, learnt, marks), seed, plan.loaders)
     log.info(
         "%d parameters, %d turns, %.1f h",
         sum(p.numel() for p in model.parameters()),
@@ -241,7 +246,7 @@ def prepare(rank: int, plan: Plan):
         sum(len(t.codes) for t in turns) * 0.024 / 3600,
     )
     progress = Progress(path, checks, len(marks)) if rank == 0 else None
-    return model, opts, step, elapsed, scripts, batches(plan, scripts, seed), progress
+    return model, opts, step, elapsed, marks, places, source, progress
 
 
 def fit(plan, workers, opts, parameters, step, seconds, loss, tell) -> tuple[int, float]:
@@ -272,13 +277,15 @@ def fit(plan, workers, opts, parameters, step, seconds, loss, tell) -> tuple[int
 
 
 def train(rank: int, workers: int, plan: Plan) -> None:
-    model, opts, step, before, scripts, source, progress = prepare(rank, plan)
+    model, opts, step, before, marks, places, source, progress = prepare(rank, plan)
     generator = torch.Generator().manual_seed(plan.seed + rank + step)
-    mark_codes = torch.tensor(list(scripts.marks.values()), device=plan.device)
-    voices = voice_classes(scripts.places, scripts.marks).to(plan.device)
+    mark_codes = torch.tensor(list(marks.values()), device=plan.device)
+    voices = voice_classes(places, marks).to(plan.device)
 
     def loss(step):
         batch, openings, dictionary = next(source)
+        batch, openings = batch.to(plan.device), openings.to(plan.device)
+        dictionary = tuple(part.to(plan.device) for part in dictionary)
         total, parts = training_loss(
             model, batch, openings, dictionary, mark_codes, voices, step, generator
         )

@@ -1,7 +1,13 @@
-"""The corpus as turns: text and codes of an utterance, and what each of its frames says."""
+"""Stage 3b: the corpus as turns, text and codes of an utterance and what each of its frames says.
+`python -m tools.voice.model.turns --work DIR`.
+
+Writes DIR/turns.npz, all that training reads of the corpus: small enough to carry to a machine with
+a GPU, which needs neither flite nor dictionaries then. Run again after encoding further shards.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from dia_demo.files import write_atomic
 from tools.voice.corpus import drift, shards
 from tools.voice.corpus.natural import pronunciations_file
-from tools.voice.model.network import REMAINING
-from tools.voice.teacher.phones import PHONES
+from tools.voice.model.network import CHANNELS, REMAINING
+from tools.voice.teacher.phones import HOP, PHONES, SAMPLE_RATE
 from tools.voice.teacher.prosody import stretches
 
+FILE = "turns.npz"
 MAX_FRAMES = 960  # 23 s, the longest script trained on
 PHONE_INDEX = {p: i for i, p in enumerate(PHONES)}
 
@@ -95,7 +103,7 @@ def _phone_targets(phones: list[str], frames: list[int]) -> np.ndarray:
     )
 
 
-def load_turns(work: Path) -> list[Turn]:
+def read_corpus(work: Path) -> list[Turn]:
     """Every turn of every shard that has been encoded."""
     turns = []
     for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
@@ -122,3 +130,70 @@ def load_turns(work: Path) -> list[Turn]:
             if count <= MAX_FRAMES:
                 turns.append(turn)
     return turns
+
+
+def save_turns(path: Path, turns: list[Turn]) -> None:
+    """Letters are rounded to half precision: an eighth of a letter in the longest text."""
+    with write_atomic(path) as part, open(part, "wb") as file:
+        np.savez_compressed(
+            file,
+            text=np.frombuffer(b"".join(turn.text for turn in turns), np.uint8),
+            text_sizes=[len(turn.text) for turn in turns],
+            voices=[turn.voice for turn in turns],
+            codes=np.concatenate([turn.codes for turn in turns]).astype(np.uint8),
+            frames=[len(turn.codes) for turn in turns],
+            letters=np.concatenate([turn.letters for turn in turns]).astype(np.float16),
+            phones=np.concatenate([turn.phones for turn in turns]).astype(np.uint8),
+            spelling=np.concatenate([turn.spelling for turn in turns]).astype(np.uint8),
+            spelling_sizes=[len(turn.spelling) for turn in turns],
+            has_drifted=[turn.drifted is not None for turn in turns],
+            drifted=np.concatenate(
+                [np.empty((0, CHANNELS)), *(t.drifted for t in turns if t.drifted is not None)]
+            ).astype(np.uint8),
+        )
+
+
+def load_turns(work: Path) -> list[Turn]:
+    """What save_turns wrote to DIR/turns.npz."""
+    saved = dict(np.load(work / FILE))
+
+    def parts(name: str, sizes: np.ndarray, dtype: type) -> list[np.ndarray]:
+        return np.split(saved[name].astype(dtype), np.cumsum(sizes)[:-1])
+
+    frames, has_drifted = saved["frames"], saved["has_drifted"]
+    drifted = iter(parts("drifted", frames[has_drifted], np.int64))
+    return [
+        Turn(
+            text.tobytes(),
+            str(voice),
+            codes,
+            letters,
+            phones,
+            spelling.tolist(),
+            next(drifted) if has else None,
+        )
+        for text, voice, codes, letters, phones, spelling, has in zip(
+            parts("text", saved["text_sizes"], np.uint8),
+            saved["voices"],
+            parts("codes", frames, np.int64),
+            parts("letters", frames, np.float64),
+            parts("phones", frames, np.int64),
+            parts("spelling", saved["spelling_sizes"], np.int64),
+            has_drifted,
+            strict=True,
+        )
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    args = parser.parse_args()
+    turns = read_corpus(args.work)
+    save_turns(args.work / FILE, turns)
+    hours = sum(len(turn.codes) for turn in turns) * HOP / SAMPLE_RATE / 3600
+    print(f"{len(turns)} turns, {hours:.1f} h")
+
+
+if __name__ == "__main__":
+    main()
