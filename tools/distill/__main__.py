@@ -104,8 +104,8 @@ def distill(
     sample(folder, args)
     teacher = result_of(checkpoint.load(folder, "float32"))
     lesson = guidance.lesson_of(teacher, first(teacher), args.device)
-    temperature = args.temperature or lesson.temperatures[-1]
-    plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device, temperature)
+    temperatures = tuple(args.temperature or lesson.temperatures[-1:])
+    plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device, temperatures)
     held_out = takes.load_takes(args.out / "held-out", args.held_out)
     before_file = args.out / f"before{suffix}.json"
     if not before_file.exists():
@@ -201,7 +201,12 @@ def add_training(phase: argparse.ArgumentParser) -> None:
     phase.add_argument("--steps", type=int, default=3000)
     phase.add_argument("--lr", type=float, default=3e-5)
     phase.add_argument("--positions", type=int, default=3000, help="in a batch")
-    phase.add_argument("--temperature", type=float, help="of the loss; default: the checkpoint's")
+    phase.add_argument(
+        "--temperature",
+        type=float,
+        nargs="+",
+        help="of the loss, which is the mean over them; default: the checkpoint's",
+    )
     phase.add_argument("--precision", default="float32", help="in which the teacher samples")
     phase.add_argument("--device", default="cpu", help="of the training")
     phase.add_argument("--threads", type=int, default=1)

@@ -34,15 +34,15 @@ LARGEST_GRADIENT = 1.0
 
 @dataclass(frozen=True)
 class Plan:
-    """steps: of the optimizer. positions: in a batch. temperature: of the loss. save_seconds: from
-    one saved state to the next."""
+    """steps: of the optimizer. positions: in a batch. temperatures: of the loss, which is the mean
+    over them. save_seconds: from one saved state to the next."""
 
     steps: int
     lr: float = 3e-5
     positions: int = 3000
     seed: int = 0
     device: str = "cpu"
-    temperature: float = 1.0
+    temperatures: tuple[float, ...] = (1.0,)
     save_seconds: float = 30.0
     log_steps: int = 50
 
@@ -198,21 +198,23 @@ class Training:
     def advance(self, takes: Sequence[SampledTake], scales: Sequence[float]) -> list[list[float]]:
         """One step of the optimizer; the mean KL of each take at each temperature.
 
-        The loss is the KL at the plan's temperature. At 1, most of it are unlikely codes beyond the
-        teacher's top k. A student avoids them by a sharper distribution, which is wrong at a low
-        temperature, where its own top k avoids them anyway.
+        The loss is the mean KL at the plan's temperatures. At 1, most of it are unlikely codes
+        beyond the teacher's top k. A student avoids them by a sharper distribution, which is wrong
+        at a low temperature, where its own top k avoids them anyway.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.plan, self.step)
         batch = collate(takes, self.lesson.teacher.config, self.lesson.device)
-        temperatures = [self.plan.temperature, *self.lesson.temperatures]
+        learnt, told = self.plan.temperatures, self.lesson.temperatures
+        temperatures = list(dict.fromkeys((*learnt, *told)))
         kls, mask = self.lesson.divergences(batch, scales, temperatures)
         kl_BN = torch.stack([kl.masked_fill(~mask, 0.0).sum((1, 2)) for kl in kls], 1)
         self.optimizer.zero_grad()
-        (kl_BN[:, 0].sum() / mask.sum()).backward()
+        (kl_BN[:, : len(learnt)].mean(1).sum() / mask.sum()).backward()
         torch.nn.utils.clip_grad_norm_(self.lesson.student.parameters(), LARGEST_GRADIENT)
         self.optimizer.step()
-        return (kl_BN[:, 1:].detach() / mask.sum((1, 2)).unsqueeze(1)).tolist()
+        places = [temperatures.index(temperature) for temperature in told]
+        return (kl_BN[:, places].detach() / mask.sum((1, 2)).unsqueeze(1)).tolist()
 
     def _log(self, sums: dict[int, list[list[float]]]) -> None:
         means = " ".join(

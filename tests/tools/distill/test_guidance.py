@@ -142,6 +142,24 @@ def test_a_student_comes_nearer_to_the_guided_teacher(lesson, sampled, tmp_path)
     assert all(after[w][1.0] < 0.8 * before[w][1.0] for w in SCALES[1:]), (before, after)
 
 
+def test_the_loss_is_the_mean_over_its_temperatures(teacher, sampled, monkeypatch):
+    monkeypatch.setattr(guidance, "LARGEST_GRADIENT", float("inf"))
+
+    def gradients(*temperatures: float):
+        lesson = guidance.lesson_of(teacher, student_of(teacher, SCALES), "cpu")
+        training = guidance.Training(lesson, replace(PLAN, temperatures=temperatures))
+        told = training.advance(sampled, [2.0] * len(sampled))
+        return told, torch.cat([p.grad.flatten() for p in lesson.student.parameters()])
+
+    (told, at_1), (_, at_half), (told_of_both, at_both) = map(
+        lambda each: gradients(*each), ((1.0,), (0.5,), (1.0, 0.5))
+    )
+    torch.testing.assert_close(torch.tensor(told_of_both), torch.tensor(told))
+    assert not torch.allclose(at_1, at_half, rtol=0.1)
+    expected = (at_1 + at_half) / 2
+    assert (at_both - expected).norm() < 0.02 * expected.norm()
+
+
 def test_training_goes_on_after_a_kill_as_if_there_had_been_none(teacher, sampled, tmp_path):
     def train(name: str, stop: int | None = None):
         lesson = guidance.lesson_of(teacher, student_of(teacher, SCALES), "cpu")
