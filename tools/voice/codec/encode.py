@@ -85,10 +85,10 @@ def main() -> None:
     source = args.codec or args.work / "codec.pt"
     run = partial(encode_shard, source=source, out=out, device=args.device)
     start = time.time()
-    marks.write_marks(args.work, network.load(source), VOICES, args.marks)
     with Pool(args.workers) as pool:
         for seconds in pool.imap_unordered(run, todo):
             log.info("encoded %.2f h, %.0f s so far", seconds / 3600, time.time() - start)
+    marks.write_marks(args.work, network.load(source), VOICES, args.marks)
 
 
 if __name__ == "__main__":

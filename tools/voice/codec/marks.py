@@ -3,7 +3,8 @@
 Sampling would otherwise choose a voice with its first sound, where a low temperature prefers the
 voices whose codes are the most common. A mark is drawn from as many codes as there are voices,
 each as often as the others, and the rest of the take follows it. It is not heard: of all codes of
-the last book, marks are those that are decoded most quietly in a silence.
+the last book, marks are those that are decoded most quietly in a silence. Codes that turns have
+there by themselves are none: a turn without a mark would say that it is of that voice.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tools.voice.teacher.phones import HOP
 MARK_FRAME = 2  # of a turn, whose first six frames are silent
 CONTEXT = 8  # silent frames on either side of a code that is tried
 FILE = "marks.json"
+OWN_CODE = 1e-3  # of the turns: a code that so many have up to MARK_FRAME is no mark
 
 
 @torch.no_grad()
@@ -41,15 +43,30 @@ def loudness(codec: torch.nn.Module) -> np.ndarray:
     return waves.square().mean(1).sqrt().numpy()
 
 
+def codes_of_turns(work: Path) -> set[int]:
+    """Codes of the last book that turns of the corpus have up to MARK_FRAME."""
+    found = []
+    for path in sorted((work / "codes").glob("[0-9][0-9][0-9].npy")):
+        record = json.loads((work / "corpus" / path.name).with_suffix(".json").read_text())
+        starts = np.array(record["offsets"][:-1]) // HOP
+        found.append(np.load(path)[starts[:, None] + np.arange(MARK_FRAME + 1), -1])
+    firsts = np.concatenate(found)
+    counts = np.stack([np.bincount(f, minlength=firsts.max() + 1) for f in firsts.T])
+    return set(np.flatnonzero((counts > OWN_CODE * len(firsts)).any(0)).tolist())
+
+
 def choose(
-    codec: torch.nn.Module, voices: Iterable[str], chosen: Mapping[str, int] | None = None
+    codec: torch.nn.Module,
+    voices: Iterable[str],
+    no_marks: Iterable[int],
+    chosen: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """A mark for each voice, sorted by name; silence's own code is none.
+    """A mark for each voice, sorted by name; silence's own code and `no_marks` are none.
 
     chosen: marks that a model has learnt already; they stay, and the other voices get further ones.
     """
     chosen = chosen or {}
-    taken = {int(silence(codec)[-1]), *chosen.values()}
+    taken = {int(silence(codec)[-1]), *no_marks, *chosen.values()}
     free = (code for code in np.argsort(loudness(codec)).tolist() if code not in taken)
     return {name: chosen[name] if name in chosen else next(free) for name in sorted(voices)}
 
@@ -57,9 +74,11 @@ def choose(
 def write_marks(
     work: Path, codec: torch.nn.Module, voices: Iterable[str], chosen: Path | None = None
 ) -> None:
-    """DIR/marks.json; `chosen` is the file of a model that training starts from."""
+    """DIR/marks.json, of the encoded corpus; `chosen` is the file of a model that training starts
+    from."""
     known = json.loads(chosen.read_text()) if chosen else None
-    (work / FILE).write_text(json.dumps(choose(codec, voices, known)))
+    marks = choose(codec, voices, codes_of_turns(work), known)
+    (work / FILE).write_text(json.dumps(marks))
 
 
 def read_marks(work: Path) -> dict[str, int]:
