@@ -19,7 +19,7 @@ from tools.voice.judge import measures, trials
 from tools.voice.model import average, export, losses
 from tools.voice.model import network as nano
 from tools.voice.model.scripts import ANY, IGNORE
-from tools.voice.teacher.phones import PHONES, SAMPLE_RATE
+from tools.voice.teacher.phones import HOP, PHONES, SAMPLE_RATE
 
 SHAPE = nano.Shape(1, 24, 2, 32, 2, 32, 4, 2, 40, 4)
 
@@ -137,13 +137,27 @@ def test_marks_are_learnt_as_they_are_drawn():
 def test_marks_are_the_quietest_codes():
     codec = network.load(EMBEDDED_FOLDER / "codec")
     heard = marks.loudness(codec)
-    chosen = marks.choose(codec, ["b", "a", "c"])
+    chosen = marks.choose(codec, ["b", "a", "c"], [])
     own = marks.silence(codec)[-1]
     assert list(chosen) == ["a", "b", "c"] and own not in chosen.values()
     others = np.delete(heard, [*chosen.values(), own])
     assert heard[list(chosen.values())].max() <= others.min()
+    further = marks.choose(codec, ["a", "b"], [chosen["a"]])
+    assert further == {"a": chosen["b"], "b": chosen["c"]}, "turns have the other by themselves"
     known = {"b": chosen["a"], "dropped": chosen["c"]}
-    assert marks.choose(codec, ["a", "b"], known) == {"a": chosen["b"], "b": chosen["a"]}
+    assert marks.choose(codec, ["a", "b"], [], known) == {"a": chosen["b"], "b": chosen["a"]}
+
+
+def test_codes_that_turns_begin_with_are_no_marks(tmp_path):
+    """One turn in 4 has 8 at the mark's place, each has 6 first; 9 comes after the mark."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "codes").mkdir()
+    codes = np.zeros((4, 5, nano.CHANNELS), np.int16)
+    codes[:, 0, -1], codes[1, marks.MARK_FRAME, -1], codes[:, marks.MARK_FRAME + 1, -1] = 6, 8, 9
+    np.save(tmp_path / "codes" / "000.npy", codes.reshape(-1, nano.CHANNELS))
+    offsets = [HOP * 5 * k for k in range(5)]
+    (tmp_path / "corpus" / "000.json").write_text(json.dumps({"offsets": offsets}))
+    assert marks.codes_of_turns(tmp_path) == {0, 6, 8}
 
 
 def test_a_word_never_trained_on_is_measured_in_its_sentence(monkeypatch):
