@@ -2,7 +2,7 @@
 // gradio runs this once with: element, props.value ({key, tick}), server.earlier(question), watch.
 const list = element.querySelector(".earlier");
 const status = element.querySelector(".earlier-status");
-let playing = null; // {audio, button}
+let playing = null; // {button, audio}; without audio while the server is asked for the file
 
 async function ask(question) {
   const answer = await server.earlier({ key: (props.value || {}).key, ...question });
@@ -14,7 +14,7 @@ function stop() {
   if (!playing) return;
   const { audio, button } = playing;
   playing = null;
-  audio.pause();
+  if (audio) audio.pause();
   button.textContent = "Play";
 }
 
@@ -22,18 +22,27 @@ async function play(id, button) {
   const again = playing && playing.button === button;
   stop();
   if (again) return;
+  const mine = { button, audio: null };
+  playing = mine;
   const answer = await ask({ do: "hear", id });
-  if (!answer) return;
+  if (playing !== mine) return; // pressed again meanwhile, or another take
+  if (!answer) {
+    playing = null;
+    return;
+  }
   const path = answer.file.split("/").map(encodeURIComponent).join("/");
-  const audio = new Audio(new URL(`gradio_api/file=${path}`, document.baseURI));
-  playing = { audio, button };
+  mine.audio = new Audio(new URL(`gradio_api/file=${path}`, document.baseURI));
   // At its end, and when another sound on the page starts. Its own event may come after the next
   // take has started.
-  audio.addEventListener("pause", () => {
-    if (playing && playing.audio === audio) stop();
+  mine.audio.addEventListener("pause", () => {
+    if (playing === mine) stop();
   });
   button.textContent = "Stop";
-  await audio.play();
+  try {
+    await mine.audio.play();
+  } catch (error) {
+    if (error.name !== "AbortError") throw error; // it was stopped before it began
+  }
 }
 
 // Restores the settings in the form and scrolls to it; its status lists what was restored.

@@ -32,3 +32,41 @@ def test_an_earlier_take_and_the_player_take_turns(open_window):
     player.get_by_label("Play", exact=True).click()
     player.get_by_label("Pause", exact=True).wait_for()
     sync_api.expect(earlier).to_have_text("Play")
+
+
+def test_an_earlier_take_pressed_twice_at_once_is_silent(open_window):
+    page = open_window().open()
+    page.evaluate(
+        """() => {
+            window.played = [];
+            const play = HTMLMediaElement.prototype.play;
+            HTMLMediaElement.prototype.play = function () {
+                window.played.push(this);
+                return play.call(this);
+            };
+        }"""
+    )
+    write_script(page, "[S1] Hello there.")
+    press(page, "Generate")
+    wait_state(page, "done", "cut")
+    unfold(page, "Earlier takes")
+    earlier = page.locator(".earlier li button").first
+    earlier.evaluate("button => { button.click(); button.click(); }")
+    with page.expect_response("**/component_server**"):
+        earlier.evaluate("button => { button.click(); button.click(); button.click(); }")
+    sync_api.expect(earlier).to_have_text("Stop")
+    sync_api.expect(earlier).to_have_text("Play", timeout=20_000)  # at its end
+    assert page.evaluate("window.played.length") == 1, "only the last press plays it"
+    # Stopped in the moment in which it starts.
+    earlier.evaluate(
+        """button => new Promise(resolve => {
+            new MutationObserver((_, observer) => {
+                observer.disconnect();
+                button.click();
+                resolve();
+            }).observe(button, {childList: true, characterData: true, subtree: true});
+            button.click();
+        })"""
+    )
+    sync_api.expect(earlier).to_have_text("Play")
+    assert page.evaluate("window.played.every(audio => audio.paused)")
