@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from tools.voice.codec.marks import MARK_FRAME
@@ -253,6 +254,8 @@ def test_turns_are_kept_for_a_machine_without_the_corpus(tmp_path):
     short = one_word_turns(2)[TURNS_OF_EACH - 1 : TURNS_OF_EACH + 1]
     letters = np.linspace(0, 60, 4 * LENGTH)
     turns = [short[0], replace(long_turn(short[1]), letters=letters), replace(short[0], text=b"x")]
+    with pytest.raises(FileNotFoundError, match="tools.voice.model.turns first"):
+        load_turns(tmp_path)
     save_turns(tmp_path / FILE, turns)
     for before, after in zip(turns, load_turns(tmp_path), strict=True):
         assert (after.text, after.voice, after.spelling) == (

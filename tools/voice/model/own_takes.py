@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 TURNS = 6, 7, 8  # turns of a script
 TEXT, FRAMES = (20, 64), 150  # bytes of a turn; its most frames
 BARE_TAG = 0.75  # scripts that end with a bare tag
-TEMPERATURES = 0.1, 0.1, 0.5, 1.0  # of the takes, each as often
+TEMPERATURES = 0.1, 0.1, 0.5, 1.0  # of the takes, in turn
 ROWS, SECONDS = 10, 15.0  # takes at a time; about how long each is
 GLANCE = 6  # frames: what reads a turn for less has not begun it
 SAID = 0.7  # of a turn that is read to there is said
@@ -199,7 +199,7 @@ def own_takes(seed: int, count: int, work: Path, folder: Path) -> list[OwnTake]:
                 replace(
                     engine.config.defaults,
                     seed=1000 * seed + first + k,
-                    temperature=TEMPERATURES[k % len(TEMPERATURES)],
+                    temperature=TEMPERATURES[(first + k) % len(TEMPERATURES)],
                 ),
             )
             for k, text in enumerate(texts)

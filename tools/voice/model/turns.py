@@ -154,8 +154,11 @@ def save_turns(path: Path, turns: list[Turn]) -> None:
 
 
 def load_turns(work: Path) -> list[Turn]:
-    """What save_turns wrote to DIR/turns.npz."""
-    saved = dict(np.load(work / FILE))
+    """What save_turns wrote to DIR/turns.npz. Raises FileNotFoundError if it did not."""
+    path = work / FILE
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing: run python -m tools.voice.model.turns first.")
+    saved = dict(np.load(path))
 
     def parts(name: str, sizes: np.ndarray, dtype: type) -> list[np.ndarray]:
         return np.split(saved[name].astype(dtype), np.cumsum(sizes)[:-1])
