@@ -103,9 +103,11 @@ def distill(
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
     sample(folder, args)
     teacher = result_of(checkpoint.load(folder, "float32"))
-    lesson = guidance.lesson_of(teacher, first(teacher), args.device)
+    lesson = guidance.lesson_of(teacher, first(teacher), args.device, args.keep_states)
     temperatures = tuple(args.temperature or lesson.temperatures[-1:])
-    plan = guidance.Plan(args.steps, args.lr, args.positions, args.seed, args.device, temperatures)
+    plan = guidance.Plan(
+        args.steps, args.lr, args.positions, args.seed, args.device, temperatures, args.average
+    )
     held_out = takes.load_takes(args.out / "held-out", args.held_out)
     before_file = args.out / f"before{suffix}.json"
     if not before_file.exists():
@@ -114,6 +116,7 @@ def distill(
         log.info("KL before training, by CFG scale and temperature: %s", before)
     training = guidance.Training(lesson, plan, args.out / f"training{suffix}.pt")
     training.run(takes.load_takes(args.out / "takes", args.takes))
+    lesson.student = training.result
     after = guidance.measure(lesson, held_out, args.positions)
     log.info("KL of the student, by CFG scale and temperature: %s", after)
     (args.out / f"after{suffix}.json").write_text(json.dumps(after))
@@ -206,6 +209,18 @@ def add_training(phase: argparse.ArgumentParser) -> None:
         type=float,
         nargs="+",
         help="of the loss, which is the mean over them; default: the checkpoint's",
+    )
+    phase.add_argument(
+        "--average",
+        type=float,
+        default=0.0,
+        help="decay of the moving average of the weights that becomes the student, such as 0.999; "
+        "0: the last weights",
+    )
+    phase.add_argument(
+        "--keep-states",
+        action="store_true",
+        help="keep the teacher's states of all takes in memory: for a small teacher",
     )
     phase.add_argument("--precision", default="float32", help="in which the teacher samples")
     phase.add_argument("--device", default="cpu", help="of the training")

@@ -19,6 +19,8 @@ from statistics import fmean
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from dia_demo.files import write_atomic
 from dia_demo.model.dia import EMPTY_TEXT, Dia
@@ -35,7 +37,8 @@ LARGEST_GRADIENT = 1.0
 @dataclass(frozen=True)
 class Plan:
     """steps: of the optimizer. positions: in a batch. temperatures: of the loss, which is the mean
-    over them. save_seconds: from one saved state to the next."""
+    over them. average: the decay of the moving average of the weights that becomes the student; 0:
+    the last weights do. save_seconds: from one saved state to the next."""
 
     steps: int
     lr: float = 3e-5
@@ -43,17 +46,24 @@ class Plan:
     seed: int = 0
     device: str = "cpu"
     temperatures: tuple[float, ...] = (1.0,)
+    average: float = 0.0
     save_seconds: float = 30.0
     log_steps: int = 50
 
 
 @dataclass
 class Lesson:
-    """A teacher, frozen, and the student that learns from it."""
+    """A teacher, frozen, and the student that learns from it.
+
+    keep_states: keep what the teacher's decoder gives for each take, so that the teacher reads it
+    only once. That needs memory for 2 * width float32 numbers a position.
+    """
 
     teacher: Dia
     student: Dia
     device: str = "cpu"
+    keep_states: bool = False
+    _kept: dict[SampledTake, Tensor] = field(default_factory=dict)
     _no_text: network.TextKeys = field(default_factory=list)
 
     @property
@@ -68,15 +78,9 @@ class Lesson:
     @torch.no_grad()
     def target(self, batch: Batch, scales: Sequence[float]) -> Tensor:
         """log p [B, T, C, V] of the teacher's guided sampling with these CFG scales."""
-        with self.autocast():
-            texts = network.read_texts(self.teacher, batch.text, batch.text_mask)
-            if not self._no_text:
-                letters = torch.tensor([list(EMPTY_TEXT)], device=self.device)
-                self._no_text = network.read_texts(self.teacher, letters, letters == 0)
-            bias = network.hidden_where(~batch.text_mask)
-            inputs = batch.codes[:, :-1]
-            cond = network.decode(self.teacher, inputs, texts, bias)
-            uncond = network.decode(self.teacher, inputs, self._no_text, None)
+        cond, uncond = (
+            network.first_logits(self.teacher, states) for states in self._teacher_states(batch)
+        )
         config = self.teacher.config
         return guided_distribution(
             cond,
@@ -85,6 +89,25 @@ class Lesson:
             config.defaults.top_k,
             config.decoder,
         )
+
+    def _teacher_states(self, batch: Batch) -> Tensor:
+        """What the teacher's last layer gives with the text and without it, [2, B, T, D]."""
+        if all(take in self._kept for take in batch.takes):
+            states_BTND = pad_sequence([self._kept[take] for take in batch.takes], True)
+            return states_BTND.permute(2, 0, 1, 3)
+        with self.autocast():
+            texts = network.read_texts(self.teacher, batch.text, batch.text_mask)
+            if not self._no_text:
+                letters = torch.tensor([list(EMPTY_TEXT)], device=self.device)
+                self._no_text = network.read_texts(self.teacher, letters, letters == 0)
+            bias = network.hidden_where(~batch.text_mask)
+            inputs = batch.codes[:, :-1]
+            cond = network.last_states(self.teacher, inputs, texts, bias)
+            uncond = network.last_states(self.teacher, inputs, self._no_text, None)
+        if self.keep_states:
+            for take, states in zip(batch.takes, torch.stack((cond, uncond), 2), strict=True):
+                self._kept[take] = states[: len(take.codes) - 1].clone()
+        return torch.stack((cond, uncond))
 
     def logits(self, batch: Batch, scales: Sequence[float]) -> Tensor:
         """The student's logits [B, T, C, V] with these CFG scales."""
@@ -150,12 +173,19 @@ class Training:
     def __init__(self, lesson: Lesson, plan: Plan, path: Path | None = None) -> None:
         self.lesson, self.plan, self.path = lesson, plan, path
         self.optimizer = optimizer_of(lesson.student, plan)
+        self.average = (
+            AveragedModel(lesson.student, multi_avg_fn=get_ema_multi_avg_fn(plan.average))
+            if plan.average
+            else None
+        )
         self.step = 0
         self._saved = time.monotonic()
         if path is not None and path.exists():
             state = torch.load(path, map_location=lesson.device, weights_only=True)
             lesson.student.load_state_dict(state["student"])
             self.optimizer.load_state_dict(state["optimizer"])
+            if self.average is not None:
+                self.average.load_state_dict(state["average"])
             self.step = state["step"]
             log.info("goes on after step %d", self.step)
 
@@ -165,10 +195,17 @@ class Training:
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
         }
+        if self.average is not None:
+            state["average"] = self.average.state_dict()
         if self.path is not None:
             with write_atomic(self.path) as part:
                 torch.save(state, part)
         self._saved = time.monotonic()
+
+    @property
+    def result(self) -> Dia:
+        """The student, or the moving average of its weights if the plan has one."""
+        return self.lesson.student if self.average is None else self.average.module
 
     def run(self, takes: Sequence[SampledTake]) -> None:
         """Train up to the plan's last step."""
@@ -213,6 +250,8 @@ class Training:
         (kl_BN[:, : len(learnt)].mean(1).sum() / mask.sum()).backward()
         torch.nn.utils.clip_grad_norm_(self.lesson.student.parameters(), LARGEST_GRADIENT)
         self.optimizer.step()
+        if self.average is not None:
+            self.average.update_parameters(self.lesson.student)
         places = [temperatures.index(temperature) for temperature in told]
         return (kl_BN[:, places].detach() / mask.sum((1, 2)).unsqueeze(1)).tolist()
 
@@ -229,7 +268,7 @@ class Training:
         )  # fmt: skip
 
 
-def lesson_of(teacher: Dia, student: Dia, device: str) -> Lesson:
+def lesson_of(teacher: Dia, student: Dia, device: str, keep_states: bool = False) -> Lesson:
     """The teacher frozen, both on the device."""
     frozen = copy.deepcopy(teacher).requires_grad_(False)
-    return Lesson(frozen.to(device), student.to(device), device)
+    return Lesson(frozen.to(device), student.to(device), device, keep_states)

@@ -102,12 +102,30 @@ def decode(
     With several frames a step, every step reads those that the engine's steps read.
     """
     decoder, frames = dia.decoder, dia.config.frames_per_step
-    config, length = decoder.config, codes_BTC.shape[1]
-    # The first step also reads BOS before the first position; the last may predict beyond the end.
-    fed = functional.pad(codes_BTC, (0, 0, frames - 1, 0), value=config.bos)
-    fed = functional.pad(fed, (0, 0, 0, -length % frames), value=config.pad)
-    steps = dia.config.steps_within(length)
-    x = embed(decoder.embeddings, fed[:, : steps * frames].reshape(len(fed), steps, -1))
+    length = codes_BTC.shape[1]
+    fed = _fed(dia, codes_BTC)
+    x = last_states(dia, codes_BTC, texts, bias, scale_vectors_BD)
+    logits = [first_logits(dia, x)]
+    for number, block in enumerate(decoder.next_frames, start=1):
+        x = x + embed(block.embeddings, fed[:, frames - 1 + number :: frames][:, : x.shape[1]])
+        x = x + block.mlp(norm(block.pre_mlp_norm, x))
+        logits.append(_by_channel(dia, _in_float32(block.logits_dense, norm(block.norm, x))))
+    return torch.stack(logits, 2).flatten(1, 2)[:, :length]
+
+
+def last_states(
+    dia: Dia,
+    codes_BTC: Tensor,
+    texts: TextKeys,
+    bias: Tensor | None,
+    scale_vectors_BD: Tensor | None = None,
+) -> Tensor:
+    """What the decoder's last layer gives for each step, [B, steps, D]; the same arguments as
+    `decode`."""
+    decoder, frames = dia.decoder, dia.config.frames_per_step
+    steps = dia.config.steps_within(codes_BTC.shape[1])
+    fed = _fed(dia, codes_BTC)[:, : steps * frames]
+    x = embed(decoder.embeddings, fed.reshape(len(fed), steps, -1))
     if scale_vectors_BD is not None:
         x = x + scale_vectors_BD[:, None]
     rotation = dia.rotaries[1].at(torch.arange(steps, device=x.device)[None])
@@ -118,13 +136,26 @@ def decode(
         q = _split(cross.q_proj(norm(layer.pre_ca_norm, x)), cross.head_dim)
         x = x + cross.o_proj(attend(q, *text, bias))
         x = x + layer.mlp(norm(layer.pre_mlp_norm, x))
-    logits = [_in_float32(decoder.logits_dense, norm(decoder.norm, x))]
-    for number, block in enumerate(decoder.next_frames, start=1):
-        x = x + embed(block.embeddings, fed[:, frames - 1 + number :: frames][:, :steps])
-        x = x + block.mlp(norm(block.pre_mlp_norm, x))
-        logits.append(_in_float32(block.logits_dense, norm(block.norm, x)))
-    by_frame = torch.stack(logits, 2).flatten(1, 2)[:, :length]
-    return by_frame.unflatten(-1, (config.num_channels, config.vocab_size)).float()
+    return x
+
+
+def _fed(dia: Dia, codes_BTC: Tensor) -> Tensor:
+    """The codes with what the first step reads before them, BOS, and the last may predict beyond
+    them, PAD."""
+    config, frames = dia.decoder.config, dia.config.frames_per_step
+    fed = functional.pad(codes_BTC, (0, 0, frames - 1, 0), value=config.bos)
+    return functional.pad(fed, (0, 0, 0, -codes_BTC.shape[1] % frames), value=config.pad)
+
+
+def first_logits(dia: Dia, x_BTD: Tensor) -> Tensor:
+    """Logits [B, T, C, V] of each step's first frame, from `last_states`."""
+    decoder = dia.decoder
+    return _by_channel(dia, _in_float32(decoder.logits_dense, norm(decoder.norm, x_BTD)))
+
+
+def _by_channel(dia: Dia, logits: Tensor) -> Tensor:
+    config = dia.decoder.config
+    return logits.unflatten(-1, (config.num_channels, config.vocab_size)).float()
 
 
 def _in_float32(head: nn.Linear, x: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ TEMPERATURES = (0.5, 1.5)
 AT_A_SCALE = 0.5  # How often a CFG scale is one of the student's own, instead of between them.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampledTake:
     """A script's bytes, its codes [positions, C] as the decoder read them, its CFG scale."""
 
@@ -116,13 +116,13 @@ def load_takes(folder: Path, count: int) -> list[SampledTake]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Takes padded to one length: text [B, S] with its mask, codes [B, T, C], the teacher's scale
-    of each. Codes beyond a take's end are PAD, which no loss counts."""
+    """Takes padded to one length: text [B, S] with its mask, codes [B, T, C]. Codes beyond a take's
+    end are PAD, which no loss counts."""
 
+    takes: Sequence[SampledTake]
     text: Tensor
     text_mask: Tensor
     codes: Tensor
-    scales: tuple[float, ...]
 
 
 def collate(takes: Sequence[SampledTake], config: ModelConfig, device: str) -> Batch:
@@ -133,9 +133,8 @@ def collate(takes: Sequence[SampledTake], config: ModelConfig, device: str) -> B
         codes[row, : len(take.codes)] = take.codes
         letters[row, : len(take.text)] = list(take.text)
     letters_BS = torch.from_numpy(letters).to(device)
-    scales = tuple(take.cfg_scale for take in takes)
     # No text contains a NUL.
-    return Batch(letters_BS, letters_BS != 0, torch.from_numpy(codes).to(device), scales)
+    return Batch(takes, letters_BS, letters_BS != 0, torch.from_numpy(codes).to(device))
 
 
 def in_batches(

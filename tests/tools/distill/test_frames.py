@@ -70,7 +70,7 @@ def test_a_student_with_two_frames_learns_from_the_guided_teacher(teacher, stude
 def test_the_command_makes_students_with_more_frames_in_turn(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(takes, "SHARD", 4)
     out, given = given_to(folder, tmp_path)
-    sizes = "--takes 4 --held-out 4 --steps 2 --positions 200"
+    sizes = "--takes 4 --held-out 4 --steps 2 --positions 200 --keep-states"
     with pytest.raises(SystemExit, match="student is missing: the phase before makes it"):
         command.main(f"frames {given} {sizes}".split())
     command.main(f"guidance {given} {sizes} --scales 0 1 2".split())

@@ -91,6 +91,22 @@ def test_a_take_longer_than_a_chunk_has_the_logits_of_the_engine(teacher):
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
 
 
+def test_kept_states_give_the_target_of_a_fresh_pass(teacher, sampled, monkeypatch):
+    """Also in a batch that is padded to another length."""
+    scales = [take.cfg_scale for take in sampled]
+    whole = takes.collate(sampled, SMALL, "cpu")
+    keeping = guidance.lesson_of(teacher, teacher, "cpu", keep_states=True)
+    fresh = guidance.lesson_of(teacher, teacher, "cpu").target(whole, scales)
+    assert torch.equal(keeping.target(whole, scales), fresh)
+    monkeypatch.setattr(network, "last_states", None)  # From here on the teacher reads nothing.
+    for start in range(0, len(sampled), 2):
+        part = slice(start, start + 2)
+        batch = takes.collate(sampled[part], SMALL, "cpu")
+        kept = keeping.target(batch, scales[part])
+        mask = counted(batch.codes, SMALL.decoder)
+        assert torch.equal(kept[mask], fresh[part, : kept.shape[1]][mask])
+
+
 def test_every_weight_of_the_student_is_trained(lesson, sampled):
     batch = takes.collate(sampled, SMALL, "cpu")
     (kl,), mask = lesson.divergences(batch, [take.cfg_scale for take in sampled])
@@ -160,10 +176,32 @@ def test_the_loss_is_the_mean_over_its_temperatures(teacher, sampled, monkeypatc
     assert (at_both - expected).norm() < 0.02 * expected.norm()
 
 
-def test_training_goes_on_after_a_kill_as_if_there_had_been_none(teacher, sampled, tmp_path):
+def test_the_result_can_be_the_moving_average_of_the_weights(lesson, sampled):
+    training = guidance.Training(lesson, replace(PLAN, steps=4, average=0.75))
+    table, seen, advance = lesson.student.decoder.embeddings.weight, [], training.advance
+
+    def watched(*arguments):
+        told = advance(*arguments)
+        seen.append(table.detach().clone())
+        return told
+
+    training.advance = watched
+    training.run(sampled)
+    expected = seen[0]
+    for weights in seen[1:]:
+        expected = 0.75 * expected + 0.25 * weights
+    assert training.result is not lesson.student
+    torch.testing.assert_close(training.result.decoder.embeddings.weight, expected)
+    assert not torch.allclose(expected, seen[-1])
+
+
+@pytest.mark.parametrize("average", [0.0, 0.75])
+def test_training_goes_on_after_a_kill_as_if_there_had_been_none(
+    teacher, sampled, tmp_path, average
+):
     def train(name: str, stop: int | None = None):
         lesson = guidance.lesson_of(teacher, student_of(teacher, SCALES), "cpu")
-        plan = replace(PLAN, steps=6, save_seconds=0.0)
+        plan = replace(PLAN, steps=6, save_seconds=0.0, average=average)
         training = guidance.Training(lesson, plan, tmp_path / name)
         begun, advance = training.step, training.advance
 
@@ -174,7 +212,7 @@ def test_training_goes_on_after_a_kill_as_if_there_had_been_none(teacher, sample
 
         training.advance = killed
         training.run(sampled)
-        return lesson.student, begun
+        return training.result, begun
 
     whole, _ = train("whole")
     with pytest.raises(KeyboardInterrupt):
@@ -200,7 +238,7 @@ def test_a_written_student_is_read_by_the_engine(lesson, folder, tmp_path):
 def test_the_command_makes_a_checkpoint_that_speaks(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(takes, "SHARD", 4)
     out, given = given_to(folder, tmp_path)
-    sizes = "--scales 0 1 2 --takes 4 --held-out 4 --steps 4 --positions 200"
+    sizes = "--scales 0 1 2 --takes 4 --held-out 4 --steps 4 --positions 200 --average 0.5"
     command.main(f"guidance {given} {sizes}".split())
     student = load(out / "student")
     assert len(say(student, max_tokens=20).codes()) > 5
