@@ -3,9 +3,9 @@
 `python -m tools.distill guidance --teacher nano --out FOLDER` makes a student that needs no
 unconditional half: the teacher samples takes, the student learns from them, and FOLDER/student is a
 checkpoint that the app loads. `python -m tools.distill frames --teacher nano --out FOLDER` then
-makes FOLDER/student-2-frames of it, which needs half as many steps. Run a command again to go on
-after a kill. `judge` measures what a student's takes lose, `speed` what it saves, `rehearse` what
-training needs.
+makes FOLDER/student-2-frames of it, which needs half as many steps, and `own` lets that student
+learn from takes of its own, too. Run a command again to go on after a kill. `judge` measures what a
+student's takes lose, `speed` what it saves, `rehearse` what training needs.
 """
 
 from __future__ import annotations
@@ -32,32 +32,31 @@ from tools.distill.student import several_frames, student_config, student_of, wr
 from tools.voice.corpus import heldout
 
 log = logging.getLogger("tools.distill")
-# Scripts for held-out takes are drawn with seeds far above those of training.
-HELD_OUT_SEED = 10_000
+# Scripts for held-out takes and for a student's own are drawn with seeds far above those of
+# the teacher's takes.
+HELD_OUT_SEED, OWN_SEED = 10_000, 20_000
 
 
 def sampler_of(folder: Path, args: argparse.Namespace) -> CpuModel:
-    """The teacher as the engine runs it, for sampling takes."""
+    """A checkpoint as the engine runs it, for sampling takes."""
     calibrator = Calibrator(lambda _: iter(()), why_not="not needed")
     return result_of(load_model(folder, args.precision, args.threads, calibrator)).model
 
 
-def sample(folder: Path, args: argparse.Namespace) -> None:
-    """Takes for training and for measuring."""
-    config = read_model_config(folder)
-    longest = min(args.longest_text, config.encoder.max_positions)
+def sample(folder: Path, args: argparse.Namespace, sets: Sequence[tuple[str, int, int]]) -> None:
+    """Takes of the checkpoint in `folder`. sets: a name, the first script's seed, and how many."""
+    longest = min(args.longest_text, read_model_config(folder).encoder.max_positions)
 
     def source(offset: int):
         if args.text is not None:
             return lambda number: scripts.from_file(args.text, offset + number, longest)
         return lambda number: scripts.drawn(offset + number, longest)
 
-    sets = ("held-out", HELD_OUT_SEED, args.held_out), ("takes", 0, args.takes)
     if all(len(takes.load_takes(args.out / name, count)) == count for name, _, count in sets):
         return
-    teacher = sampler_of(folder, args)
+    sampler = sampler_of(folder, args)
     for name, offset, count in sets:
-        takes.sample_takes(args.out / name, teacher, source(offset), args.scales, count)
+        takes.sample_takes(args.out / name, sampler, source(offset), args.scales, count)
 
 
 def distill_guidance(args: argparse.Namespace) -> None:
@@ -71,16 +70,37 @@ def distill_guidance(args: argparse.Namespace) -> None:
 
 
 def distill_frames(args: argparse.Namespace) -> None:
-    folder = teacher_folder(args)
-    source = args.out / (f"student-{args.student}-frames" if args.student > 1 else "student")
-    if not source.exists():
-        raise InputError(f"{source} is missing: the phase before makes it in the same folder.")
-    args.scales = list(read_model_config(source).guidance_scales)
+    folder, source = teacher_folder(args), student_folder(args)
 
     def first(_: Dia) -> Dia:
         return several_frames(result_of(checkpoint.load(source, "float32")), args.frames, args.seed)
 
     distill(folder, args, f"-{args.frames}-frames", first)
+
+
+def distill_own(args: argparse.Namespace) -> None:
+    """A student learns on from takes that it samples itself, and from the teacher's as before: what
+    the teacher would do after what the student has done."""
+    folder, source = teacher_folder(args), student_folder(args)
+    own = f"own-{args.student}-frames", OWN_SEED, args.own
+
+    def first(_: Dia) -> Dia:
+        return result_of(checkpoint.load(source, "float32")).float().requires_grad_(True)
+
+    def sample_own() -> list[takes.SampledTake]:
+        sample(source, args, [own])
+        return takes.load_takes(args.out / own[0], args.own)
+
+    distill(folder, args, f"-{args.student}-frames-own", first, sample_own)
+
+
+def student_folder(args: argparse.Namespace) -> Path:
+    """Of the student that a phase begins with."""
+    source = args.out / (f"student-{args.student}-frames" if args.student > 1 else "student")
+    if not source.exists():
+        raise InputError(f"{source} is missing: the phase before makes it in the same folder.")
+    args.scales = list(read_model_config(source).guidance_scales)
+    return source
 
 
 def teacher_folder(args: argparse.Namespace) -> Path:
@@ -91,17 +111,22 @@ def teacher_folder(args: argparse.Namespace) -> Path:
 
 
 def distill(
-    folder: Path, args: argparse.Namespace, suffix: str, first: Callable[[Dia], Dia]
+    folder: Path,
+    args: argparse.Namespace,
+    suffix: str,
+    first: Callable[[Dia], Dia],
+    more_takes: Callable[[], list[takes.SampledTake]] = list,
 ) -> None:
     """Sample takes, train, measure and write a student. suffix: of its files. first: makes it of
-    the teacher, before training."""
-    student_folder = args.out / f"student{suffix}"
-    if student_folder.exists():
-        raise InputError(f"{student_folder} exists: this student is finished.")
+    the teacher, before training. more_takes: samples others than the teacher's."""
+    finished = args.out / f"student{suffix}"
+    if finished.exists():
+        raise InputError(f"{finished} exists: this student is finished.")
     args.out.mkdir(parents=True, exist_ok=True)
     handlers = [logging.FileHandler(args.out / f"log{suffix}.txt"), logging.StreamHandler()]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", handlers=handlers)
-    sample(folder, args)
+    sample(folder, args, [("held-out", HELD_OUT_SEED, args.held_out), ("takes", 0, args.takes)])
+    others = more_takes()
     teacher = result_of(checkpoint.load(folder, "float32"))
     lesson = guidance.lesson_of(teacher, first(teacher), args.device, args.keep_states)
     temperatures = tuple(args.temperature or lesson.temperatures[-1:])
@@ -115,12 +140,12 @@ def distill(
         before_file.write_text(json.dumps(before))
         log.info("KL before training, by CFG scale and temperature: %s", before)
     training = guidance.Training(lesson, plan, args.out / f"training{suffix}.pt")
-    training.run(takes.load_takes(args.out / "takes", args.takes))
+    training.run([*takes.load_takes(args.out / "takes", args.takes), *others])
     lesson.student = training.result
     after = guidance.measure(lesson, held_out, args.positions)
     log.info("KL of the student, by CFG scale and temperature: %s", after)
     (args.out / f"after{suffix}.json").write_text(json.dumps(after))
-    write_student(lesson.student, folder, student_folder)
+    write_student(lesson.student, folder, finished)
 
 
 def show_speed(args: argparse.Namespace) -> None:
@@ -222,7 +247,7 @@ def add_training(phase: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep the teacher's states of all takes in memory: for a small teacher",
     )
-    phase.add_argument("--precision", default="float32", help="in which the teacher samples")
+    phase.add_argument("--precision", default="float32", help="in which takes are sampled")
     phase.add_argument("--device", default="cpu", help="of the training")
     phase.add_argument("--threads", type=int, default=1)
     phase.add_argument("--seed", type=int, default=0)
@@ -245,6 +270,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     phase.set_defaults(run=distill_frames)
     phase.add_argument("--frames", type=int, default=2, help="of a step")
     phase.add_argument("--student", type=int, default=1, help="frames a step of where it starts")
+    add_training(phase)
+    phase = commands.add_parser("own", help="after a phase: the student's own takes, too")
+    phase.set_defaults(run=distill_own)
+    phase.add_argument("--student", type=int, default=2, help="frames a step of the student")
+    phase.add_argument("--own", type=int, default=1024, help="takes that the student samples")
     add_training(phase)
     quality = commands.add_parser("judge", help="what a student's takes lose, by a recogniser")
     quality.set_defaults(run=show_judgement)

@@ -1,4 +1,4 @@
-"""Takes that the teacher samples with guidance: all that a student is trained on."""
+"""Takes for training, sampled by the teacher with guidance or by a student."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def draw_scale(random: Random, scales: Sequence[float]) -> float:
 
 
 def sample_shard(
-    teacher: DecoderModel, scripts: Sequence[bytes], scales: Sequence[float], seed: int
+    model: DecoderModel, scripts: Sequence[bytes], scales: Sequence[float], seed: int
 ) -> list[SampledTake]:
-    """The teacher's takes of these scripts, with CFG scales and temperatures drawn by the seed."""
-    random, config = Random(seed), teacher.config
+    """A model's takes of these scripts, with CFG scales and temperatures drawn by the seed."""
+    random, config = Random(seed), model.config
     rows = []
     for number, script in enumerate(scripts):
         params = replace(
@@ -58,10 +58,16 @@ def sample_shard(
             seed=seed * SHARD + number,
         )
         rows.append(Row(config, script, params))
-    for row in run(teacher, rows):
+    for row in run(model, rows):
         if row.failure is not None:
-            raise RunError(f"The teacher failed: {row.failure}")
-    return [SampledTake(row.text, row.previous_inputs, row.params.cfg_scale) for row in rows]
+            raise RunError(f"A take failed: {row.failure}")
+    return [SampledTake(row.text, _frames(row), row.params.cfg_scale) for row in rows]
+
+
+def _frames(row: Row) -> np.ndarray:
+    """Codes [positions, C] of a finished row, one position after the other."""
+    before = row.config.frames_per_step - 1  # BOS that the first step reads before position 0.
+    return row.previous_inputs.reshape(-1, row.config.decoder.num_channels)[before:]
 
 
 def save_shard(path: Path, takes: Sequence[SampledTake]) -> None:
@@ -90,7 +96,7 @@ def load_shard(path: Path) -> list[SampledTake]:
 
 def sample_takes(
     folder: Path,
-    teacher: DecoderModel,
+    model: DecoderModel,
     scripts: Callable[[int], Iterator[bytes]],
     scales: Sequence[float],
     count: int,
@@ -103,7 +109,7 @@ def sample_takes(
         path = folder / f"{number:05d}.npz"
         if path.exists():
             continue
-        takes = sample_shard(teacher, list(islice(scripts(number), SHARD)), scales, number)
+        takes = sample_shard(model, list(islice(scripts(number), SHARD)), scales, number)
         save_shard(path, takes)
         log.info("takes %d, %d positions", SHARD * (number + 1), sum(len(t.codes) for t in takes))
 

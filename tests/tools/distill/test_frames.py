@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -81,3 +82,27 @@ def test_the_command_makes_students_with_more_frames_in_turn(folder, tmp_path, m
         assert read.config.frames_per_step == frames and read.config.guidance_scales == SCALES
         assert len(say(read, max_tokens=20).codes()) > 5
         assert list(json.loads((out / f"after-{frames}-frames.json").read_text()))
+
+
+def test_a_student_learns_on_from_its_own_takes(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(takes, "SHARD", 4)
+    out, given = given_to(folder, tmp_path)
+    sizes = "--takes 4 --held-out 4 --steps 2 --positions 200"
+    with pytest.raises(SystemExit, match="student-2-frames is missing"):
+        command.main(f"own {given} {sizes}".split())
+    command.main(f"guidance {given} {sizes} --scales 0 1 2".split())
+    command.main(f"frames {given} {sizes}".split())
+    learnt, run = [], guidance.Training.run
+    monkeypatch.setattr(
+        guidance.Training, "run", lambda self, given: (learnt.append(given), run(self, given))
+    )
+    command.main(f"own {given} {sizes} --own 8".split())
+    own = takes.load_takes(out / "own-2-frames", 8)
+    assert [len(each) for each in learnt] == [12]
+    assert [take.text for take in learnt[0][4:]] == [take.text for take in own]
+    before, after = (load(out / name) for name in ("student-2-frames", "student-2-frames-own"))
+    assert after.config == before.config
+    table, learnt_table = (each.decoder.embeddings.weight for each in (before, after))
+    assert not torch.equal(table, learnt_table)
+    sampled = takes.sample_shard(before, [own[0].text], SCALES, seed=0)
+    assert np.array_equal(sampled[0].codes, own[0].codes), "its own takes, not the teacher's"

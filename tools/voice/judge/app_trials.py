@@ -30,9 +30,9 @@ class App:
         self.runtime = RuntimeConfig(model=model, threads=threads)
         self.synthesis, self.params = Synthesis(Settings.from_env()), params
 
-    def say(self, script: str, voice: VoicePrompt | None = None, **changes):
-        """(the Take, its Figures)"""
-        params = replace(self.params, **changes)
+    def say(self, script: str, voice: VoicePrompt | None = None, *, seed: int = 0, **changes):
+        """(the Take, its Figures). Seeds count from that of `params`."""
+        params = replace(self.params, seed=self.params.seed + seed, **changes)
         request = Request(script=script, params=params, runtime=self.runtime, voice=voice)
         for event in self.synthesis.stream(request, threading.Event()):
             if isinstance(event, Failed):

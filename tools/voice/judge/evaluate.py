@@ -104,13 +104,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="percent of every set's sentences")
     parser.add_argument("--batch", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0, help="of every trial's first take")
     parser.add_argument("--out", type=Path, help="the table goes to OUT.json and OUT.md")
     for name, kind in SETTINGS:
         parser.add_argument(f"--{name}", type=kind, help="instead of the checkpoint's")
     args = parser.parse_args()
     start, engine = time.time(), load_engine(args.model, args.threads)
     given = {name: getattr(args, name) for name, _ in SETTINGS}
-    params = replace(engine.config.defaults, **{k: v for k, v in given.items() if v is not None})
+    changes = {k: v for k, v in given.items() if v is not None}
+    params = replace(engine.config.defaults, seed=args.seed, **changes)
     torch.manual_seed(0)
     studio = Studio(args.work, engine, params, args.batch, args.threads)
     app = app_trials.App(args.model, params, args.threads)
