@@ -131,7 +131,14 @@ def distill(
     lesson = guidance.lesson_of(teacher, first(teacher), args.device, args.keep_states)
     temperatures = tuple(args.temperature or lesson.temperatures[-1:])
     plan = guidance.Plan(
-        args.steps, args.lr, args.positions, args.seed, args.device, temperatures, args.average
+        args.steps,
+        args.lr,
+        args.positions,
+        args.seed,
+        args.device,
+        temperatures,
+        args.average,
+        args.muon,
     )
     held_out = takes.load_takes(args.out / "held-out", args.held_out)
     before_file = args.out / f"before{suffix}.json"
@@ -241,6 +248,9 @@ def add_training(phase: argparse.ArgumentParser) -> None:
         default=0.0,
         help="decay of the moving average of the weights that becomes the student, such as 0.999; "
         "0: the last weights",
+    )
+    phase.add_argument(
+        "--muon", action="store_true", help="for the matrices inside the layers, instead of AdamW"
     )
     phase.add_argument(
         "--keep-states",

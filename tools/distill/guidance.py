@@ -38,7 +38,8 @@ LARGEST_GRADIENT = 1.0
 class Plan:
     """steps: of the optimizer. positions: in a batch. temperatures: of the loss, which is the mean
     over them. average: the decay of the moving average of the weights that becomes the student; 0:
-    the last weights do. save_seconds: from one saved state to the next."""
+    the last weights do. muon: for the matrices inside the layers, instead of AdamW. save_seconds:
+    from one saved state to the next."""
 
     steps: int
     lr: float = 3e-5
@@ -47,6 +48,7 @@ class Plan:
     device: str = "cpu"
     temperatures: tuple[float, ...] = (1.0,)
     average: float = 0.0
+    muon: bool = False
     save_seconds: float = 30.0
     log_steps: int = 50
 
@@ -162,8 +164,17 @@ def endless(takes: Sequence[SampledTake], plan: Plan) -> Iterator[tuple[int, lis
         epoch += 1
 
 
-def optimizer_of(student: Dia, plan: Plan) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(student.parameters(), plan.lr, betas=(0.9, 0.98), weight_decay=0.0)
+def optimizers_of(student: Dia, plan: Plan) -> list[torch.optim.Optimizer]:
+    """AdamW, and Muon if the plan has it: for the matrices inside the layers, at the same rate."""
+    inner, others = [], []
+    for name, weight in student.named_parameters():
+        is_inner = weight.dim() == 2 and (".layers." in name or ".mlp." in name)
+        (inner if plan.muon and is_inner else others).append(weight)
+    adamw = torch.optim.AdamW(others, plan.lr, betas=(0.9, 0.98), weight_decay=0.0)
+    if not plan.muon:
+        return [adamw]
+    muon = torch.optim.Muon(inner, plan.lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    return [adamw, muon]
 
 
 class Training:
@@ -172,7 +183,7 @@ class Training:
 
     def __init__(self, lesson: Lesson, plan: Plan, path: Path | None = None) -> None:
         self.lesson, self.plan, self.path = lesson, plan, path
-        self.optimizer = optimizer_of(lesson.student, plan)
+        self.optimizers = optimizers_of(lesson.student, plan)
         self.average = (
             AveragedModel(lesson.student, multi_avg_fn=get_ema_multi_avg_fn(plan.average))
             if plan.average
@@ -183,7 +194,8 @@ class Training:
         if path is not None and path.exists():
             state = torch.load(path, map_location=lesson.device, weights_only=True)
             lesson.student.load_state_dict(state["student"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(its_state)
             if self.average is not None:
                 self.average.load_state_dict(state["average"])
             self.step = state["step"]
@@ -192,7 +204,7 @@ class Training:
     def save(self) -> None:
         state = {
             "student": self.lesson.student.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "step": self.step,
         }
         if self.average is not None:
@@ -239,17 +251,19 @@ class Training:
         beyond the teacher's top k. A student avoids them by a sharper distribution, which is wrong
         at a low temperature, where its own top k avoids them anyway.
         """
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.plan, self.step)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(self.plan, self.step)
         batch = collate(takes, self.lesson.teacher.config, self.lesson.device)
         learnt, told = self.plan.temperatures, self.lesson.temperatures
         temperatures = list(dict.fromkeys((*learnt, *told)))
         kls, mask = self.lesson.divergences(batch, scales, temperatures)
         kl_BN = torch.stack([kl.masked_fill(~mask, 0.0).sum((1, 2)) for kl in kls], 1)
-        self.optimizer.zero_grad()
+        self.lesson.student.zero_grad()
         (kl_BN[:, : len(learnt)].mean(1).sum() / mask.sum()).backward()
         torch.nn.utils.clip_grad_norm_(self.lesson.student.parameters(), LARGEST_GRADIENT)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.lesson.student)
         places = [temperatures.index(temperature) for temperature in told]

@@ -150,12 +150,25 @@ def test_every_take_is_in_one_batch(sampled):
 # Training
 
 
-def test_a_student_comes_nearer_to_the_guided_teacher(lesson, sampled, tmp_path):
+@pytest.mark.parametrize("muon", [False, True])
+def test_a_student_comes_nearer_to_the_guided_teacher(lesson, sampled, tmp_path, muon):
     before = guidance.measure(lesson, sampled, 400)
-    guidance.Training(lesson, PLAN, tmp_path / "state.pt").run(sampled)
+    guidance.Training(lesson, replace(PLAN, muon=muon), tmp_path / "state.pt").run(sampled)
     after = guidance.measure(lesson, sampled, 400)
     assert list(before) == list(SCALES)
     assert all(after[w][1.0] < 0.8 * before[w][1.0] for w in SCALES[1:]), (before, after)
+
+
+@pytest.mark.parametrize("muon", [False, True])
+def test_every_weight_has_one_optimizer(student, muon):
+    student.requires_grad_(True)
+    of = guidance.optimizers_of(student, replace(PLAN, muon=muon))
+    held = [id(p) for each in of for group in each.param_groups for p in group["params"]]
+    assert sorted(held) == sorted(map(id, student.parameters()))
+    inner = {id(p) for name, p in student.named_parameters() if name.endswith("_proj.weight")}
+    assert inner and {id(p) for each in of[1:] for p in each.param_groups[0]["params"]} == (
+        inner if muon else set()
+    )
 
 
 def test_the_loss_is_the_mean_over_its_temperatures(teacher, sampled, monkeypatch):
@@ -195,13 +208,13 @@ def test_the_result_can_be_the_moving_average_of_the_weights(lesson, sampled):
     assert not torch.allclose(expected, seen[-1])
 
 
-@pytest.mark.parametrize("average", [0.0, 0.75])
+@pytest.mark.parametrize("options", [{}, {"average": 0.75, "muon": True}])
 def test_training_goes_on_after_a_kill_as_if_there_had_been_none(
-    teacher, sampled, tmp_path, average
+    teacher, sampled, tmp_path, options
 ):
     def train(name: str, stop: int | None = None):
         lesson = guidance.lesson_of(teacher, student_of(teacher, SCALES), "cpu")
-        plan = replace(PLAN, steps=6, save_seconds=0.0, average=average)
+        plan = replace(PLAN, steps=6, save_seconds=0.0, **options)
         training = guidance.Training(lesson, plan, tmp_path / name)
         begun, advance = training.step, training.advance
 
