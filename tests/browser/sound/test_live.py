@@ -137,7 +137,9 @@ def test_a_click_on_the_picture_goes_on_from_there(open_window):
     page.mouse.click(picture["x"] + 0.8 * picture["width"], picture["y"] + picture["height"] / 2)
     player.get_by_label("Pause", exact=True).wait_for()
     wait_live(page, "paused")
-    assert player.locator("#time").inner_text() >= "0:08"
+    minutes, seconds = map(int, player.locator("#time").inner_text().split(":"))
+    # The seed, and so the length, differs from run to run.
+    assert 60 * minutes + seconds >= int(0.78 * float(figure(page, "Audio").split()[0]))
 
 
 @pytest.mark.long
