@@ -119,6 +119,8 @@ def distill(
 ) -> None:
     """Sample takes, train, measure and write a student. suffix: of its files. first: makes it of
     the teacher, before training. more_takes: samples others than the teacher's."""
+    if not 0 <= args.average < 1:
+        raise InputError(f"--average must be a number from 0 to below 1, not {args.average:g}.")
     finished = args.out / f"student{suffix}"
     if finished.exists():
         raise InputError(f"{finished} exists: this student is finished.")

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from dia_demo.errors import InputError
 from dia_demo.files import write_atomic
 from dia_demo.model.dia import EMPTY_TEXT, Dia
 from tools.distill import network
@@ -193,6 +194,12 @@ class Training:
         self._saved = time.monotonic()
         if path is not None and path.exists():
             state = torch.load(path, map_location=lesson.device, weights_only=True)
+            begun = len(state["optimizers"]), "average" in state
+            if begun != (len(self.optimizers), self.average is not None):
+                raise InputError(
+                    f"The training in {path} began with other options: give the same --muon and "
+                    "--average, or another --out."
+                )
             lesson.student.load_state_dict(state["student"])
             for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
                 optimizer.load_state_dict(its_state)

@@ -236,6 +236,20 @@ def test_training_goes_on_after_a_kill_as_if_there_had_been_none(
         assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize("options", [{"muon": True}, {"average": 0.75}])
+def test_training_does_not_go_on_with_other_options(lesson, tmp_path, options):
+    guidance.Training(lesson, PLAN, tmp_path / "state.pt").save()
+    with pytest.raises(InputError, match="began with other options: give the same --muon"):
+        guidance.Training(lesson, replace(PLAN, **options), tmp_path / "state.pt")
+
+
+@pytest.mark.parametrize("average", ["1", "-0.5", "nan"])
+def test_an_average_that_is_none_is_refused(folder, tmp_path, average):
+    _, given = given_to(folder, tmp_path)
+    with pytest.raises(SystemExit, match="--average must be a number from 0 to below 1"):
+        command.main(f"guidance {given} --average={average}".split())
+
+
 # Files
 
 
