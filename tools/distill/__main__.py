@@ -234,7 +234,7 @@ def add_training(phase: argparse.ArgumentParser) -> None:
     phase.add_argument("--takes", type=int, default=1024, help="that the teacher samples")
     phase.add_argument("--held-out", type=int, default=200, help="takes to measure with")
     phase.add_argument("--text", type=Path, help="one script a line, instead of the grammar")
-    phase.add_argument("--longest-text", type=int, default=330, help="bytes of a script")
+    phase.add_argument("--longest-text", type=int, default=420, help="bytes of a script")
     phase.add_argument("--steps", type=int, default=3000)
     phase.add_argument("--lr", type=float, default=3e-5)
     phase.add_argument("--positions", type=int, default=3000, help="in a batch")
