@@ -319,7 +319,7 @@ def test_text_has_enough_contrast(open_window, scheme):
 
 @pytest.mark.skipif("not os.environ.get('DIA_SCREENSHOTS')", reason="DIA_SCREENSHOTS is not set")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@BOTH
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_screenshots(open_window, size, scheme):
     page = open_window(size, scheme).open()
     press(page, "Generate")
