@@ -117,8 +117,8 @@ def distill(
     first: Callable[[Dia], Dia],
     more_takes: Callable[[], list[takes.SampledTake]] = list,
 ) -> None:
-    """Sample takes, train, measure and write a student. suffix: of its files. first: makes it of
-    the teacher, before training. more_takes: samples others than the teacher's."""
+    """Sample takes, train, measure and write a student. suffix: of the names of its files. first:
+    creates it from the teacher, before training. more_takes: samples takes of another model."""
     if not 0 <= args.average < 1:
         raise InputError(f"--average must be a number from 0 to below 1, not {args.average:g}.")
     finished = args.out / f"student{suffix}"

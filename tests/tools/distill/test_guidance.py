@@ -244,7 +244,7 @@ def test_training_does_not_go_on_with_other_options(lesson, tmp_path, options):
 
 
 @pytest.mark.parametrize("average", ["1", "-0.5", "nan"])
-def test_an_average_that_is_none_is_refused(folder, tmp_path, average):
+def test_an_average_out_of_range_is_refused(folder, tmp_path, average):
     _, given = given_to(folder, tmp_path)
     with pytest.raises(SystemExit, match="--average must be a number from 0 to below 1"):
         command.main(f"guidance {given} --average={average}".split())
