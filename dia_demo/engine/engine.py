@@ -13,6 +13,7 @@ import numpy as np
 from dia_demo.codec.codec import Codec, open_codec
 from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.engine import sampling
 from dia_demo.engine.decoder_model import DeviceFailed
 from dia_demo.engine.events import Event, Failed, Loading
 from dia_demo.engine.loop import ROWS_AT_ONCE, run, run_to_end
@@ -61,6 +62,7 @@ class Engine:
             fetching = fetch_checkpoint(runtime.model)
             folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
         placed = yield from load_model(runtime, folder)
+        sampling.can_compile()  # Now, instead of before the first take.
         return cls(runtime.model, folder, placed)
 
     @property

@@ -5,9 +5,9 @@ All of it runs on the CPU, wherever the model runs (engine/decoder_model.py).
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Generator, Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -16,9 +16,8 @@ from torch import Tensor
 from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
 from dia_demo.engine.events import FinishReason
 from dia_demo.engine.row import Row
-from dia_demo.engine.sampling import Sampler
+from dia_demo.engine.sampling import NOT_FINITE, make_sampler
 from dia_demo.errors import RunError
-from dia_demo.model.cpu_model import torch_threads
 
 # Each step reads the weights once for all rows, so further rows cost little until the arithmetic is
 # the limit.
@@ -133,69 +132,43 @@ class Batch:
         self._rows = list(rows)
         self._caches = caches
         decoder = model.config.decoder
-        self._sampler = Sampler.of([row.params for row in rows], decoder)
-        halves = torch.tensor([cache.halves for cache in caches])
-        # A row of one half (without guidance, or distilled) is used for both.
-        self._uncond = halves.cumsum(0) - 1
-        self._cond = self._uncond - halves + 1
-        self._every = int(halves[0]) if (halves == halves[0]).all() else None
+        halves = [cache.halves for cache in caches]
+        self._sample_codes = make_sampler([row.params for row in rows], halves, decoder)
+        ends = list(accumulate(halves))
+        self._slots = [slice(end - count, end) for end, count in zip(ends, halves, strict=True)]
         # Written by each step.
-        shape = (len(rows), decoder.num_channels)
-        slots = int(halves.sum())
+        slots, channels = ends[-1], decoder.num_channels
         self._codes = torch.empty(slots, 1, model.config.codes_per_step, dtype=torch.int64)
-        self._inputs = self._codes[:, 0].numpy()
-        self._frame = torch.empty(slots, shape[1], dtype=torch.int64)
-        self._picked = [torch.empty(*shape, decoder.vocab_size) for _ in range(2)]
-        self._uniforms = torch.empty(shape)
+        self._frame = torch.empty(slots, channels, dtype=torch.int64)
+        self._uniforms = torch.empty(len(rows), channels)
         self._by_row = list(zip(self._rows, self._uniforms.unbind(), strict=True))
-        self._sums = torch.empty(len(self._codes))
 
     @torch.inference_mode()
     def step(self) -> None:
         """One decoder step: every row feeds its next codes and accepts the ones after them."""
-        self._gather([row.next_input for row in self._rows], self._inputs)
-        logits_BCV = self._model(self._codes, self._caches)[:, 0]
-        with torch_threads(1):
-            self._sample(logits_BCV)
+        self._gather([row.next_input for row in self._rows], self._codes[:, 0].numpy())
+        self._sample(self._model(self._codes, self._caches)[:, 0])
         for number in range(1, self._model.config.frames_per_step):
             self._gather([row.last_frame for row in self._rows], self._frame.numpy())
-            logits_BCV = self._model.next_frame(self._frame, self._caches, number)
-            with torch_threads(1):
-                self._sample(logits_BCV)
+            self._sample(self._model.next_frame(self._frame, self._caches, number))
 
     def _gather(self, codes: Sequence[np.ndarray], out: np.ndarray) -> None:
         """Write each row's codes to its slots of `out`."""
-        pairs = zip(codes, self._caches, strict=True)
-        np.stack([each for each, cache in pairs for _ in range(cache.halves)], out=out)
+        for its_codes, slots in zip(codes, self._slots, strict=True):
+            out[slots] = its_codes
 
     def _sample(self, logits_BCV: Tensor) -> None:
-        self._fail_where_not_finite(logits_BCV)
-        cond, uncond = self._both_halves(logits_BCV)
         for row, uniforms in self._by_row:
             row.draw_uniforms(uniforms)
-        drawn = self._sampler(cond, uncond, self._uniforms).numpy()
+        drawn = self._sample_codes(logits_BCV, self._uniforms.numpy())
         for row, codes in zip(self._rows, drawn, strict=True):
-            if not row.done:
-                row.accept(codes)
-
-    def _both_halves(self, logits_BCV: Tensor) -> tuple[Tensor, Tensor]:
-        """(conditional, unconditional), both [R, C, V]."""
-        if self._every is not None:  # Evenly spaced: views suffice.
-            return logits_BCV[:: self._every], logits_BCV[self._every - 1 :: self._every]
-        cond, uncond = self._picked
-        torch.index_select(logits_BCV, 0, self._cond, out=cond)
-        return cond, torch.index_select(logits_BCV, 0, self._uncond, out=uncond)
-
-    def _fail_where_not_finite(self, logits_BCV: Tensor) -> None:
-        # A sum is finite unless an element is not.
-        sums = torch.sum(logits_BCV, (1, 2), out=self._sums)
-        if all(map(math.isfinite, sums.tolist())):
-            return
-        totals = (sums[self._cond] + sums[self._uncond]).tolist()
-        for row, total in zip(self._rows, totals, strict=True):
-            if not math.isfinite(total):
+            if row.done:
+                continue
+            if codes[0] == NOT_FINITE:
                 row.fail(
                     f"The decoder returned a non-finite number at step {row.steps + 1}. The take "
                     "is dropped, because its audio would be noise. Try float32; if that fails too, "
                     "the weights are damaged: fetch them again."
                 )
+            else:
+                row.accept(codes)

@@ -53,8 +53,9 @@ class Row:
         self._fed[: frames - 1] = config.decoder.bos
         self._tokens = self._fed[frames - 1 :]
         self._tokens[: len(delayed)] = delayed[: len(self._tokens)]
+        self._known_positions = len(delayed)
         self._generator = torch.Generator().manual_seed(self.params.seed)
-        self._delay = np.array(config.delay_pattern)
+        self._delay, self._max_delay = np.array(config.delay_pattern), config.max_delay
         self._end: int | None = None
         self.position = self.prompt_frames - self.prompt_frames % frames
         self.steps = 0
@@ -103,12 +104,13 @@ class Row:
         decoder = self.config.decoder
         self.position += 1
         self.steps += 1
-        known = self._tokens[self.position]
-        codes = np.where(known == UNKNOWN, codes, known)
+        if self.position < self._known_positions:
+            known = self._tokens[self.position]
+            codes = np.where(known == UNKNOWN, codes, known)
         if self._end is None:
             if codes[0] == decoder.eos:
                 self._end, self.finish_reason = self.position, FinishReason.END
-            elif self.position >= self.params.max_tokens - self.config.max_delay:
+            elif self.position >= self.params.max_tokens - self._max_delay:
                 self._end, self.finish_reason = self.position, FinishReason.MAX_TOKENS
         if self._end is not None:
             steps_after = self.position - self._end
@@ -125,7 +127,7 @@ class Row:
         """Whether every channel of the last frame is known, or the row has failed."""
         if self.failure is not None:
             return True
-        return self._end is not None and self.position - self._end >= self.config.max_delay - 1
+        return self._end is not None and self.position - self._end >= self._max_delay - 1
 
     def codes(self, first: int = 0, last: int | None = None) -> np.ndarray:
         """New frames first..last as codes int16 [frames, C], delays undone, out-of-range codes 0.

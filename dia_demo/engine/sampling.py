@@ -2,194 +2,241 @@
 
 The steps and their order are those of nari-labs/dia (June 2025) and of transformers' Dia logits
 processors: guidance decides which codes may be drawn, the conditional logits how likely they are.
-Shape letters are explained in model/layers.py; N counts the candidates a channel keeps.
+Shape letters are explained in model/layers.py; N counts the candidates a channel keeps. Logits are
+float32, codes int64.
+
+`Sampler` is a few dozen operations on small arrays, which take longer to call than to compute.
+`CompiledSampler` does the same in one call, and `make_sampler` chooses it where it compiles.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from dia_demo.config import DecoderConfig, GenerationParams
+from dia_demo.model.cpu_model import torch_threads
 
-NEG_INF = -torch.inf
+log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class Workspace:
-    """Tensors that a step writes, made once: a step allocates nothing. Each is reused where its
-    former contents are no longer needed."""
-
-    guided: Tensor  # [R, C, V]: logits after guidance
-    gathered: Tensor  # [R, C, N]: conditional logits of the candidates
-    ordered: Tensor  # [R, C, N]: guided logits of the top k, then `gathered` in descending order
-    scores: Tensor  # [R, C, N]: logits over temperature, then probability before each candidate
-    probs: Tensor  # [R, C, N]
-    cumulative: Tensor  # float64 [R, C, N]
-    best: Tensor  # int64 [R, C, N]: codes of the top k of `guided`
-    order: Tensor  # int64 [R, C, N]: of `gathered`, descending
-    codes: Tensor  # int64 [R, C, N]: the candidates, in that order
-    mask: Tensor  # bool [R, C, N]
-    target: Tensor  # float64 [R, C, 1]: the uniforms on the scale of `cumulative`
-    index: Tensor  # int64 [R, C, 1]
-    chosen: Tensor  # int64 [R, C, 1]
-    argmax: Tensor  # int64 [R, C]: most likely codes
-    sampled: Tensor  # int64 [R, C]: the result
-    use_argmax: Tensor  # bool [R, C]
-    is_none: Tensor  # bool [R, C]: no candidate is allowed
-
-    @classmethod
-    def of(cls, rows: int, channels: int, vocabulary: int, candidates: int) -> Workspace:
-        def empty(*last: int, dtype: torch.dtype = torch.float32) -> Tensor:
-            return torch.empty(rows, channels, *last, dtype=dtype)
-
-        whole, N = {"dtype": torch.int64}, candidates
-        return cls(
-            guided=empty(vocabulary),
-            gathered=empty(N),
-            ordered=empty(N),
-            scores=empty(N),
-            probs=empty(N),
-            cumulative=empty(N, dtype=torch.float64),
-            best=empty(N, **whole),
-            order=empty(N, **whole),
-            codes=empty(N, **whole),
-            mask=empty(N, dtype=torch.bool),
-            target=empty(1, dtype=torch.float64),
-            index=empty(1, **whole),
-            chosen=empty(1, **whole),
-            argmax=empty(**whole),
-            sampled=empty(**whole),
-            use_argmax=empty(dtype=torch.bool),
-            is_none=empty(dtype=torch.bool),
-        )
+NEG_INF, LOWEST = np.float32(-np.inf), np.finfo(np.float32).min
+# The code of a row whose logits are not all finite.
+NOT_FINITE = -1
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """The parameters of R rows as tensors [R, 1, 1], made once for as long as the rows stay.
+    """The parameters of R rows as arrays [R, 1, 1], made once for as long as the rows stay.
 
-    A step draws between two passes over all weights, with none of this in any cache: it is written
-    for few operations, on the candidates rather than on all codes. What its methods return is
-    overwritten by the next step.
+    It is written for few operations, on the candidates rather than on all codes.
     """
 
-    temperature: Tensor
-    cfg_scale: Tensor
-    top_p: Tensor
-    greedy: Tensor  # [R, 1]
-    limits: Tensor  # [1, C, 1]: codes from here on are no audio
-    beyond_top_k: Tensor | None  # [R, 1, N]: candidates beyond a row's top k; None: none are
-    unguided: Tensor  # [R, 1, 1]
-    forbidden: Tensor | None  # [R, C, V]: codes that rows without guidance never sample, if any
+    cond: np.ndarray  # int64 [R]: each row's slot with the text
+    uncond: np.ndarray  # int64 [R]: and without it, or the same again
+    temperature: np.ndarray
+    cfg_scale: np.ndarray
+    top_p: np.ndarray
+    greedy: np.ndarray  # [R, 1]
+    limits: np.ndarray  # [1, C, 1]: codes from here on are no audio
+    beyond_top_k: np.ndarray | None  # [R, 1, N]: candidates beyond a row's top k; None: none are
+    unguided: np.ndarray  # [R, 1]
+    forbidden: np.ndarray | None  # [R, C, V]: codes that rows without guidance never sample, if any
     eos: int
     candidates: int
-    all_greedy: bool
-    work: Workspace
 
     @classmethod
-    def of(cls, params: Sequence[GenerationParams], decoder: DecoderConfig) -> Sampler:
-        def column(values: Iterable[float]) -> Tensor:
-            return torch.tensor([float(value) for value in values]).view(-1, 1, 1)
+    def of(
+        cls, params: Sequence[GenerationParams], halves: Sequence[int], decoder: DecoderConfig
+    ) -> Sampler:
+        """halves: how many slots each row has in the logits, 2, or 1 (without guidance, or with
+        distilled guidance), which is used for both."""
+
+        def column(values: Iterable[float]) -> np.ndarray:
+            return _float32(values).reshape(-1, 1, 1)
 
         eos, channels, vocabulary = decoder.eos, decoder.num_channels, decoder.vocab_size
-        top_k = column(row.top_k for row in params)
+        cond, uncond = _slots(halves)
+        top_k = np.array([row.top_k for row in params]).reshape(-1, 1, 1)
         candidates = min(int(top_k.max()), vocabulary)
-        beyond_top_k = torch.arange(candidates) >= top_k
+        beyond_top_k = np.arange(candidates) >= top_k
         greedy = column(row.temperature for row in params) == 0
         cfg_scale = column(row.cfg_scale for row in params)
-        limits = torch.tensor([eos + 1] + [eos] * (channels - 1)).view(1, -1, 1)
+        limits = np.array([eos + 1] + [eos] * (channels - 1)).reshape(1, -1, 1)
         unguided = cfg_scale == 0
         return cls(
+            cond=cond,
+            uncond=uncond,
             temperature=column(row.temperature or 1.0 for row in params),
             cfg_scale=cfg_scale,
-            # The code that crosses top p stays: from 1 on all do, whatever rounding says.
-            top_p=column(row.top_p if row.top_p < 1 else 2.0 for row in params),
-            greedy=greedy.view(-1, 1),
+            top_p=column(map(_top_p, params)),
+            greedy=greedy[..., 0],
             limits=limits,
             beyond_top_k=beyond_top_k if beyond_top_k.any() else None,
-            unguided=unguided,
-            forbidden=unguided & (torch.arange(vocabulary) >= limits) if unguided.any() else None,
+            unguided=unguided[..., 0],
+            forbidden=unguided & (np.arange(vocabulary) >= limits) if unguided.any() else None,
             eos=eos,
             candidates=candidates,
-            all_greedy=bool(greedy.all()),
-            work=Workspace.of(len(params), channels, vocabulary, candidates),
         )
 
-    def __call__(self, cond_RCV: Tensor, uncond_RCV: Tensor, uniforms_RC: Tensor) -> Tensor:
-        """The next codes [R, C].
+    def __call__(self, logits_BCV: Tensor, uniforms_RC: np.ndarray) -> np.ndarray:
+        """The next codes [R, C], from the logits of all slots and float32 uniforms in [0, 1).
 
-        cond and uncond are float32 logits (uncond counts only where cfg_scale is not 0);
-        uniforms lie in [0, 1). Rows of temperature 0 take the most likely code.
+        Rows of temperature 0 take the most likely code. Rows whose logits are not all finite have
+        NOT_FINITE.
         """
-        work = self.work
-        codes, logits = self.candidates_of(cond_RCV, uncond_RCV)
-        first = codes[..., 0]
+        logits = logits_BCV.numpy()
+        # A sum is finite unless an element is not.
+        is_finite = np.isfinite(logits.sum((1, 2)))
+        with np.errstate(invalid="ignore"):
+            codes, likely = self.candidates_of(logits[self.cond], logits[self.uncond])
+            drawn = draw(codes, self.probabilities(codes, likely), uniforms_RC)
+        first, is_none = codes[..., 0], likely[..., 0] == NEG_INF
         # A small top k may keep forbidden codes only: like the references' argmax, take code 0.
-        torch.eq(logits[..., 0], NEG_INF, out=work.is_none)
-        work.argmax.copy_(first).masked_fill_(work.is_none, 0)
-        if self.all_greedy:
-            return work.argmax
-        drawn = draw(codes, self.probabilities(codes, logits), uniforms_RC, work)
+        argmax = np.where(is_none, 0, first)
         # EOS is the only choice where it is the most likely code.
-        torch.eq(first, self.eos, out=work.use_argmax)
-        work.use_argmax.logical_or_(work.is_none).logical_or_(self.greedy)
-        return torch.where(work.use_argmax, work.argmax, drawn, out=work.sampled)
+        found = np.where((first == self.eos) | is_none | self.greedy, argmax, drawn)
+        found[~(is_finite[self.cond] & is_finite[self.uncond])] = NOT_FINITE
+        return found
 
-    def candidates_of(self, cond_RCV: Tensor, uncond_RCV: Tensor) -> tuple[Tensor, Tensor]:
+    def candidates_of(
+        self, cond_RCV: np.ndarray, uncond_RCV: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(codes, their conditional logits), both [R, C, N], most likely first.
 
         Candidates are the top k of guided = cond + cfg_scale * (cond - uncond); without guidance,
         of the codes that are not forbidden. Codes that are no audio, or beyond a row's top k, have
         -inf.
         """
-        work = self.work
-        torch.sub(cond_RCV, uncond_RCV, out=work.guided)
-        torch.addcmul(cond_RCV, work.guided, self.cfg_scale, out=work.guided)
+        guided = cond_RCV - uncond_RCV
+        guided *= self.cfg_scale
+        guided += cond_RCV
         if self.forbidden is not None:
-            work.guided.masked_fill_(self.forbidden, NEG_INF)
-            self._mask_lesser_eos(work.guided)
-        torch.topk(work.guided, self.candidates, dim=-1, out=(work.ordered, work.best))
-        torch.gather(cond_RCV, -1, work.best, out=work.gathered)
-        torch.ge(work.best, self.limits, out=work.mask)
-        work.gathered.masked_fill_(work.mask, NEG_INF)
+            np.copyto(guided, NEG_INF, where=self.forbidden)
+            self._mask_lesser_eos(guided)
+        with torch_threads(1):
+            best = torch.from_numpy(guided).topk(self.candidates, dim=-1).indices.numpy()
+        logits = _of_last(cond_RCV, best)
+        np.copyto(logits, NEG_INF, where=best >= self.limits)
         if self.beyond_top_k is not None:
-            work.gathered.masked_fill_(self.beyond_top_k, NEG_INF)
-        torch.sort(work.gathered, dim=-1, descending=True, out=(work.ordered, work.order))
-        return torch.gather(work.best, -1, work.order, out=work.codes), work.ordered
+            np.copyto(logits, NEG_INF, where=self.beyond_top_k)
+        order = np.argsort(-logits, axis=-1, kind="stable")
+        return _of_last(best, order), _of_last(logits, order)
 
-    def _mask_lesser_eos(self, guided_RCV: Tensor) -> None:
+    def _mask_lesser_eos(self, guided_RCV: np.ndarray) -> None:
         """-inf for EOS on channel 0 of rows without guidance, where another code is more likely."""
-        channel, is_lesser = guided_RCV[:, :1], self.work.use_argmax[:, :1, None]
-        argmax = torch.argmax(channel, dim=-1, keepdim=True, out=self.work.index[:, :1])
-        torch.ne(argmax, self.eos, out=is_lesser)
-        is_lesser.logical_and_(self.unguided)
-        channel[..., self.eos : self.eos + 1].masked_fill_(is_lesser, NEG_INF)
+        is_lesser = guided_RCV[:, :1].argmax(-1) != self.eos
+        np.copyto(guided_RCV[:, :1, self.eos], NEG_INF, where=is_lesser & self.unguided)
 
-    def probabilities(self, codes_RCN: Tensor, logits_RCN: Tensor) -> Tensor:
+    def probabilities(self, codes_RCN: np.ndarray, logits_RCN: np.ndarray) -> np.ndarray:
         """The probability of each candidate, [R, C, N], not normalised.
 
         Non-zero for the smallest set whose probability reaches top p; 0 for the rest, and for EOS,
         which is taken where it is the most likely code and never sampled.
         """
-        work = self.work
-        torch.div(logits_RCN, self.temperature, out=work.scores)
-        work.scores.masked_fill_(torch.eq(codes_RCN, self.eos, out=work.mask), NEG_INF)
-        torch.softmax(work.scores, dim=-1, out=work.probs)
-        before = torch.cumsum(work.probs, dim=-1, out=work.scores).sub_(work.probs)
-        return work.probs.masked_fill_(torch.ge(before, self.top_p, out=work.mask), 0)
+        scores = logits_RCN / self.temperature
+        np.copyto(scores, NEG_INF, where=codes_RCN == self.eos)
+        # Where no candidate is left, the two limits make the probabilities 0 instead of NaN.
+        scores -= np.maximum(scores.max(-1, keepdims=True), LOWEST)
+        probs = np.exp(scores, out=scores)
+        probs /= np.maximum(probs.sum(-1, keepdims=True), 1)
+        before = probs.cumsum(-1) - probs
+        np.copyto(probs, 0, where=before >= self.top_p)
+        return probs
 
 
-def draw(codes_RCN: Tensor, probs_RCN: Tensor, uniforms_RC: Tensor, work: Workspace) -> Tensor:
+def draw(codes_RCN: np.ndarray, probs_RCN: np.ndarray, uniforms_RC: np.ndarray) -> np.ndarray:
     """Codes [R, C] by inverting the cumulative probabilities at the row's own uniforms.
 
     In float64, so that a uniform just below 1 cannot round into a code of probability 0.
     """
-    cumulative = work.cumulative.copy_(probs_RCN).cumsum_(dim=-1)
-    target = work.target.copy_(uniforms_RC.unsqueeze(-1)).mul_(cumulative[..., -1:])
-    torch.searchsorted(cumulative, target, right=True, out=work.index)
-    work.index.clamp_(max=codes_RCN.shape[-1] - 1)
-    return torch.gather(codes_RCN, -1, work.index, out=work.chosen).squeeze(-1)
+    cumulative = probs_RCN.cumsum(-1, dtype=np.float64)
+    target = uniforms_RC[..., None] * cumulative[..., -1:]
+    place = np.minimum((cumulative <= target).sum(-1, keepdims=True), codes_RCN.shape[-1] - 1)
+    return _of_last(codes_RCN, place)[..., 0]
+
+
+def _of_last(values_RCX: np.ndarray, places_RCN: np.ndarray) -> np.ndarray:
+    """np.take_along_axis on the last axis, in a third of its time."""
+    rows, channels, length = values_RCX.shape
+    starts = np.arange(0, values_RCX.size, length).reshape(rows, channels, 1)
+    return values_RCX.reshape(-1).take(places_RCN + starts)
+
+
+class CompiledSampler:
+    """`Sampler` in one call (kernels/sampling.py). Raises ImportError without numba."""
+
+    def __init__(
+        self, params: Sequence[GenerationParams], halves: Sequence[int], decoder: DecoderConfig
+    ) -> None:
+        from dia_demo.kernels.sampling import sample
+
+        self._sample = sample
+        self._slots = _slots(halves)
+        self._parameters = (
+            _float32(row.temperature for row in params),
+            _float32(row.cfg_scale for row in params),
+            _float32(map(_top_p, params)),
+            np.array([row.top_k for row in params], np.int64),
+            decoder.eos,
+            decoder.vocab_size,
+        )
+        self._codes = np.empty((len(params), decoder.num_channels), np.int64)
+
+    def __call__(self, logits_BCV: Tensor, uniforms_RC: np.ndarray) -> np.ndarray:
+        """As `Sampler`; the next call overwrites the codes."""
+        if logits_BCV.stride()[1:] != (logits_BCV.shape[2], 1):
+            logits_BCV = logits_BCV.contiguous()
+        logits = logits_BCV.data_ptr(), 4 * logits_BCV.stride(0)
+        self._sample(*logits, *self._slots, uniforms_RC, *self._parameters, self._codes)
+        return self._codes
+
+
+def make_sampler(
+    params: Sequence[GenerationParams], halves: Sequence[int], decoder: DecoderConfig
+) -> Sampler | CompiledSampler:
+    """The faster of the two that works here, for these rows; halves: see `Sampler.of`."""
+    if can_compile():
+        return CompiledSampler(params, halves, decoder)
+    return Sampler.of(params, halves, decoder)
+
+
+@cache
+def can_compile() -> bool:
+    """Compile the sampler, once in a process; False if it does not compile or is wrong."""
+    decoder = DecoderConfig(num_channels=3, vocab_size=20, eos=16)
+    guided = GenerationParams(temperature=1.0, cfg_scale=2.0, top_p=0.9, top_k=9)
+    rows = [guided, replace(guided, cfg_scale=0.0), replace(guided, temperature=0.0), guided]
+    halves = [2, 1, 2, 2]
+    logits = torch.arange(7 * 3 * 20).mul(3.7).sin().mul(4).view(7, 3, 20)
+    logits[6, 1, 4] = torch.nan
+    uniforms = np.linspace(0, 0.97, 12, dtype=np.float32).reshape(4, 3)
+    try:
+        codes = CompiledSampler(rows, halves, decoder)(logits, uniforms)
+        expected = Sampler.of(rows, halves, decoder)(logits, uniforms)
+        if not np.array_equal(codes, expected):
+            raise ArithmeticError(f"codes {codes.tolist()} instead of {expected.tolist()}")
+    except Exception as error:  # numba, its compiler and a damaged cache raise any type of error.
+        log.warning("compiled sampling is not available: %s: %s", type(error).__name__, error)
+        return False
+    return True
+
+
+def _slots(halves: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Each row's slots in the logits: with the text and without it, int64 [R]."""
+    ends = np.cumsum(halves)
+    return ends - halves, ends - 1
+
+
+def _float32(values: Iterable[float]) -> np.ndarray:
+    return np.array([float(value) for value in values], np.float32)
+
+
+def _top_p(params: GenerationParams) -> float:
+    """The code that crosses top p stays: from 1 on all do, whatever rounding says."""
+    return params.top_p if params.top_p < 1 else 2.0

@@ -25,7 +25,7 @@ from dia_demo.kernels.decoder_step import (
 from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.kernels.packing import INT4, INT8, padded
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
-from dia_demo.model.dia import Decoder, Dia, NextFrame, join_states
+from dia_demo.model.dia import Decoder, Dia, NextFrame
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.layers import RMSNorm, Rotary
 from dia_demo.model.packed_linear import PackedLinear
@@ -107,9 +107,9 @@ class CompiledStep:
     def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
         """Logits float32 [B, C, V] as `Decoder.next_frame`; the next call overwrites them."""
         with self._lock:
-            states = join_states(caches)
-            if self._bind(caches):
-                self._buffers["x"][:, : states.shape[1]] = states
+            states = [cache.state for cache in caches if cache.state is not None]
+            if self._bind(caches):  # Other rows have used the buffers since.
+                self._buffers["x"][:, : states[0].shape[1]] = torch.cat(states)
             self._frame_codes[:] = codes_BC.numpy()
             self._block_counters.fill(0)
             self._pool.run(self._run_ops, *self._next_frames[number - 1], self._caches)

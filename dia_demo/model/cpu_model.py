@@ -67,20 +67,21 @@ class CpuModel:
 
         A stepper's logits are overwritten by the next step of the same rows.
         """
+        if codes_BTC.shape[1] == 1 and self._stepper is not None:
+            return self._stepper(codes_BTC[:, 0], caches).unsqueeze(1)
         with torch_threads(self._threads):
             if codes_BTC.shape[1] > 1:
                 prompts = codes_BTC.split([cache.halves for cache in caches])
                 return torch.cat(list(map(self._read_prompt, prompts, caches)))
-            if self._stepper is not None:
-                return self._stepper(codes_BTC[:, 0], caches).unsqueeze(1)
             return self.dia(codes_BTC, caches)
 
     @torch.inference_mode()
     def next_frame(self, codes_BC: Tensor, caches: Sequence[RowCache], number: int) -> Tensor:
         """As `Decoder.next_frame`; a stepper's logits are overwritten by the next call."""
+        if self._stepper is not None:
+            return self._stepper.next_frame(codes_BC, caches, number)
         with torch_threads(self._threads):
-            runner = self.dia if self._stepper is None else self._stepper
-            return runner.next_frame(codes_BC, caches, number)
+            return self.dia.next_frame(codes_BC, caches, number)
 
     def _read_prompt(self, codes_BTC: Tensor, cache: RowCache) -> Tensor:
         """Feed a prompt to the halves of one row; logits [B, 1, C, V] after its last position."""

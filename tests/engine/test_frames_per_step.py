@@ -144,13 +144,13 @@ def by_hand(dia: Dia, row: Row) -> np.ndarray:
     prompt = row.previous_inputs.reshape(-1, decoder.num_channels)[config.frames_per_step - 1 :]
     known = [*prompt, *row.next_input.reshape(config.frames_per_step, -1)]
     known = np.stack(known)[-(row.position + 1) :]
-    sampler = Sampler.of([row.params], decoder)
+    sampler = Sampler.of([row.params], [1], decoder)
     generator = torch.Generator().manual_seed(row.params.seed)
     end = None
     while end is None or len(known) - 1 - end < config.max_delay:
         logits = reference(dia, torch.from_numpy(known), row.params.cfg_scale)[-1:]
         uniforms = torch.rand(1, decoder.num_channels, generator=generator)
-        codes, position = sampler(logits, logits, uniforms)[0].numpy().copy(), len(known)
+        codes, position = sampler(logits, uniforms.numpy())[0], len(known)
         for channel, lag in enumerate(lags):
             frame = position - 1 - lag
             if frame < row.prompt_frames:

@@ -1,4 +1,5 @@
-"""Sampling: the distribution of transformers' own logits processors, drawn by a row's uniforms."""
+"""Sampling: the distribution of transformers' own logits processors, drawn by a row's uniforms, the
+same compiled and as separate operations."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,7 +16,8 @@ from transformers.generation.logits_process import (
 )
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.sampling import Sampler, Workspace, draw
+from dia_demo.engine import sampling
+from dia_demo.engine.sampling import NOT_FINITE, CompiledSampler, Sampler, draw, make_sampler
 
 JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
 
@@ -42,16 +44,27 @@ def _guidance(cfg_scale, top_k) -> DiaClassifierFreeGuidanceLogitsProcessor:
     return guide
 
 
-def sampler_of(params, eos, channels, vocab) -> Sampler:
+@pytest.fixture(params=[Sampler.of, CompiledSampler], ids=["operations", "compiled"])
+def make(request):
+    """Makes a sampler of either kind."""
+    return request.param
+
+
+def sample(make, params, eos, cond_RCV, uncond_RCV, uniforms_RC) -> torch.Tensor:
+    """Codes [R, C] of rows with two halves each."""
+    rows, channels, vocab = cond_RCV.shape
     sizes = SimpleNamespace(eos=eos, num_channels=channels, vocab_size=vocab)
-    return Sampler.of(params, sizes)
+    logits = torch.stack((cond_RCV, uncond_RCV), 1).flatten(0, 1)
+    sampler = make(params, [2] * rows, sizes)
+    return torch.from_numpy(sampler(logits, uniforms_RC.numpy()).copy())
 
 
 def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
     """Probabilities [C, V]: those that are drawn from, and 1 where there is no choice."""
-    sampler = sampler_of([params], eos, *cond_CV.shape)
-    codes, logits = sampler.candidates_of(cond_CV[None], uncond_CV[None])
-    probs = sampler.probabilities(codes, logits)
+    sizes = SimpleNamespace(eos=eos, num_channels=len(cond_CV), vocab_size=cond_CV.shape[1])
+    sampler = Sampler.of([params], [2], sizes)
+    candidates = sampler.candidates_of(cond_CV[None].numpy(), uncond_CV[None].numpy())
+    codes, logits, probs = map(torch.from_numpy, (*candidates, sampler.probabilities(*candidates)))
     probs = probs / probs.sum(dim=-1, keepdim=True)
     no_choice = (codes[0, :, 0] == eos) & logits[0, :, 0].isfinite()
     probs[0, no_choice] = torch.eye(probs.shape[-1])[0]
@@ -111,7 +124,7 @@ def test_eos_is_chosen_only_where_it_is_the_most_likely_code():
     assert ends > 30
 
 
-def test_no_row_ever_says_what_is_no_audio():
+def test_no_row_ever_says_what_is_no_audio(make):
     """EOS off channel 0, PAD, BOS and what follows: not even where nothing else is left."""
     for seed in range(300):
         cond, uncond, params, eos = random_case(seed)
@@ -119,23 +132,21 @@ def test_no_row_ever_says_what_is_no_audio():
             cond[:, eos + 1 :] += 100
         if seed % 5 == 0:
             params = replace(params, temperature=0.0)
-        sampler = sampler_of([params], eos, *cond.shape)
         for uniform in (0.0, 0.5, JUST_BELOW_ONE):
             uniforms = torch.full((1, len(cond)), uniform)
-            codes = sampler(cond[None].clone(), uncond[None].clone(), uniforms)[0]
+            codes = sample(make, [params], eos, cond[None], uncond[None], uniforms)[0]
             assert codes.min() >= 0 and codes[0] <= eos
             assert len(codes) == 1 or codes[1:].max() < eos
 
 
-def test_where_only_forbidden_codes_are_left_code_0_is_said():
+def test_where_only_forbidden_codes_are_left_code_0_is_said(make):
     """Guidance may keep specials alone; the references' argmax of -inf is code 0, ours drew NaN."""
     cond = torch.zeros(1, 2, 14)
     uncond = cond.clone()
     cond[..., 11:] = 9.0
     for temperature in (0.0, 1.0):
         params = GenerationParams(temperature=temperature, cfg_scale=3.0, top_k=3)
-        sampler = sampler_of([params], 10, 2, 14)
-        codes = sampler(cond.clone(), uncond.clone(), torch.full((1, 2), 0.9))
+        codes = sample(make, [params], 10, cond, uncond, torch.full((1, 2), 0.9))
         assert codes.tolist() == [[0, 0]]
 
 
@@ -143,10 +154,10 @@ def test_where_only_forbidden_codes_are_left_code_0_is_said():
 
 
 def drawn(codes, probs, uniforms) -> int:
-    return draw(codes, probs, uniforms, Workspace.of(*codes.shape[:2], 1, codes.shape[2])).item()
+    return draw(codes.numpy(), probs.numpy(), uniforms.numpy()).item()
 
 
-def test_the_draw_follows_the_distribution():
+def test_the_draw_follows_the_distribution(make):
     """Against the probabilities, by chi-square: 60,000 draws of 11 codes, fixed seed."""
     cond, uncond = torch.zeros(1, 1, 16), torch.zeros(1, 1, 16)
     cond[0, 0, :12] = torch.linspace(-2, 1.5, 12)
@@ -154,9 +165,9 @@ def test_the_draw_follows_the_distribution():
     expected = our_distribution(cond[0], uncond[0], params, 12)[0].double()
     assert (expected > 0).sum() == 11
     rows = 60_000
-    sampler = sampler_of([params] * rows, 12, 1, 16)
     uniforms = torch.rand(rows, 1, generator=torch.Generator().manual_seed(5))
-    drawn = sampler(cond.expand(rows, 1, 16), uncond.expand(rows, 1, 16), uniforms)
+    logits = cond.expand(rows, 1, 16), uncond.expand(rows, 1, 16)
+    drawn = sample(make, [params] * rows, 12, *logits, uniforms)
     counts = torch.bincount(drawn.view(-1), minlength=16).double()
     assert counts[expected == 0].sum() == 0
     some = expected > 0
@@ -185,21 +196,21 @@ def test_the_draw_inverts_the_cumulative_probabilities(uniform):
     assert drawn(codes, probabilities, torch.full((1, 1), uniform)) == expected
 
 
-def test_temperature_0_takes_the_likeliest_whatever_the_uniforms():
+def test_temperature_0_takes_the_likeliest_whatever_the_uniforms(make):
     for seed in range(50):
         cond, uncond, params, eos = random_case(seed)
         params = replace(params, temperature=0.0, cfg_scale=0.0)
         sayable = [cond[0, : eos + 1], *cond[1:, :eos]]
         expected = [channel.argmax().item() for channel in sayable]
         for uniforms in (torch.zeros(1, len(cond)), torch.full((1, len(cond)), JUST_BELOW_ONE)):
-            codes = sampler_of([params], eos, *cond.shape)(cond[None], uncond[None], uniforms)
+            codes = sample(make, [params], eos, cond[None], uncond[None], uniforms)
             assert codes[0].tolist() == expected
 
 
 # Rows
 
 
-def test_rows_of_one_sampler_are_each_as_alone():
+def test_rows_of_one_sampler_are_each_as_alone(make):
     """A top k, a temperature or a guidance that leaks into its neighbour shows here."""
     rng = np.random.default_rng(0)
     for seed in range(100):
@@ -216,21 +227,116 @@ def test_rows_of_one_sampler_are_each_as_alone():
             )
             for _ in range(rows)
         ]
-        sizes = codes, channels, codes + 4
-        together = sampler_of(params, *sizes)(cond.clone(), uncond.clone(), uniforms)
+        together = sample(make, params, codes, cond, uncond, uniforms)
         for row, row_params in enumerate(params):
             part = slice(row, row + 1)
-            alone = sampler_of([row_params], *sizes)(
-                cond[part].clone(), uncond[part].clone(), uniforms[part]
-            )
+            alone = sample(make, [row_params], codes, cond[part], uncond[part], uniforms[part])
             assert torch.equal(together[part], alone), (seed, row, params)
 
 
-def test_sampling_leaves_the_logits_as_they_were():
-    """The loop's views of one tensor: a row without guidance has one half that stands for both."""
+def test_sampling_leaves_the_logits_as_they_were(make):
+    """A row without guidance has one half that stands for both."""
     cond, uncond, params, eos = random_case(3)
-    before = cond.clone(), uncond.clone()
+    sizes = SimpleNamespace(eos=eos, num_channels=len(cond), vocab_size=cond.shape[1])
+    logits = torch.stack((cond, uncond, cond))
+    before = logits.clone()
+    rows = [params, replace(params, cfg_scale=0.0)]
+    make(rows, [2, 1], sizes)(logits, np.zeros((2, len(cond)), np.float32))
+    assert torch.equal(logits, before)
+
+
+def test_a_row_of_one_half_is_sampled_as_with_two_equal_ones(make):
+    cond, _, params, eos = random_case(7)
+    sizes = SimpleNamespace(eos=eos, num_channels=len(cond), vocab_size=cond.shape[1])
+    uniforms = torch.rand(1, len(cond))
     for cfg_scale in (0.0, 3.0):
-        sampler = sampler_of([replace(params, cfg_scale=cfg_scale)], eos, *cond.shape)
-        sampler(cond[None], uncond[None], torch.rand(1, len(cond)))
-        assert torch.equal(cond, before[0]) and torch.equal(uncond, before[1])
+        rows = [replace(params, cfg_scale=cfg_scale)]
+        one = make(rows, [1], sizes)(cond[None], uniforms.numpy())
+        two = sample(make, rows, eos, cond[None], cond[None], uniforms)
+        assert one.tolist() == two.tolist()
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_a_row_with_a_logit_that_is_not_finite_has_no_code(make, bad):
+    for slot in range(4):
+        cond, uncond = torch.zeros(2, 3, 14), torch.zeros(2, 3, 14)
+        (cond, uncond)[slot % 2][slot // 2, 2, 13] = bad
+        params = [GenerationParams(cfg_scale=3.0, top_k=5)] * 2
+        codes = sample(make, params, 10, cond, uncond, torch.rand(2, 3))
+        assert codes[slot // 2].tolist() == [NOT_FINITE] * 3
+        assert (codes[1 - slot // 2] >= 0).all()
+
+
+# The compiled sampler
+
+
+@pytest.mark.processor
+def test_the_compiled_sampler_draws_what_the_operations_draw():
+    """Their sums differ by rounding: a uniform that lies just there may draw the next code."""
+    draws = differ = 0
+    for seed in range(600):
+        cond, uncond, params, eos = random_case(seed)
+        uniforms = torch.rand(1, len(cond))
+        ours, compiled = (
+            sample(each, [params], eos, cond[None], uncond[None], uniforms)[0]
+            for each in (Sampler.of, CompiledSampler)
+        )
+        draws += len(ours)
+        differ += int((ours != compiled).sum())
+    assert draws > 2000 and differ <= 2
+
+
+@pytest.mark.processor
+def test_equal_logits_are_kept_up_to_the_top_k():
+    """As many candidates as top k allows, also where more have the same logit."""
+    for top_k in (1, 3, 8, 16, 20):
+        params = GenerationParams(temperature=1.0, cfg_scale=1.0, top_p=1.0, top_k=top_k)
+        rows = 400
+        cond = torch.zeros(rows, 1, 20)
+        cond[..., 5] = 1.0
+        uniforms = torch.linspace(0, 0.999, rows).view(-1, 1)
+        codes = sample(CompiledSampler, [params] * rows, 20, cond, cond, uniforms)
+        assert len(codes.unique()) == top_k and 5 in codes
+
+
+def test_logits_may_lie_in_memory_in_any_order():
+    cond, uncond, params, eos = random_case(9)
+    sizes = SimpleNamespace(eos=eos, num_channels=len(cond), vocab_size=cond.shape[1])
+    logits, uniforms = torch.stack((cond, uncond)), np.full((1, len(cond)), 0.5, np.float32)
+    sampler = CompiledSampler([params], [2], sizes)
+    expected = sampler(logits, uniforms).tolist()
+    assert sampler(logits.mT.contiguous().mT, uniforms).tolist() == expected
+    padded = torch.nn.functional.pad(logits.flatten(1), (0, 24))[:, : logits[0].numel()]
+    assert sampler(padded.unflatten(1, logits.shape[1:]), uniforms).tolist() == expected
+
+
+@pytest.mark.processor
+def test_it_compiles_here():
+    sampling.can_compile.cache_clear()
+    assert sampling.can_compile()
+
+
+def test_what_does_not_compile_is_replaced(monkeypatch, caplog):
+    def broken(*_):
+        raise RuntimeError("LLVM")
+
+    sizes = SimpleNamespace(eos=10, num_channels=2, vocab_size=14)
+    rows = [GenerationParams(cfg_scale=3.0, top_k=5)]
+    assert isinstance(make_sampler(rows, [2], sizes), CompiledSampler)
+    sampling.can_compile.cache_clear()
+    monkeypatch.setattr(CompiledSampler, "__call__", broken)
+    try:
+        assert isinstance(make_sampler(rows, [2], sizes), Sampler)
+        assert "compiled sampling is not available: RuntimeError: LLVM" in caplog.text
+    finally:
+        sampling.can_compile.cache_clear()
+
+
+def test_a_wrong_result_is_noticed(monkeypatch):
+    right = CompiledSampler.__call__
+    monkeypatch.setattr(CompiledSampler, "__call__", lambda *given: right(*given) + 1)
+    sampling.can_compile.cache_clear()
+    try:
+        assert not sampling.can_compile()
+    finally:
+        sampling.can_compile.cache_clear()

@@ -19,7 +19,7 @@ def main() -> None:
     from dia_demo.ui.page import build_ui, launch_options
 
     fault = Path(os.environ["FAULT"])
-    sound = Batch._fail_where_not_finite
+    sound = Batch._sample
 
     def faulty(batch, logits_BCV) -> None:
         if len(batch._rows) > 1 and batch._rows[-1].steps >= AT_STEP and fault.exists():
@@ -27,7 +27,7 @@ def main() -> None:
             logits_BCV[-1, 0, 0] = float("nan")
         sound(batch, logits_BCV)
 
-    Batch._fail_where_not_finite = faulty
+    Batch._sample = faulty
     settings = Settings.from_env()
     build_ui(Synthesis(settings)).launch(**launch_options(settings))
 
