@@ -29,7 +29,8 @@ def test_the_target_is_the_distribution_of_guided_sampling(cfg_scale):
     shape = (50, decoder.num_channels, decoder.vocab_size)
     cond, uncond = 3 * torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
     params = replace(DEFAULTS, cfg_scale=cfg_scale, top_k=top_k)
-    codes, logits = Sampler.of([params] * 50, decoder).candidates_of(cond, uncond)
+    sampler = Sampler.of([params] * 50, [2] * 50, decoder)
+    codes, logits = map(torch.from_numpy, sampler.candidates_of(cond.numpy(), uncond.numpy()))
     expected = torch.full(shape, -torch.inf).scatter(-1, codes, logits).log_softmax(-1)
     scales = torch.full((50,), cfg_scale)
     log_p = guided_distribution(cond[:, None], uncond[:, None], scales, top_k, decoder)[:, 0]
@@ -89,6 +90,16 @@ def test_a_take_longer_than_a_chunk_has_the_logits_of_the_engine(teacher):
         logits = network.decode(teacher, codes, texts, None)
     expected = teacher(codes, [teacher.encode(TEXTS[0], 0.0, codes.shape[1])])
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_attention_of_an_accelerator_is_that_of_the_cpu():
+    """There torch's own function computes it: on the CPU both must agree."""
+    generator = torch.Generator().manual_seed(4)
+    q = torch.randn(2, 4, network.CHUNK + 9, 8, generator=generator)
+    k, v = torch.randn(2, 2, 2, q.shape[2], 8, generator=generator)
+    torch.testing.assert_close(network.fused(q, k, v, causal=True), network.attend_back(q, k, v))
+    hidden = network.hidden_where(torch.arange(q.shape[2])[None] >= torch.tensor([[40], [170]]))
+    torch.testing.assert_close(network.fused(q, k, v, hidden), network.attend(q, k, v, hidden))
 
 
 def test_kept_states_give_the_target_of_a_fresh_pass(teacher, sampled, monkeypatch):
