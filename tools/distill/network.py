@@ -56,7 +56,7 @@ def fused(
 
 
 def attend_back(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention: on the CPU, every CHUNK of queries meets the keys up to its own end only."""
+    """Causal attention. On the CPU every CHUNK of queries meets the keys up to its own end only."""
     if q.device.type != "cpu":
         return fused(q, k, v, causal=True)
     out = []
