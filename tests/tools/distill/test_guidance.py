@@ -102,6 +102,15 @@ def test_the_attention_of_an_accelerator_is_that_of_the_cpu():
     torch.testing.assert_close(network.fused(q, k, v, hidden), network.attend(q, k, v, hidden))
 
 
+@pytest.mark.parametrize("has_bfloat16", [False, True])
+def test_a_processor_without_bfloat16_trains_in_float32(teacher, monkeypatch, has_bfloat16):
+    monkeypatch.setattr(guidance, "multiplies_bfloat16", lambda: has_bfloat16)
+    x = torch.ones(2, SMALL.decoder.hidden_size)
+    with guidance.lesson_of(teacher, teacher, "cpu").autocast():
+        multiplied = teacher.decoder.layers[0].self_attention.qkv_proj(x)
+    assert multiplied.dtype == (torch.bfloat16 if has_bfloat16 else torch.float32)
+
+
 def test_kept_states_give_the_target_of_a_fresh_pass(teacher, sampled, monkeypatch):
     """Also in a batch that is padded to another length."""
     scales = [take.cfg_scale for take in sampled]
