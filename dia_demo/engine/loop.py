@@ -123,7 +123,7 @@ def _prefill(model: DecoderModel, row: Row) -> DecoderCache:
 
 class Batch:
     """Rows that advance together. A new one is built whenever a row joins or leaves, so that a step
-    allocates nothing."""
+    allocates next to nothing."""
 
     def __init__(self, model: DecoderModel, rows: Sequence[Row]) -> None:
         caches = [row.cache for row in rows if row.cache is not None]
