@@ -62,7 +62,7 @@ class Engine:
             fetching = fetch_checkpoint(runtime.model)
             folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
         placed = yield from load_model(runtime, folder)
-        sampling.can_compile()  # Now, instead of before the first take.
+        sampling.can_compile()  # It compiles here, so that the first take need not wait for it.
         return cls(runtime.model, folder, placed)
 
     @property

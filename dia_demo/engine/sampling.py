@@ -91,9 +91,8 @@ class Sampler:
         NOT_FINITE.
         """
         logits = logits_BCV.numpy()
-        # A sum is finite unless an element is not.
-        is_finite = np.isfinite(logits.sum((1, 2)))
-        with np.errstate(invalid="ignore"):
+        is_finite = np.isfinite(logits).all((1, 2))
+        with np.errstate(invalid="ignore", over="ignore"):
             codes, likely = self.candidates_of(logits[self.cond], logits[self.uncond])
             drawn = draw(codes, self.probabilities(codes, likely), uniforms_RC)
         first, is_none = codes[..., 0], likely[..., 0] == NEG_INF

@@ -132,7 +132,8 @@ def sample(
     rows, channels = out.shape
     guided = np.empty(vocabulary, np.float32)
     keys, sorted_keys = np.empty((2, vocabulary), np.float32)
-    codes, sorted_codes = np.empty((2, vocabulary + 1), np.int64)
+    # Zeros, so that no place is ever an address beyond the logits.
+    codes, sorted_codes = np.zeros((2, vocabulary + 1), np.int64)
     for row in range(rows):
         scale = cfg_scale[row]
         for channel in range(channels):

@@ -286,6 +286,17 @@ def test_the_compiled_sampler_draws_what_the_operations_draw():
     assert draws > 2000 and differ <= 2
 
 
+def test_guided_logits_beyond_float32_draw_codes_that_may_be_drawn(make):
+    """Finite logits whose guided ones are not."""
+    cond, uncond = torch.zeros(1, 2, 14), torch.zeros(1, 2, 14)
+    cond[..., ::3], uncond[..., ::3] = 3e38, -3e38
+    cond[..., 1::3], uncond[..., 1::3] = -3e38, 3e38
+    for top_k in (1, 5, 14):
+        params = GenerationParams(temperature=1.0, cfg_scale=3.0, top_k=top_k)
+        codes = sample(make, [params], 10, cond, uncond, torch.full((1, 2), 0.9))[0]
+        assert (codes >= 0).all() and codes[0] <= 10 and codes[1] < 10
+
+
 @pytest.mark.processor
 def test_equal_logits_are_kept_up_to_the_top_k():
     """As many candidates as top k allows, also where more have the same logit."""
