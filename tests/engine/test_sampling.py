@@ -1,5 +1,5 @@
 """Sampling: the distribution of transformers' own logits processors, drawn by a row's uniforms, the
-same compiled and as separate operations."""
+same compiled and as separate operations. See also test_compiled_sampler.py."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,8 +16,8 @@ from transformers.generation.logits_process import (
 )
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine import sampling
-from dia_demo.engine.sampling import NOT_FINITE, CompiledSampler, Sampler, draw, make_sampler
+from dia_demo.engine.sampling import NOT_FINITE, CompiledSampler, Sampler, draw
+from tests.helpers.sampling import random_case, sample
 
 JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
 
@@ -50,15 +50,6 @@ def make(request):
     return request.param
 
 
-def sample(make, params, eos, cond_RCV, uncond_RCV, uniforms_RC) -> torch.Tensor:
-    """Codes [R, C] of rows with two halves each."""
-    rows, channels, vocab = cond_RCV.shape
-    sizes = SimpleNamespace(eos=eos, num_channels=channels, vocab_size=vocab)
-    logits = torch.stack((cond_RCV, uncond_RCV), 1).flatten(0, 1)
-    sampler = make(params, [2] * rows, sizes)
-    return torch.from_numpy(sampler(logits, uniforms_RC.numpy()).copy())
-
-
 def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
     """Probabilities [C, V]: those that are drawn from, and 1 where there is no choice."""
     sizes = SimpleNamespace(eos=eos, num_channels=len(cond_CV), vocab_size=cond_CV.shape[1])
@@ -70,26 +61,6 @@ def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
     probs[0, no_choice] = torch.eye(probs.shape[-1])[0]
     spread = torch.zeros_like(cond_CV)[None]
     return spread.scatter_add_(-1, codes, probs)[0]
-
-
-def random_case(seed: int):
-    """(cond, uncond, params, eos): any size, sharpness and setting, EOS sometimes the likeliest."""
-    rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
-    channels, codes = int(rng.integers(1, 10)), int(rng.integers(4, 200))
-    vocab = codes + 4
-    sharpness = float(rng.choice([0.1, 1.0, 5.0, 20.0]))
-    cond = sharpness * torch.randn(channels, vocab)
-    uncond = cond + sharpness * float(rng.choice([0.1, 1.0])) * torch.randn(channels, vocab)
-    if rng.random() < 0.3:
-        cond[0, codes] = cond[0].max() + 1
-    params = GenerationParams(
-        temperature=float(rng.choice([0.01, 0.3, 1.0, 1.2, 1.8, 5.0])),
-        cfg_scale=float(rng.choice([0.0, 0.5, 1.0, 3.0, 20.0])),
-        top_p=float(rng.choice([0.01, 0.3, 0.9, 0.95, 0.999, 1.0])),
-        top_k=int(rng.choice([1, 2, 7, 45, vocab - 1, vocab]).clip(1, vocab)),
-    )
-    return cond, uncond, params, codes
 
 
 def test_the_distribution_is_that_of_transformers():
@@ -267,25 +238,6 @@ def test_a_row_with_a_logit_that_is_not_finite_has_no_code(make, bad):
         assert (codes[1 - slot // 2] >= 0).all()
 
 
-# The compiled sampler
-
-
-@pytest.mark.processor
-def test_the_compiled_sampler_draws_what_the_operations_draw():
-    """Their sums differ by rounding: a uniform that lies just there may draw the next code."""
-    draws = differ = 0
-    for seed in range(600):
-        cond, uncond, params, eos = random_case(seed)
-        uniforms = torch.rand(1, len(cond))
-        ours, compiled = (
-            sample(each, [params], eos, cond[None], uncond[None], uniforms)[0]
-            for each in (Sampler.of, CompiledSampler)
-        )
-        draws += len(ours)
-        differ += int((ours != compiled).sum())
-    assert draws > 2000 and differ <= 2
-
-
 def test_guided_logits_beyond_float32_draw_codes_that_may_be_drawn(make):
     """Finite logits whose guided ones are not."""
     cond, uncond = torch.zeros(1, 2, 14), torch.zeros(1, 2, 14)
@@ -295,59 +247,3 @@ def test_guided_logits_beyond_float32_draw_codes_that_may_be_drawn(make):
         params = GenerationParams(temperature=1.0, cfg_scale=3.0, top_k=top_k)
         codes = sample(make, [params], 10, cond, uncond, torch.full((1, 2), 0.9))[0]
         assert (codes >= 0).all() and codes[0] <= 10 and codes[1] < 10
-
-
-@pytest.mark.processor
-def test_equal_logits_are_kept_up_to_the_top_k():
-    """As many candidates as top k allows, also where more have the same logit."""
-    for top_k in (1, 3, 8, 16, 20):
-        params = GenerationParams(temperature=1.0, cfg_scale=1.0, top_p=1.0, top_k=top_k)
-        rows = 400
-        cond = torch.zeros(rows, 1, 20)
-        cond[..., 5] = 1.0
-        uniforms = torch.linspace(0, 0.999, rows).view(-1, 1)
-        codes = sample(CompiledSampler, [params] * rows, 20, cond, cond, uniforms)
-        assert len(codes.unique()) == top_k and 5 in codes
-
-
-def test_logits_may_lie_in_memory_in_any_order():
-    cond, uncond, params, eos = random_case(9)
-    sizes = SimpleNamespace(eos=eos, num_channels=len(cond), vocab_size=cond.shape[1])
-    logits, uniforms = torch.stack((cond, uncond)), np.full((1, len(cond)), 0.5, np.float32)
-    sampler = CompiledSampler([params], [2], sizes)
-    expected = sampler(logits, uniforms).tolist()
-    assert sampler(logits.mT.contiguous().mT, uniforms).tolist() == expected
-    padded = torch.nn.functional.pad(logits.flatten(1), (0, 24))[:, : logits[0].numel()]
-    assert sampler(padded.unflatten(1, logits.shape[1:]), uniforms).tolist() == expected
-
-
-@pytest.mark.processor
-def test_it_compiles_here():
-    sampling.can_compile.cache_clear()
-    assert sampling.can_compile()
-
-
-def test_what_does_not_compile_is_replaced(monkeypatch, caplog):
-    def broken(*_):
-        raise RuntimeError("LLVM")
-
-    sizes = SimpleNamespace(eos=10, num_channels=2, vocab_size=14)
-    rows = [GenerationParams(cfg_scale=3.0, top_k=5)]
-    assert isinstance(make_sampler(rows, [2], sizes), CompiledSampler)
-    sampling.can_compile.cache_clear()
-    monkeypatch.setattr(CompiledSampler, "__call__", broken)
-    try:
-        assert isinstance(make_sampler(rows, [2], sizes), Sampler)
-        assert "compiled sampling is not available: RuntimeError: LLVM" in caplog.text
-    finally:
-        sampling.can_compile.cache_clear()
-
-
-def test_a_wrong_result_is_noticed(monkeypatch):
-    right = CompiledSampler.__call__
-    monkeypatch.setattr(CompiledSampler, "__call__", lambda *given: right(*given) + 1)
-    sampling.can_compile.cache_clear()
-    try:
-        assert not sampling.can_compile()
-    finally:
-        sampling.can_compile.cache_clear()
