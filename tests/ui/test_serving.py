@@ -8,9 +8,10 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
-from gradio import networking
+from gradio import networking, queueing
 from gradio.blocks import BlocksConfig
 from gradio.routes import App
+from gradio_client import Client
 from starlette.testclient import TestClient
 
 from dia_demo.services.settings import Settings
@@ -171,3 +172,40 @@ def test_a_page_that_answers_late_does_not_end_the_app(tmp_path, monkeypatch):
     options = server_options(Settings(takes_folder=tmp_path))
     page.launch(prevent_thread_lock=True, quiet=True, share=False, **options)
     page.close()
+
+
+@pytest.fixture
+def echo(tmp_path, monkeypatch):
+    """A running server with one event, its queue ours."""
+    monkeypatch.setenv("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")  # As `configure_gradio`.
+    options = server_options(Settings(takes_folder=tmp_path))
+    with gr.Blocks() as page:
+        said, heard = gr.Textbox(), gr.Textbox()
+        said.submit(lambda text: text, said, heard, api_name="echo")
+    _, url, _ = page.queue().launch(prevent_thread_lock=True, quiet=True, share=False, **options)
+    yield page, url
+    page.close()
+
+
+def test_an_idle_queue_sleeps_until_an_event_arrives(echo, monkeypatch):
+    """gradio's own wakes up 1,000 times a second, whether or not anybody is there."""
+    page, url = echo
+    sleeps, sleep = [], asyncio.sleep
+
+    async def recorded_sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        await sleep(seconds)
+
+    patched = SimpleNamespace(**vars(asyncio) | {"sleep": recorded_sleep})
+    monkeypatch.setattr(queueing, "asyncio", patched)
+    client = Client(url, verbose=False)
+    assert [client.predict(str(number), api_name="/echo") for number in range(5)] == list("01234")
+    assert 5 <= len(sleeps) <= 15 and min(sleeps) == serving.IDLE_SECONDS
+
+
+def test_events_that_wait_for_a_place_get_one(echo, monkeypatch):
+    page, url = echo
+    client = Client(url, verbose=False)
+    page._queue.active_jobs = [None]
+    jobs = [client.submit(str(number), api_name="/echo") for number in range(6)]
+    assert [job.result(timeout=20) for job in jobs] == list("012345")
