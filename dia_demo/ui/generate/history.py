@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, event_value, on_change
 from dia_demo.ui.status import Status, explain
 
+# The fields that a take restores: all that it depends on.
+RESTORED = (*form.REMEMBERED, *form.VOICE, "xpu")
 _LIST = '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'
 
 
@@ -134,19 +137,19 @@ class HistoryHandlers:
         self._tick += 1
         return {"key": key, "tick": self._tick}
 
-    def use(self, key: str, event: gr.EventData):
-        """Restore the settings of an earlier take in the form."""
+    def use(self, key: str, sound: str | None, words: str, event: gr.EventData):
+        """Restore the settings of an earlier take in the form. sound, words: its voice prompt."""
         take = self.history.get(key, event_value(event, "id"))
-        return self._restored(take.values(), take.voice_transcript)
+        return self._restored(vars(take), sound, words)
 
-    def drop(self, path: str | None):
-        """Restore the settings that a take's file contains."""
+    def drop(self, path: str | None, sound: str | None, words: str):
+        """Restore the settings that a take's file contains. sound, words: see `use`."""
         if not path:
-            return [gr.skip()] * (len(form.REMEMBERED) + 1)
+            return [gr.skip()] * (len(RESTORED) + 1)
         take = read_take(Path(path))
         if take is None:
             raise InputError("This file contains no settings. Use a WAV or FLAC from this program.")
-        return self._restored(form_values(take), take["voice_transcript"])
+        return self._restored(take, sound, words)
 
     def compare_with(self, key: str, differs: str, event: gr.EventData):
         """Copy the settings of an earlier take to both sides of the Compare tab, and show it."""
@@ -163,18 +166,29 @@ class HistoryHandlers:
             html.status_card(status),
         ]
 
-    def _restored(self, values: dict, voice_transcript: str | None):
-        """The fields of the form, and a status naming what is missing."""
+    def _restored(self, take: Mapping[str, Any], sound: str | None, words: str):
+        """The fields of RESTORED, and a status naming what is missing.
+
+        take: as `read_take` returns it. sound, words: the voice prompt in the form.
+        """
+        values = form_values(take)
         self._check_model(values)
         info = self.page.synthesis.info(values["model"])
-        notes = [] if voice_transcript is None else [_voice_note(voice_transcript)]
+        # A file of an earlier version lacks the parameters that came later.
+        values = form.defaults_of(info) | values
+        *voice, note = _voice_of(take["voice_transcript"], sound, words or "")
+        notes = [note] if note else []
+        device = str(take["figures"].get("device", "cpu"))
+        if device != "cpu":
+            notes.append(f"Note: it was generated on {device}; the XPU switch is off.")
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label
             notes.append(f"Note: {label} was {values[name]:g}, but the slider ends at {end:g}.")
         taken = ", ".join(_in_words(values, form.defaults_of(info)))
         detail = f"The settings of the take are in the form: {taken}. Press Generate."
         status = Status("idle", "Ready", detail, 0.0, detail, tuple(notes))
-        return [*self.form_handlers.restore(values), html.status_card(status)]
+        fields = self.form_handlers.restore(values)
+        return [*fields, *voice, False, html.status_card(status)]
 
     def _check_model(self, values: dict) -> None:
         if values.get("model") not in self.models:
@@ -191,6 +205,24 @@ def _in_words(values: dict, defaults: dict[str, float]) -> list[str]:
     words += [f"Speed {values['speed']:g}"] if values["speed"] != 1 else []
     words += [f"Seed {values['seed']:.0f}"] if "seed" in values else []
     return words + ([values["precision"]] if "precision" in values else [])
+
+
+def _voice_of(transcript: str | None, sound: str | None, words: str) -> tuple[Any, Any, str]:
+    """Sound and words of the voice prompt for a restored take, and a note or nothing.
+
+    transcript: the words of the take's prompt, None if it had none. sound, words: those in the
+    form. A take's file contains the words of its prompt, but not the recording.
+    """
+    if transcript is None:
+        removed = "Note: the take has no voice prompt, so the one in the form was removed."
+        return None, "", removed if sound else ""
+    if sound and transcript.split() == words.split():
+        kept = (
+            "Note: it was generated with a voice prompt of the same words as the one in the form, "
+            "which stays there. With another recording of them the take will differ."
+        )
+        return gr.skip(), gr.skip(), kept
+    return None, transcript, _voice_note(transcript)
 
 
 def _voice_note(transcript: str) -> str:
@@ -216,10 +248,10 @@ def connect(
     # The player changes with a finished take, which is kept by then.
     changes = [person.change, page.load, generate.take.change]
     on_change(changes, handlers.enter, [person], [parts.earlier])
-    fields = [generate.fields[name] for name in form.REMEMBERED]
-    restored = [*fields, generate.status]
-    parts.earlier.click(handlers.use, person, restored, **IMMEDIATE)
-    parts.dropped.upload(handlers.drop, parts.dropped, restored, **IMMEDIATE)
+    restored = [*(generate.fields[name] for name in RESTORED), generate.status]
+    voice = [generate.fields[name] for name in form.VOICE]
+    parts.earlier.click(handlers.use, [person, *voice], restored, **IMMEDIATE)
+    parts.dropped.upload(handlers.drop, [parts.dropped, *voice], restored, **IMMEDIATE)
     start = [lab.fields[name] for name in START]
     compared = [person, lab.fields["differs"]]
     parts.earlier.submit(handlers.compare_with, compared, [*start, tabs, lab.status], **IMMEDIATE)

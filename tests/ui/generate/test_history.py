@@ -11,6 +11,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
+from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services import history
 from dia_demo.services.history import History, read_samples
@@ -64,7 +65,7 @@ def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
     heard = Path(ask(do="hear", id=identity)["file"])
     assert heard.is_relative_to(kept_take.served)
     np.testing.assert_array_equal(read_samples(heard)[0], read_samples(kept_take.wav)[0])
-    values, status = handlers.use(kept_take.key, SimpleNamespace(id=identity))
+    values, *_, status = handlers.use(kept_take.key, None, "", SimpleNamespace(id=identity))
     assert values["seed"] == 5 and values["script"] == COMPARE_SCRIPT and "<li>" not in status
     assert "Max tokens 60" in status and "Seed 5" in status
     compared = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
@@ -80,7 +81,7 @@ def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
         assert list(answer(kept_take.history, kept_take.served, wrong)) == ["error"]
     # A program's press carries no data.
     with pytest.raises(InputError, match="no such take"):
-        handlers.use(kept_take.key, gr.EventData(None, None))
+        handlers.use(kept_take.key, None, "", gr.EventData(None, None))
 
 
 def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
@@ -92,11 +93,11 @@ def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
 
 def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path):
     handlers = handlers_of(kept_take, synthesis)
-    values, status = handlers.drop(str(kept_take.wav))
+    values, *_, status = handlers.drop(str(kept_take.wav), None, "")
     assert values["seed"] == 5 and "The settings of the take are in the form" in status
     (tmp_path / "other.wav").write_bytes(b"RIFF")
     with pytest.raises(InputError, match="no settings"):
-        handlers.drop(str(tmp_path / "other.wav"))
+        handlers.drop(str(tmp_path / "other.wav"), None, "")
 
 
 @pytest.mark.parametrize("precision", ["int8", "int3", None])
@@ -105,10 +106,10 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
     figures = replace(kept_take.take.figures, precision=precision)
     take = replace(kept_take.take, figures=figures)
     wav = take.save(tmp_path / "made.wav")
-    values, _ = handlers_of(kept_take, synthesis).drop(str(wav))
+    values, *_ = handlers_of(kept_take, synthesis).drop(str(wav), None, "")
     assert values.get("precision") == (precision if precision == "int8" else None)
     identity = kept_take.history.add(kept_take.key, take)
-    assert kept_take.history.get(kept_take.key, identity).values() == values
+    assert kept_take.history.get(kept_take.key, identity).values().items() <= values.items()
     *started, _, _ = handlers_of(kept_take, synthesis).compare_with(
         kept_take.key, "temperature", SimpleNamespace(id=identity)
     )
@@ -120,7 +121,7 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
 def test_a_file_brings_the_choice_to_normalise_back(kept_take, synthesis, tmp_path, normalise):
     request = replace(kept_take.take.request, normalise=normalise)
     wav = replace(kept_take.take, request=request).save(tmp_path / "made.wav")
-    values, _ = handlers_of(kept_take, synthesis).drop(str(wav))
+    values, *_ = handlers_of(kept_take, synthesis).drop(str(wav), None, "")
     assert values["normalise"] is normalise
 
 
@@ -131,9 +132,43 @@ def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     take = replace(kept_take.take, request=request)
     wav = take.save(tmp_path / "voice.wav")
     handlers = handlers_of(kept_take, synthesis)
-    _, status = handlers.drop(str(wav))
+    *_, status = handlers.drop(str(wav), None, "")
     assert "Note: Temperature was 7.5, but the slider ends at 2.5." in status
     assert "voice prompt that says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
     identity = kept_take.history.add(kept_take.key, take)
     (*_, compared) = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
     assert "voice prompt" in compared
+
+
+@pytest.mark.parametrize(
+    ("of_take", "in_form", "restored", "said"),
+    [
+        (None, ("other.wav", "[S1] Other."), (None, ""), "so the one in the form was removed"),
+        (None, (None, "stale words"), (None, ""), ""),
+        ("[S1] It is me.", ("other.wav", "[S1] Other."), (None, "[S1] It is me."), "add it again"),
+        ("[S1] It is me.", (None, ""), (None, "[S1] It is me."), "add it again"),
+        ("[S1] It is me.", ("me.wav", "[S1] It  is me."), "kept", "which stays there"),
+    ],
+)
+def test_no_voice_prompt_of_another_take_stays(
+    kept_take, synthesis, tmp_path, of_take, in_form, restored, said
+):
+    """What is restored is the whole take, and what the page says of it is true."""
+    voice = None if of_take is None else VoicePrompt(transcript=of_take)
+    take = replace(kept_take.take, request=replace(kept_take.take.request, voice=voice))
+    wav = take.save(tmp_path / "made.wav")
+    _, *found, xpu, status = handlers_of(kept_take, synthesis).drop(str(wav), *in_form)
+    assert tuple(found) == ((gr.skip(), gr.skip()) if restored == "kept" else restored)
+    assert (said in status) and (said != "" or "voice prompt" not in status)
+    assert xpu is False, "the take was made on the CPU"
+
+
+def test_a_file_without_a_parameter_brings_its_default_back(kept_take, synthesis, tmp_path):
+    """The form may have another value, which is not the take's."""
+    metadata = kept_take.take.metadata()
+    del metadata["settings"]["top_k"]
+    path = tmp_path / "old.wav"
+    audio.write_audio(path, kept_take.take.samples, kept_take.take.sample_rate, metadata)
+    values, *_ = handlers_of(kept_take, synthesis).drop(str(path), None, "")
+    info = synthesis.info(synthesis.settings.runtime.model)
+    assert values["top_k"] == info.config.defaults.top_k
