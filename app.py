@@ -17,7 +17,7 @@ from dia_demo.services.folders import app_folders
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import raise_descriptor_limit, share_malloc_arenas
-from dia_demo.ui.page import build_ui, launch_options
+from dia_demo.ui.page import build_ui, serve
 from dia_demo.ui.serving import configure_gradio
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         synthesis = Synthesis(settings)
         try:
             synthesis.warm_up()
-            build_ui(synthesis).launch(**launch_options(settings))
+            serve(build_ui(synthesis), settings)
         finally:
             synthesis.close()
 

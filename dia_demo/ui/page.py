@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import gradio as gr
 
+from dia_demo.engine.memory import gb
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.history import History
 from dia_demo.services.listening.store import ComparisonStore
@@ -135,6 +137,17 @@ def launch_options(settings: Settings) -> dict:
     }
 
 
+def serve(page: gr.Blocks, settings: Settings) -> None:
+    """Serve the page until the program ends.
+
+    Quiet, because gradio's own message suggests a public link (docs/security.md).
+    """
+    page.launch(**launch_options(settings), quiet=True, prevent_thread_lock=True)
+    sys.stdout.write(f"Open {page.local_url} in a browser. Ctrl+C ends the program.\n")
+    sys.stdout.flush()
+    page.block_thread()
+
+
 def _show_first_report(handlers: FormHandlers, parts: GenerateParts, info: ModelInfo) -> None:
     values = {name: parts.fields[name].value for name in form.CHECKED}
     parts.report.value, _ = handlers.check(*values.values())
@@ -144,5 +157,5 @@ def _machine_facts() -> list[str]:
     machine = describe_machine()
     parts = [plural(machine.cores, "core"), machine.simd]
     if machine.memory_bytes:
-        parts.append(f"{machine.memory_bytes / 2**30:.0f} GB")
+        parts.append(gb(machine.memory_bytes))
     return [part for part in parts if part]

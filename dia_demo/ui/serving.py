@@ -10,12 +10,13 @@ import gc
 import os
 from collections import ChainMap, OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import gradio as gr
+from gradio import utils as gradio_utils
 from gradio.blocks import BlocksConfig
 from gradio.queueing import Queue
 from gradio.state_holder import SessionState, StateHolder
@@ -48,6 +49,9 @@ def configure_gradio(settings: Settings) -> None:
     # Otherwise it computes statistics of the last 10,000 calls, which nobody reads, at every call.
     os.environ["GRADIO_ANALYTICS_MAX_EVENTS"] = "1"
     os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**9)
+    # Otherwise every event sets a backend of matplotlib, which the first one imports. The page has
+    # no plots.
+    vars(gradio_utils)["MatplotlibBackendMananger"] = nullcontext
 
 
 def server_options(settings: Settings) -> dict:

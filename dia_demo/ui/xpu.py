@@ -12,7 +12,7 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.files import PAGE_FILES, ROOT
+from dia_demo.files import PAGE_FILES
 from dia_demo.services.device_check import (
     STAGES,
     Checking,
@@ -34,7 +34,6 @@ WHY = (
     "Experimental: in earlier projects Intel GPUs produced distorted speech without an error, so "
     "a self-check must pass on your GPU first."
 )
-DOCUMENT = ROOT / "docs" / "xpu.md"
 # The button appears with the failure, a moment before Generate accepts clicks again.
 PRESS_GENERATE = """() => {
   const button = document.querySelector("#generate");
@@ -93,17 +92,11 @@ def build_layout(synthesis: Synthesis) -> XpuPanel:
 
 
 def build_document(synthesis: Synthesis) -> None:
-    """The section of the About tab: why the toggle is off here, and docs/xpu.md."""
+    """The section of the About tab: why the toggle is off here."""
     status = synthesis.accelerator("xpu").status()
     here = "" if status.usable else f" It is off on this machine: {status.reason}"
-    gr.Markdown(f"## {TITLE}\n\n{WHY}{here}\n\n{document()}", elem_id="xpu-document")
-
-
-def document() -> str:
-    """docs/xpu.md without its title."""
-    if not DOCUMENT.is_file():
-        return "docs/xpu.md is missing from this copy of the program."
-    return DOCUMENT.read_text(encoding="utf-8").partition("\n")[2].strip()
+    more = "The self-check and what it found on other cards are described in `docs/xpu.md`."
+    gr.Markdown(f"## {TITLE}\n\n{WHY}{here} {more}", elem_id="xpu-document")
 
 
 def toggle_state(status: DeviceStatus, report: SelfCheckReport | None) -> tuple[bool, str | None]:

@@ -16,7 +16,7 @@ from dia_demo.engine.memory import gb, model_bytes
 from dia_demo.files import ROOT
 from dia_demo.kernels.packing import BLOCK, block_bytes
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_REALTIME
+from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME
 from dia_demo.services.settings import Settings
 from dia_demo.ui import about
 
@@ -143,6 +143,17 @@ def test_realtime_factors_are_those_of_the_tables():
             if label and len(row) > column and row[column].endswith("x"):
                 found[label[1]] = float(row[column][:-1])
         assert found == DIA_REALTIME, name
+
+
+def test_the_memory_of_dia_is_the_same_everywhere():
+    """What a take needs, which decides whether it is refused. Measured peaks are elsewhere."""
+    found = {}
+    for row in rows_of(text_of("README.md")):
+        label = re.fullmatch(r"Dia-1.6B, (bfloat16|int8|int4)(?: \(`auto`\))?", row[0])
+        if label:
+            found[label[1]] = row[3]
+    assert found == {name: DIA_MEMORY[name] for name in ("bfloat16", "int8", "int4")}
+    assert all(DIA_MEMORY[name] in about.TEXT for name in ("float32", "bfloat16", "int8"))
 
 
 def test_prepared_weights_take_what_the_estimate_says():

@@ -8,7 +8,9 @@ import gradio as gr
 import numpy as np
 import pytest
 
+from dia_demo.config import RuntimeConfig
 from dia_demo.files import PAGE_FILES
+from dia_demo.services.doctor import examine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
@@ -16,7 +18,7 @@ from dia_demo.text.script_check import check_script
 from dia_demo.ui import theme
 from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS
 from dia_demo.ui.generate import form, layout
-from dia_demo.ui.page import build_ui, launch_options
+from dia_demo.ui.page import _machine_facts, build_ui, launch_options
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +134,9 @@ def contrast(one: str, two: str) -> float:
 
     dark, bright = sorted((light(one), light(two)))
     return (bright + 0.05) / (dark + 0.05)
+
+
+def test_the_header_and_doctor_name_the_same_memory(monkeypatch):
+    monkeypatch.setattr("dia_demo.system.memory_bytes", lambda: 25_769_803_776)
+    memory = next(f for f in examine(RuntimeConfig()).findings if f.topic == "memory")
+    assert "25.8 GB" in _machine_facts() and memory.text.startswith("25.8 GB")

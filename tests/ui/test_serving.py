@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import gradio as gr
@@ -14,10 +16,11 @@ from gradio.routes import App
 from gradio_client import Client
 from starlette.testclient import TestClient
 
+from dia_demo.files import ROOT
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import serving
-from dia_demo.ui.page import build_ui
+from dia_demo.ui.page import build_ui, serve
 from dia_demo.ui.serving import SessionStore, server_options
 from tests.helpers.asynchronous import run_async
 
@@ -209,3 +212,27 @@ def test_events_that_wait_for_a_place_get_one(echo, monkeypatch):
     page._queue.active_jobs = [None]
     jobs = [client.submit(str(number), api_name="/echo") for number in range(6)]
     assert [job.result(timeout=20) for job in jobs] == list("012345")
+
+
+def test_an_event_loads_no_matplotlib():
+    """gradio would load it for the backend of plots, which the page does not have."""
+    script = (
+        "import sys\n"
+        "from dia_demo.services.settings import Settings\n"
+        "from dia_demo.ui.serving import configure_gradio\n"
+        "configure_gradio(Settings())\n"
+        "from gradio import route_utils, utils\n"
+        "with utils.MatplotlibBackendMananger(): pass\n"
+        "assert route_utils.utils is utils and 'matplotlib' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=120)
+
+
+def test_the_console_suggests_no_public_link(tmp_path, monkeypatch, capsys):
+    with gr.Blocks() as page:
+        gr.Markdown("Hello")
+    monkeypatch.setattr(page, "block_thread", lambda: None)
+    serve(page, Settings(takes_folder=tmp_path))
+    page.close(verbose=False)
+    printed = capsys.readouterr().out
+    assert printed == f"Open {page.local_url} in a browser. Ctrl+C ends the program.\n"

@@ -74,9 +74,7 @@ def test_without_xpu_support_the_toggle_is_one_line():
 def test_about_explains_why_the_xpu_is_off():
     text = components(Synthesis(Settings()))["xpu-document"].value
     assert "Experimental: " in text and f"off on this machine: {xpu_status().reason}" in text
-    for words in ("no XPU support", "0.08x realtime", "nine stages", "send report.json", "| card,"):
-        assert words in text
-    assert "](" not in text, "relative links break on the page"
+    assert "`docs/xpu.md`" in text and len(text.split()) < 90, "the rest is in that document"
 
 
 def test_with_a_card_the_toggle_waits_for_the_self_check(folder, tmp_path):

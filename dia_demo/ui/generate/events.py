@@ -117,7 +117,9 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         js="(seed, voice) => ({ seed, voice: Boolean(voice) })",
         show_progress="hidden",
     )
-    fields["voice_prompt"].change(None, None, parts.lost_prompt, js="() => ''")
+    # What was wrong with another recording is over.
+    forget = "() => { document.querySelector('#prompt-file p')?.replaceChildren(); return ''; }"
+    fields["voice_prompt"].change(None, None, parts.lost_prompt, js=forget)
     released = [fields[name] for name in ("seed", *form.VOICE)]
     parts.chips.click(handlers.release, None, released, **IMMEDIATE)
 

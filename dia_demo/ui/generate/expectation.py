@@ -16,7 +16,7 @@ import gradio as gr
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.files import PAGE_FILES
 from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_NAME, ModelInfo
+from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelInfo
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about
@@ -38,7 +38,7 @@ SECONDS_BETWEEN_QUESTIONS = 3.0
 MEASURING = "measuring this machine"
 SPEAKERS = {
     EMBEDDED: ("Nano", "a small synthetic voice for trying"),
-    DIA_NAME: ("Dia-1.6B", "sounds like people"),
+    DIA_NAME: ("Dia-1.6B", "the original model by Nari Labs, which sounds like people"),
 }
 
 
@@ -157,7 +157,7 @@ def speaker_html(
         switch = "" if dia.shortage else f"Use {name}"
         needs = _needs(dia, True)
         joint = ", but " if dia.shortage else ": " if needs else ""
-        text += f" {name} {what}{joint}{needs}."
+        text += f" {name} is {what}{joint}{needs}."
     button = f' <button type="button" class="switch-model">{switch}</button>' if switch else ""
     # The name must not break at its hyphen.
     dia_name = escape(SPEAKERS[DIA_NAME][0])
@@ -172,6 +172,8 @@ def _needs(expected: Expectation, is_dia: bool) -> str:
     needs = []
     if expected.seconds is not None:
         needs.append(f"{about(expected.seconds)} for this script on this machine")
+    if is_dia and expected.precision in DIA_MEMORY:
+        needs.append(f"{DIA_MEMORY[expected.precision]} of memory")
     if expected.download and is_dia:
         needs.append(f"{DIA_DOWNLOAD} to download once")
     return ", ".join(needs)

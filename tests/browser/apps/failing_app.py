@@ -16,7 +16,7 @@ def main() -> None:
     from dia_demo.engine.loop import Batch
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, launch_options
+    from dia_demo.ui.page import build_ui, serve
 
     fault = Path(os.environ["FAULT"])
     sound = Batch._sample
@@ -29,7 +29,7 @@ def main() -> None:
 
     Batch._sample = faulty
     settings = Settings.from_env()
-    build_ui(Synthesis(settings)).launch(**launch_options(settings))
+    serve(build_ui(Synthesis(settings)), settings)
 
 
 if __name__ == "__main__":

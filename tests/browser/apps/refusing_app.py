@@ -50,7 +50,7 @@ def main() -> None:
 
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, launch_options
+    from dia_demo.ui.page import build_ui, serve
 
     register = BlockFunction.__init__
 
@@ -68,7 +68,7 @@ def main() -> None:
         if isinstance(block, gr.Accordion):
             block.open = True
     page.config = page.get_config_file()
-    page.launch(**launch_options(settings))
+    serve(page, settings)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def main() -> None:
     from dia_demo.accelerator.status import DeviceStatus
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, launch_options
+    from dia_demo.ui.page import build_ui, serve
     from tests.helpers.stand_ins.faults import CARD, MIB, as_written
 
     accelerator = Accelerator(
@@ -48,7 +48,7 @@ def main() -> None:
     )
     settings = Settings.from_env()
     synthesis = Synthesis(settings, lambda device: accelerator)
-    build_ui(synthesis).launch(**launch_options(settings))
+    serve(build_ui(synthesis), settings)
 
 
 if __name__ == "__main__":

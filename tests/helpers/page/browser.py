@@ -23,9 +23,8 @@ CHROMIUM_ARGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --autoplay-policy=no-user-gesture-required"
 ).split()
-# gradio prints this when it has looked at its own page, and ends the app where that takes 3 s: the
-# first event, which imports matplotlib in the server's loop, must not come before.
-LAUNCHED = "To create a public link"
+# The app prints this when gradio has started the queue of its events.
+LAUNCHED = "in a browser"
 # What gradio's page writes when it is left or reloaded while an event runs.
 LEFT = re.compile("AbortError|Connection errored out")
 GET_A_BROWSER = (
