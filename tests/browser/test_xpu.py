@@ -67,7 +67,7 @@ def test_the_toggle_opens_for_a_verified_card(bench, tmp_path):
     toggle = page.get_by_label(LABEL)
     assert toggle.is_disabled() and "Run it below" in page.locator("#xpu-area").inner_text()
     page.get_by_role("link", name="About this").click()
-    page.locator("#xpu-document").get_by_text("produced distorted speech without an error").wait_for()
+    page.locator("#xpu-document").get_by_text("produced distorted speech").wait_for()
     open_tab(page, "Generate")
     fault.write_text("one head's values wrong by 1%@1000000000")
     press(page, "Run the self-check")
