@@ -1,6 +1,6 @@
 """Statistics of votes: exact binomial tests, intervals, Bradley-Terry. Pure functions.
 
-Numbers in, numbers out; `services/listening/result.py` puts them into words.
+Numbers in, numbers out; `services/listening/verdict/result.py` puts them into words.
 """
 
 from __future__ import annotations

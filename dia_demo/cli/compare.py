@@ -6,10 +6,9 @@ import argparse
 import json
 import math
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dia_demo.cli.common import (
@@ -21,17 +20,15 @@ from dia_demo.cli.common import (
     stop_on_interrupt,
     voice_of,
 )
+from dia_demo.cli.score import score
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import models
 from dia_demo.services.listening import plan_file
-from dia_demo.services.listening.archive import export_zip, import_zip
-from dia_demo.services.listening.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.archive import export_zip
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.names import value_texts
 from dia_demo.services.listening.plan import (
     NAMES,
     SETTING_FIELDS,
-    ComparisonKind,
     ComparisonPlan,
     Setting,
     differences,
@@ -40,8 +37,8 @@ from dia_demo.services.listening.plan import (
     split_scripts,
 )
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
-from dia_demo.services.listening.result import ComparisonResult, Count
-from dia_demo.services.listening.table import EXPLANATION, write_table
+from dia_demo.services.listening.table import EXPLANATION
+from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
@@ -93,7 +90,8 @@ def register(commands) -> None:
         "--csv",
         type=Path,
         metavar="FILE",
-        help=f"with --score: also write the votes as CSV, one row per pair. {EXPLANATION}",
+        help=f"with --score: also write the votes as CSV, one row per pair, or of several "
+        f"listeners one row per vote. {EXPLANATION}",
     )
     parser.add_argument(
         "--reveal", action="store_true", help="with --score: end the test and print its result"
@@ -111,7 +109,7 @@ def _compare(options: argparse.Namespace) -> int:
     if options.score is not None:
         if options.output is not None or any(getattr(options, letter) for letter in _LETTERS):
             raise InputError("--score DIR takes no other options than --reveal, --csv and --json.")
-        return _score(options)
+        return score(options)
     if options.csv is not None:
         raise InputError(
             "--csv writes the votes of a test that has ended: use it with --score DIR."
@@ -271,69 +269,3 @@ def _facts(comparison: Comparison, folder: Path, ended: RenderEnded) -> dict:
         "can_show": what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)),
         "warning": abx_warning(plan.kind, plan.settings),
     }
-
-
-def _score(options: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = options.score
-        if folder.is_file():
-            if options.reveal:
-                raise InputError(
-                    f"{folder} is a zip, in which a test cannot be ended: use the folder it was "
-                    "made from, or open it on the page."
-                )
-            folder = Path(scratch) / "zip"
-            import_zip(options.score, folder)
-        comparison = Comparison.open(folder)
-        listeners = comparison.listeners()
-    if options.reveal:
-        comparison.reveal()
-    results = [(source, source.result()) for source in (comparison, *listeners)]
-    if options.csv is not None:
-        if not comparison.is_unblinded:
-            raise InputError("--csv contains the answers: add --reveal to end the test.")
-        write_table(comparison.plan, comparison.votes, options.csv)
-    if options.json:
-        own, *others = (asdict(result) for _, result in results)
-        more = {"differences": differences(comparison.plan.settings), "listeners": others}
-        print(json.dumps(own | more))
-        return 0
-    for number, (source, result) in enumerate(results):
-        if number:
-            print(f"\nListener {number} of {len(listeners)}:")
-        print("\n".join(_open_lines(result) if result.open else _lines(source, result)))
-    return 0
-
-
-def _open_lines(result: ComparisonResult) -> list[str]:
-    how = "The result is shown when every pair is judged; --reveal ends the test now."
-    return [result.sentence, *result.notes, how]
-
-
-def _lines(comparison: Comparison, result: ComparisonResult) -> list[str]:
-    """The result as text: settings by their values, as on the page."""
-    lines = [result.sentence, f"{result.voted} of {result.pairs} pairs judged."]
-    differing = differences(comparison.plan.settings)
-    if len(differing) > 1:
-        lines += [
-            f"{name}: {', '.join(value_texts(name, values))}" for name, values in differing.items()
-        ]
-    counts = [result.overall] if result.overall else []
-    rows = [(count.label, count) for count in (*counts, *result.parts)]
-    rows += [(" against ".join(count.settings), count) for count in result.by_pair]
-    lines += [_count_line(label, count, result.kind) for label, count in rows]
-    lines += [
-        f"{entry.name}: strength {entry.strength:+.2f} ({entry.low:+.2f} to {entry.high:+.2f})"
-        for entry in result.ranking
-    ]
-    return lines + list(result.notes)
-
-
-def _count_line(label: str, count: Count, kind: str) -> str:
-    is_abx = kind == ComparisonKind.ABX
-    first, second = ("right", "wrong") if is_abx else count.settings
-    low, high = count.interval
-    ties = "" if is_abx else f", no difference {count.ties}"
-    rate = "" if count.rate is None else f"; {first} {count.rate:.0%} ({low:.0%} to {high:.0%})"
-    p = "" if count.p is None else f", p = {count.p:.3f}"
-    return f"{label}: {first} {count.first}, {second} {count.second}{ties}{rate}{p}"

@@ -40,7 +40,7 @@ def test_a_vote_that_cannot_be_written_does_not_count(on_disk, disk):
     filler = fill(disk)
     with pytest.raises(RunError, match="vote could not be saved"):
         for trial in on_disk.plan.trials[1:]:
-            on_disk.vote(trial.id, "B", HEARD, note="long " * 100)
+            on_disk.vote(trial.id, "B", HEARD, note="🎧" * 500)
     counted = on_disk.votes.keys()
     assert Comparison.open(on_disk.folder).votes.keys() == counted
     filler.unlink()

@@ -54,6 +54,16 @@ export class Pair {
     this.drawPlayer();
   }
 
+  // The server does not know that this page has the clips: it was started anew.
+  startAgain() {
+    this.#clips = {};
+    this.#heard = {};
+    for (const letter of this.letters) this.#coverage[letter] = new Coverage();
+    this.room.remember();
+    this.drawPlayer();
+    this.fetchClips();
+  }
+
   // Another comparison may be opened while this one's clips are fetched.
   #isShown() {
     return this.room.pair === this;

@@ -94,6 +94,7 @@ export class Room {
     const answer = await this.#server.ask({ ...this.comparison, ...question }) || { error: UNREACHABLE };
     if (answer.error) {
       this.#say(answer.error, true);
+      if (answer.again && this.pair) this.pair.startAgain();
       return null;
     }
     return answer;
@@ -178,6 +179,7 @@ export class Room {
     }
     this.#markBusy(true);
     this.player.stop();
+    const { voted } = this.#state;
     // A vote whose answer was lost may have been saved all the same.
     const next = await this.ask({ do: "vote", vote: answer, ...pair.ballot })
       || await this.ask({ do: "look", trial: pair.trial.id });
@@ -188,8 +190,10 @@ export class Room {
       this.#drawPlayer();
       return;
     }
+    const problem = this.#message.textContent;
     this.#take(next);
-    this.#say(next.trial ? "Vote saved. This is the next pair." : "Vote saved.");
+    if (next.voted === voted) this.#say(problem, true); // the test was ended meanwhile
+    else this.#say(next.trial ? "Vote saved. This is the next pair." : "Vote saved.");
     this.focus({ preventScroll: true });
     if (this.#root.getBoundingClientRect().top < 0) this.#root.scrollIntoView();
     this.#trigger("click", { done: next.open });

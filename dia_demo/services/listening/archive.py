@@ -34,14 +34,18 @@ _ALLOWED = re.compile(
 _TOP = re.compile(r"[\w .()-]{1,100}/")
 
 
-def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
+def export_zip(
+    folder: Path, path: Path, listener: Path | None = None, plan: ComparisonPlan | None = None
+) -> Path:
     """Write the folder's plan, votes, voice and audio to a zip, completely or not at all.
 
-    listener: the folder of the listener whose votes are included, if there are several.
+    listener: the folder of the listener whose votes are included, if there are several; plan: as
+    this listener hears it.
     """
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
-    if listener is not None:
-        files = [file for file in files if file.name != votes.NAME]
+    own = {votes.NAME} if listener is not None else set()
+    own |= {plan_file.NAME} if plan is not None else set()
+    files = [file for file in files if file.name not in own]
     try:
         with (
             write_atomic(path) as part,
@@ -55,6 +59,8 @@ def export_zip(folder: Path, path: Path, listener: Path | None = None) -> Path:
                     archive.write(file, name, compress_type=stored)
             if listener is not None and (listener / votes.NAME).is_file():
                 archive.write(listener / votes.NAME, votes.NAME)
+            if plan is not None:
+                archive.writestr(plan_file.NAME, plan_file.plan_bytes(plan))
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
@@ -107,7 +113,8 @@ def _in_step(folder: Path, plan: ComparisonPlan) -> ComparisonPlan:
         lost = [
             replace(slot, state=TakeState.WAITING)
             for slot in plan.slots_of(trial)
-            if slot.state == TakeState.MADE and not (folder / TAKES / f"{slot.id}.wav").is_file()
+            if slot.state == TakeState.MADE
+            and not (folder / TAKES / plan.take_file(slot)).is_file()
         ]
         plan = plan.with_slots(lost)
     return plan
@@ -182,7 +189,7 @@ def _needed_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 def _named_by(plan: ComparisonPlan) -> set[str]:
     clips = {f"{CLIPS}/{clip}" for trial in plan.trials for clip in trial.clips}
-    takes = {f"{TAKES}/{slot.id}.wav" for slot in plan.slots}
+    takes = {f"{TAKES}/{plan.take_file(slot)}" for slot in plan.slots}
     voice = {plan.voice_file} if plan.voice_file else set()
     return {plan_file.NAME, votes.NAME} | clips | takes | voice
 

@@ -48,17 +48,24 @@ def wave_seconds(path: Path) -> float:
         raise RunError("This clip is missing from the disk: generate the pair again.") from error
 
 
-def with_x(clips: Sequence[np.ndarray], x: int) -> list[np.ndarray]:
+def with_x(clips: Sequence[np.ndarray], x: int, sample_rate: int) -> list[np.ndarray]:
     """A, B and X, int16 [n] each. X is clip 0 (A) or 1 (B) again.
 
-    The last bit of every sample is random in all three, so that X sounds like its original but its
-    bytes do not give away which one that is.
+    Each of the three starts after its own short silence and has its own dither, both drawn at
+    random, so that X sounds like its original but X minus A is no quieter than X minus B.
     """
     random = np.random.default_rng()
-    noisy = (
-        clip.astype(np.int32) + random.integers(-1, 2, clip.size) for clip in (*clips, clips[x])
-    )
-    return [np.clip(clip, -32768, 32767).astype(np.int16) for clip in noisy]
+    # Milliseconds. At least 10 apart: speech is like itself a moment later, but not so much later.
+    starts = random.permutation(3) * 20 + random.uniform(0, 10, 3)
+    size = len(clips[0]) + round(sample_rate * 0.05) + 1
+    served = []
+    for clip, start in zip((*clips, clips[x]), starts, strict=True):
+        at = round(sample_rate * start / 1000)
+        # Triangular, of 2 steps RMS, which is 84 dB below full scale.
+        wave = random.integers(-2, 3, size) + random.integers(-2, 3, size)
+        wave[at : at + len(clip)] += clip
+        served.append(np.clip(wave, -32768, 32767).astype(np.int16))
+    return served
 
 
 def facts_of(take: Take) -> dict:

@@ -1,6 +1,7 @@
 """One comparison: its folder, its blind trials, its votes, its result. Its plan is in `plan`.
 
-A folder contains plan.json, clips/ and votes.csv. `store` has the owners.
+A folder contains plan.json, clips/ and votes.csv; after the reveal a file `revealed`, which every
+process that has the comparison open looks for. `store` has the owners.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 import threading
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,45 +20,32 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import checked_folder
 from dia_demo.services.listening.clips import read_wave, wave_seconds
-from dia_demo.services.listening.plan import (
-    NAMES,
-    ComparisonKind,
-    ComparisonPlan,
-    TakeSlot,
-    Trial,
-)
-from dia_demo.services.listening.render import (
-    CLIPS,
-    TAKES,
-    Renderer,
-    RenderEvent,
-    check_plan,
-)
-from dia_demo.services.listening.result import ComparisonResult, evaluate, interim_result
+from dia_demo.services.listening.hearing import Hearing
+from dia_demo.services.listening.listeners import LISTENERS, listeners_of, make_listener, own_order
+from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeSlot, Trial
+from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent, check_plan
+from dia_demo.services.listening.reveal import Revealed, reveal_trial
+from dia_demo.services.listening.verdict.result import ComparisonResult, evaluate, interim_result
 from dia_demo.services.listening.voice import keep_voice
-from dia_demo.services.listening.votes import Vote, append_vote, make_vote, read_votes
+from dia_demo.services.listening.votes import (
+    Vote,
+    append_vote,
+    complete_votes,
+    make_vote,
+    read_votes,
+)
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 
 # The seconds of each clip that must be heard before a vote, and the margin at a clip's end.
 HEARD_SECONDS, HEARD_MARGIN = 10.0, 0.1
-# The folders of the listeners of a shared comparison, and the file of one who ended the test.
-LISTENERS, REVEALED = "listeners", "revealed"
-MAX_LISTENERS = 1000
+# The file that ends the test: for everybody, or in the folder of a listener for that one.
+REVEALED = "revealed"
 _CLIP_LETTERS = "ABX"
-
-
-@dataclass(frozen=True)
-class Revealed:
-    """A trial after the test: the settings of A and B, and the measurements of both takes."""
-
-    trial: Trial
-    order: int
-    heard: tuple[str, str]
-    facts: tuple[dict, dict]
-    gains_db: tuple[float, ...]
-    vote: Vote | None
-    x: str | None
+ENDED = (
+    "The test has ended and its sides are revealed, so votes are no longer accepted: this one was "
+    "not counted."
+)
 
 
 class Comparison:
@@ -69,8 +57,8 @@ class Comparison:
     def __init__(self, folder: Path, plan: ComparisonPlan, listener: Path | None = None) -> None:
         self.folder = folder
         self.listener = listener
-        revealed = plan.revealed or (listener is not None and (listener / REVEALED).exists())
-        self.plan = replace(plan, revealed=revealed)
+        self.plan = replace(plan, revealed=plan.revealed or self._was_ended())
+        self.hearing = Hearing()
         self._votes = read_votes(self._votes_folder, plan)
         self._lock = threading.RLock()
         self._on_show: str | None = None
@@ -107,37 +95,38 @@ class Comparison:
 
     def heard_by(self, name: str) -> Comparison:
         """The same pairs for one of several listeners, with their own votes and reveal."""
-        heard = Comparison(self.folder, self.plan, self.folder / LISTENERS / name)
+        plan = own_order(self.plan, name)
+        heard = Comparison(self.folder, plan, self.folder / LISTENERS / name)
         heard._running = self._running
         return heard
 
     def follow(self, plan: ComparisonPlan) -> None:
         """Update a listener's plan with the pairs that were generated since."""
+        assert self.listener is not None, "the comparison of a listener"
+        plan = own_order(plan, self.listener.name)
         with self._lock:
             self.plan = replace(plan, revealed=plan.revealed or self.plan.revealed)
 
     def listeners(self) -> list[Comparison]:
-        """All listeners (see `heard_by`) who have voted or ended their test."""
-        home = self.folder / LISTENERS
-        names = sorted(os.listdir(home)) if home.is_dir() else []
-        return [self.heard_by(name) for name in names if (home / name).is_dir()]
+        """All listeners (see `heard_by`) who have voted or ended their test, by their first vote:
+        the number of a listener stays the same while others join."""
+        heard = [self.heard_by(name) for name in listeners_of(self.folder)]
+        return sorted(heard, key=lambda one: min((v.time for v in one.votes.values()), default="~"))
+
+    def _was_ended(self) -> bool:
+        """Whether the test was ended, perhaps by another process."""
+        folders = (self.folder, self.listener)
+        return any(folder is not None and (folder / REVEALED).exists() for folder in folders)
+
+    def refresh(self) -> None:
+        """Take notice of a reveal by another process."""
+        if not self.plan.revealed and self._was_ended():
+            with self._lock:
+                self.plan = replace(self.plan, revealed=True)
 
     @property
     def _votes_folder(self) -> Path:
         return self.folder if self.listener is None else self.listener
-
-    def _make_listener(self) -> None:
-        """Create a listener's folder at the first vote. Raises InputError if there are too many."""
-        if self.listener is None or self.listener.is_dir():
-            return
-        try:
-            self.listener.parent.mkdir(exist_ok=True)
-            if len(os.listdir(self.listener.parent)) >= MAX_LISTENERS:
-                raise InputError(f"{MAX_LISTENERS:,} people have voted here, which is the maximum.")
-            self.listener.mkdir(exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or error
-            raise RunError(f"Your votes cannot be saved: {reason}. Free some space.") from error
 
     # -- making --------------------------------------------------------------------------------
 
@@ -191,6 +180,7 @@ class Comparison:
     def _save(self, plan: ComparisonPlan) -> None:
         with self._lock:
             # A run has its own copy of the plan, which must not undo a reveal.
+            self.refresh()
             self.plan = replace(plan, revealed=self.plan.revealed)
             plan_file.write_plan(self.folder, self.plan)
 
@@ -272,8 +262,7 @@ class Comparison:
         letters = _CLIP_LETTERS[: len(trial.clips)]
         needed = self.needed_seconds(trial) if trial.made else 0.0
         with self._lock:
-            if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
-                raise InputError("The sides are already revealed, so votes are no longer accepted.")
+            self._refuse_after_end()
             if not trial.made:
                 raise InputError("This pair has not been generated yet.")
             if identity in self._votes:
@@ -281,11 +270,21 @@ class Comparison:
             if not all(covered.get(letter, 0.0) >= needed - 0.01 for letter in letters):
                 raise InputError("Listen to each clip to the end, or for 10 s, before you vote.")
             vote = make_vote(self.plan, trial, answer, strength, note, heard)
-            self._make_listener()
+            if self.listener is not None:
+                make_listener(self.listener)
             append_vote(self._votes_folder, vote)
+            # The test may have been ended by another process just before.
+            self._refuse_after_end()
             self._touch()
             self._votes[identity] = vote
+            if self.listener is None and self.is_unblinded:
+                self._complete_records()
             return vote
+
+    def _refuse_after_end(self) -> None:
+        self.refresh()
+        if self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed:
+            raise InputError(ENDED)
 
     # -- result --------------------------------------------------------------------------------
 
@@ -301,16 +300,27 @@ class Comparison:
         return self.plan.kind == ComparisonKind.SIGHTED or self.plan.revealed or voted_all
 
     def reveal(self) -> None:
-        """End the test: the sides may be shown, and no more votes are accepted. One of several
-        listeners ends only their own test."""
+        """End the test: the sides may be shown, and no more votes are accepted, in any process.
+        One of several listeners ends only their own test, the owner ends that of all."""
         with self._lock:
-            revealed = replace(self.plan, revealed=True)
-            if self.listener is None:
-                plan_file.write_plan(self.folder, revealed)
+            if self.listener is not None:
+                make_listener(self.listener)
             else:
-                self._make_listener()
-                plan_file.write_whole(self.listener / REVEALED, b"")
-            self.plan = revealed
+                # What another process has generated meanwhile stays in the file.
+                current = plan_file.read_plan(self.folder / plan_file.NAME)
+                plan_file.write_plan(self.folder, replace(current, revealed=True))
+            plan_file.write_whole(self._votes_folder / REVEALED, b"")
+            self.plan = replace(self.plan, revealed=True)
+            if self.listener is None:
+                self._complete_records()
+
+    def _complete_records(self) -> None:
+        """Fill in the sides in the files of votes, which had none during the test. The votes count
+        without that: on a full disk their files stay as they are."""
+        heard = (self, *(self.listeners() if self.plan.revealed else ()))
+        with suppress(RunError):
+            for one in heard:
+                complete_votes(one._votes_folder, one.votes.values())
 
     def result(self) -> ComparisonResult:
         """The result of the votes; only their number while the test is open."""
@@ -324,24 +334,9 @@ class Comparison:
                 "The sides stay hidden until every pair has a vote, or you end the test."
             )
         return tuple(
-            self._revealed(order, trial)
+            reveal_trial(self.plan, order, trial, self._votes.get(trial.id))
             for order, trial in enumerate(self.plan.trials, start=1)
             if trial.made
-        )
-
-    def _revealed(self, order: int, trial: Trial) -> Revealed:
-        secret = self.plan.secrets[trial.id]
-        behind = [secret.setting_of(trial, clip) for clip in (0, 1)]
-        slots = {slot.setting: slot for slot in self.plan.slots_of(trial)}
-        first, second = (self.plan.facts.get(slots[setting].id, {}) for setting in behind)
-        return Revealed(
-            trial=trial,
-            order=order,
-            heard=(NAMES[behind[0]], NAMES[behind[1]]),
-            facts=(first, second),
-            gains_db=secret.gains_db,
-            vote=self._votes.get(trial.id),
-            x="AB"[secret.x] if self.plan.kind == ComparisonKind.ABX else None,
         )
 
 

@@ -5,6 +5,7 @@ A plan is data: `render` generates its takes, `plan_file` is its file, `votes` h
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -157,7 +158,9 @@ class Secret:
 @dataclass(frozen=True)
 class ComparisonPlan:
     """A whole comparison. facts (by slot) and secrets (by trial) stay hidden until the vote.
-    revealed: no more votes are accepted. sound_removed: by the quota, not by the owner.
+    revealed: no more votes are accepted. sound_removed: by the quota, not by the owner. salt:
+    hidden as well; what is derived from it cannot be derived from the open part of the file. Plans
+    of earlier versions have none.
     """
 
     id: str
@@ -174,6 +177,16 @@ class ComparisonPlan:
     voice_transcript: str = ""
     revealed: bool = False
     sound_removed: bool = False
+    salt: str = ""
+
+    def take_file(self, slot: TakeSlot) -> str:
+        """The name of a take's file. It does not contain the id of the slot, which stands beside
+        its setting in the plan."""
+        return f"{self.draw(slot.id)[:24] if self.salt else slot.id}.wav"
+
+    def draw(self, *what: str) -> str:
+        """64 random hexadecimal digits, always the same for the same plan and words."""
+        return hashlib.sha256(" ".join((self.salt, *what)).encode()).hexdigest()
 
     def slots_of(self, trial: Trial) -> tuple[TakeSlot, TakeSlot]:
         """The takes of a trial, in the order of its settings."""
@@ -241,6 +254,7 @@ def make_plan(
         slots=tuple(slots),
         trials=tuple(trials),
         secrets=_draw_secrets(kind, trials),
+        salt=_name(),
     )
 
 

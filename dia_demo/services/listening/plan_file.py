@@ -40,8 +40,12 @@ _RUNTIME = ("model", "precision", "device")
 
 def write_plan(folder: Path, plan: ComparisonPlan) -> None:
     """Write plan.json into `folder`. Raises RunError if that fails."""
-    text = json.dumps(_to_dict(plan), indent=1)
-    write_whole(folder / NAME, text.encode("utf-8"))
+    write_whole(folder / NAME, plan_bytes(plan))
+
+
+def plan_bytes(plan: ComparisonPlan) -> bytes:
+    """The contents of plan.json."""
+    return json.dumps(_to_dict(plan), indent=1).encode("utf-8")
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -103,6 +107,7 @@ def _to_dict(plan: ComparisonPlan) -> dict:
     hidden = {
         "secrets": {name: asdict(secret) for name, secret in plan.secrets.items()},
         "facts": plan.facts,
+        "salt": plan.salt,
     }
     return {
         "format": FORMAT,
@@ -147,6 +152,7 @@ def _parse(raw: dict) -> ComparisonPlan:
         voice_transcript=_text(raw["voice_transcript"]),
         revealed=raw["revealed"] is True,
         sound_removed=raw.get("sound_removed") is True,
+        salt=_text(hidden.get("salt", "")),
     )
 
 

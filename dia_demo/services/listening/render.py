@@ -188,7 +188,7 @@ class Renderer:
         self.plan = plan
 
     def _take_path(self, slot: TakeSlot) -> Path:
-        return self.folder / TAKES / f"{slot.id}.wav"
+        return self.folder / TAKES / self.plan.take_file(slot)
 
     # -- clips ---------------------------------------------------------------------------------
 
@@ -206,13 +206,13 @@ class Renderer:
                 continue
             self._finish(trial, slots)
         needed = {
-            slot.id
+            self.plan.take_file(slot)
             for trial in self.plan.trials
             if not trial.made
             for slot in self.plan.slots_of(trial)
         }
         for path in (self.folder / TAKES).glob("*.wav"):
-            if path.stem not in needed:
+            if path.name not in needed:
                 path.unlink(missing_ok=True)
 
     def _finish(self, trial: Trial, slots: Sequence[TakeSlot]) -> None:
@@ -232,7 +232,7 @@ class Renderer:
             return
         clips = list(matched.clips)
         if self.plan.kind == ComparisonKind.ABX:
-            clips = with_x(clips, secret.x)
+            clips = with_x(clips, secret.x, rate[0])
         for name, clip in zip(trial.clips, clips, strict=True):
             write_clip(self.folder / CLIPS / name, clip, rate[0])
         secret = Secret(secret.flip, secret.x, matched.gains_db)

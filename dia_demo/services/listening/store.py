@@ -147,6 +147,7 @@ class ComparisonStore:
             self._heard.move_to_end(name)
             while len(self._heard) > LISTENERS_OPEN:
                 self._heard.popitem(last=False)
+            shared.refresh()
             self._heard[name].follow(shared.plan)
             return self._heard[name]
 
@@ -156,6 +157,7 @@ class ComparisonStore:
                 if not (folder / NAME).is_file():
                     raise InputError("This comparison no longer exists here.")
                 self._open[folder] = Comparison.open(folder)
+            self._open[folder].refresh()
             return self._open[folder]
 
     def _expected_bytes(self, plan: ComparisonPlan) -> int:
@@ -214,7 +216,8 @@ class ComparisonStore:
         comparison = self._unblinded(key, identity)
         size = bytes_in(comparison.folder)
         path = self._download(comparison, f"comparison-{identity}.zip", size)
-        return archive.export_zip(comparison.folder, path, comparison.listener)
+        own_plan = None if comparison.listener is None else comparison.plan
+        return archive.export_zip(comparison.folder, path, comparison.listener, own_plan)
 
     def export_table(self, key: str, identity: str) -> Path:
         """The votes as a CSV file in the same folder. Raises InputError while it is blind."""

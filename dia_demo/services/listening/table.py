@@ -1,11 +1,12 @@
-"""The votes as a table for a spreadsheet: one row per pair, settings by their values.
+"""The votes as a table for a spreadsheet: one row per pair, settings by their values; of several
+listeners one row per vote.
 
 It is written from `votes.csv`, the record in the comparison's folder, after the test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dia_demo.errors import RunError
@@ -34,6 +35,7 @@ COLUMNS = {
     "gain_2_db": "of clip 2",
     "time": "time of the vote (UTC)",
     "text": "the script",
+    "listener": "of several listeners: the number of this one, as in the result",
 }
 EXPLANATION = "; ".join(f"{name}: {meaning}" for name, meaning in COLUMNS.items())
 # The answers of a vote as the page numbers its clips; the record has letters.
@@ -41,11 +43,37 @@ CLIP_NUMBERS = {"A": "1", "B": "2", "none": "none"}
 
 
 def write_table(plan: ComparisonPlan, votes: Mapping[str, Vote], path: Path) -> Path:
-    """Write the table as CSV, completely or not at all. Raises RunError if that fails."""
-    rows = [_row(plan, trial, order, votes) for order, trial in enumerate(plan.trials, start=1)]
+    """Write the table of one listener as CSV, completely or not at all: every pair has a row.
+
+    Raises RunError if that fails.
+    """
+    return _write(path, _rows(plan, votes))
+
+
+def write_tables(
+    heard: Sequence[tuple[str, ComparisonPlan, Mapping[str, Vote]]], path: Path
+) -> Path:
+    """Write the votes of several listeners to one table. heard: for each the name, the plan as they
+    heard it, and their votes. Raises RunError if that fails."""
+    return _write(
+        path,
+        [
+            [*row[:-1], name]
+            for name, plan, votes in heard
+            for row, trial in zip(_rows(plan, votes), plan.trials, strict=True)
+            if trial.id in votes
+        ],
+    )
+
+
+def _rows(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> list[list[object]]:
+    return [list(_row(plan, trial, order, votes)) for order, trial in enumerate(plan.trials, 1)]
+
+
+def _write(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     try:
         with write_atomic(path) as part:
-            part.write_bytes(csv_lines([list(COLUMNS), *map(list, rows)]))
+            part.write_bytes(csv_lines([list(COLUMNS), *rows]))
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
@@ -70,3 +98,4 @@ def _row(
         yield from (vote.seconds_a, vote.seconds_b, vote.seconds_x if is_abx else "")
         yield from (vote.gain_a_db, vote.gain_b_db, vote.time)
     yield plan.scripts[trial.script]
+    yield ""

@@ -1,4 +1,8 @@
-"""votes.csv: one line per vote, on the disk before the page confirms it."""
+"""votes.csv: one line per vote, on the disk before the page confirms it.
+
+While the test is open, a line has the answer but nothing that names a side or follows from one.
+The end of the test fills in the rest, so that the file alone tells what was compared.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +19,7 @@ from pathlib import Path
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder
 from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
+from dia_demo.services.listening.plan_file import write_whole
 
 NAME = "votes.csv"
 VOTES = ("A", "B", "none")
@@ -57,6 +62,17 @@ class Vote:
 
 
 COLUMNS = tuple(column.name for column in fields(Vote))
+# Blank until the end of the test.
+SIDES = {
+    "winner",
+    "correct",
+    "heard_a",
+    "heard_b",
+    "gain_a_db",
+    "gain_b_db",
+    "settings_a",
+    "settings_b",
+}
 
 
 def make_vote(
@@ -100,9 +116,10 @@ def make_vote(
 
 
 def append_vote(folder: Path, vote: Vote) -> None:
-    """Append a line and wait until it is on the disk. Raises RunError if that fails."""
+    """Append a line without its sides and wait until it is on the disk. Raises RunError if that
+    fails."""
     path = folder / NAME
-    row = list(asdict(vote).values())
+    row = ["" if column in SIDES else value for column, value in asdict(vote).items()]
     try:
         with open(path, "a+b") as file:
             start = _end_of_whole_lines(file)
@@ -116,6 +133,13 @@ def append_vote(folder: Path, vote: Vote) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"The vote could not be saved: {reason}. Free some space.") from error
+
+
+def complete_votes(folder: Path, votes: Iterable[Vote]) -> None:
+    """Write all votes of a test that has ended, with their sides. Raises RunError if that fails."""
+    rows = [list(asdict(vote).values()) for vote in votes]
+    if rows:
+        write_whole(folder / NAME, csv_lines([COLUMNS, *rows]))
 
 
 def read_votes(folder: Path, plan: ComparisonPlan) -> dict[str, Vote]:

@@ -11,8 +11,8 @@ from html import escape
 from dia_demo.services.listening.comparison import Comparison, Revealed
 from dia_demo.services.listening.names import LABELS, at_start, setting_names, value_texts
 from dia_demo.services.listening.plan import NAMES, ComparisonKind, differences
-from dia_demo.services.listening.result import ComparisonResult, Count, Strength
 from dia_demo.services.listening.table import CLIP_NUMBERS
+from dia_demo.services.listening.verdict.result import ComparisonResult, Count, Strength
 from dia_demo.services.wording import ENDINGS, plural
 
 CHART_WIDTH, ROW_HEIGHT, RIGHT = 480, 30, 24

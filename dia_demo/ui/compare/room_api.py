@@ -14,6 +14,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.hearing import UnheardError
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.ui import html
 from dia_demo.ui.compare.html import result
@@ -29,7 +30,8 @@ class RoomApi:
         self.comparisons = comparisons
 
     def ask(self, request: dict) -> dict:
-        """Answer {do, key, id, ...}. An error is returned as {error}."""
+        """Answer {do, key, id, ...}. An error is returned as {error}; with {again: true} if the
+        page must fetch the clips and count its listening anew."""
         actions = {
             "look": self._look,
             "clip": self._clip,
@@ -43,6 +45,8 @@ class RoomApi:
             key: Any = request.get("key")
             identity: Any = request.get("id")
             return actions[request["do"]](self.comparisons.get(key, identity), request)
+        except UnheardError as error:
+            return {"error": str(error), "again": True}
         except Exception as error:
             return {"error": explain(error)}
 
@@ -78,17 +82,23 @@ class RoomApi:
         if not comparison.is_unblinded and (current is None or current.id != trial):
             raise InputError("This is not the next pair.")
         wav = comparison.clip(trial, letter)
+        comparison.hearing.sent(trial, letter)
         return {"wav": base64.b64encode(wav).decode("ascii")}
 
     def _vote(self, comparison: Comparison, request: dict) -> dict:
+        trial = comparison.trial(str(request.get("trial")))
+        heard, covered = (_seconds(request.get(name)) for name in ("heard", "covered"))
+        if not comparison.is_unblinded and trial.id not in comparison.votes:
+            for claims in (heard, covered):
+                comparison.hearing.check(trial.id, "ABX"[: len(trial.clips)], claims)
         strength = request.get("strength")
         comparison.vote(
-            str(request.get("trial")),
+            trial.id,
             str(request.get("vote")),
-            _seconds(request.get("heard")),
+            heard,
             strength if isinstance(strength, int) else None,
             str(request.get("note") or ""),
-            _seconds(request.get("covered")),
+            covered,
         )
         return self._look(comparison, request)
 
@@ -109,7 +119,7 @@ def _seconds(sent: object) -> dict[str, float]:
     if not isinstance(sent, dict):
         return {}
     return {
-        letter: min(float(sent[letter]), 3600.0)
+        letter: max(0.0, min(float(sent[letter]), 3600.0))
         for letter in "ABX"
         if isinstance(sent.get(letter), int | float)
     }

@@ -8,10 +8,10 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.claims import abx_warning, what_it_can_show
 from dia_demo.services.listening.names import LABELS, in_sentence
 from dia_demo.services.listening.plan import ComparisonPlan, differences
 from dia_demo.services.listening.render import check_plan
+from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import duration, plural
 from dia_demo.text.script_check import ScriptReport

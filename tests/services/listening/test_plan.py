@@ -8,8 +8,8 @@ import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
-from dia_demo.services.listening.claims import abx_warning, what_it_can_show
 from dia_demo.services.listening.plan import differences, draw_seeds, make_plan, split_scripts
+from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
 from dia_demo.text.script_check import check_script
 from tests.helpers.comparisons import SCRIPTS
 

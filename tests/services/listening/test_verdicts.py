@@ -9,7 +9,7 @@ import pytest
 
 from dia_demo.config import GenerationParams
 from dia_demo.services.listening.plan import NAMES, Setting, make_plan
-from dia_demo.services.listening.result import evaluate
+from dia_demo.services.listening.verdict.result import evaluate
 from dia_demo.services.listening.votes import make_vote
 
 HEARD = {"A": 9.0, "B": 9.0}

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from dia_demo import stats
-from dia_demo.services.listening.claims import FEWEST_SCRIPTS, abx_warning
 from dia_demo.services.listening.names import setting_names
 from dia_demo.services.listening.plan import (
     NAMES,
@@ -20,7 +19,8 @@ from dia_demo.services.listening.plan import (
     TakeState,
     differences,
 )
-from dia_demo.services.listening.sentences import (
+from dia_demo.services.listening.verdict.claims import FEWEST_SCRIPTS, abx_warning
+from dia_demo.services.listening.verdict.sentences import (
     abx_sentence,
     preference_sentence,
     round_sentence,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dia_demo import stats
-from dia_demo.services.listening.claims import FEWEST_ANSWERS, FEWEST_SCRIPTS
 from dia_demo.services.listening.names import at_start
+from dia_demo.services.listening.verdict.claims import FEWEST_ANSWERS, FEWEST_SCRIPTS
 from dia_demo.services.wording import plural
 
 # Above this probability, the result is what chance usually gives.
