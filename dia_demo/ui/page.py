@@ -22,7 +22,6 @@ from dia_demo.ui.compare import events as compare_events
 from dia_demo.ui.compare import layout as compare_layout
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.room_api import RoomApi
-from dia_demo.ui.gate import on_disconnect
 from dia_demo.ui.generate import api, form, returning
 from dia_demo.ui.generate import events as generate_events
 from dia_demo.ui.generate import history as history_tab
@@ -34,7 +33,8 @@ from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.generate.returning import ReturnHandlers
 from dia_demo.ui.machine import MachineHandlers, MachinePanel
-from dia_demo.ui.serving import server_options, threads
+from dia_demo.ui.middleware.gate import on_disconnect
+from dia_demo.ui.serving import Page, server_options, threads
 from dia_demo.ui.space import zero_gpu
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
@@ -56,7 +56,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
     history, comparisons = _stores(synthesis)
     machine: MachinePanel | None = None
 
-    with api.Page(title=head.TITLE, analytics_enabled=False) as page:
+    with Page(title=head.TITLE, analytics_enabled=False) as page:
         gr.HTML(html.header(_machine_facts()), js_on_load=None)
         saved = gr.BrowserState(None, storage_key="dia-form-1", secret=STORAGE_SECRET)
         saved_plan = gr.BrowserState(None, storage_key="dia-compare-1", secret=STORAGE_SECRET)

@@ -1,4 +1,4 @@
-"""How gradio serves the page: cheap sessions, a quiet queue, and a limit on temporary files.
+"""How gradio serves the page: cheap sessions, a quiet queue, uploaded files, temporary files.
 
 The only module that relies on the internals of gradio's server; requirements.txt pins the version.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 from collections import ChainMap, OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, closing, nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,26 +22,27 @@ from gradio import utils as gradio_utils
 from gradio.blocks import BlocksConfig
 from gradio.queueing import Queue
 from gradio.state_holder import SessionState, StateHolder
-from starlette.datastructures import Headers
+from gradio.utils import get_upload_folder
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
-from dia_demo.errors import InputError
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
 from dia_demo.system import exclude_from_collection, release_free_memory
-from dia_demo.ui.gate import Gate, watch_connections
 from dia_demo.ui.head import PageHead
+from dia_demo.ui.middleware.gate import Gate, watch_connections
+from dia_demo.ui.middleware.incoming import IncomingGuard
 
 # Open pages. A program's call also has a session, which is dropped first.
 MAX_SESSIONS = 200
-# Form data that a browser sends with the file.
-FORM_BYTES = 100_000
+ONLY_UPLOADS = "Only files that were uploaded to this app, at /gradio_api/upload, are accepted."
+_SHOWN_CHARACTERS = 80
 TIDY_SECONDS = 10.0
 # How often gradio's queue looks again for a free place, and without events for its own end.
 BUSY_SECONDS, IDLE_SECONDS = 0.02, 60.0
+
+log = logging.getLogger(__name__)
 
 
 def configure_gradio(settings: Settings) -> None:
@@ -67,14 +70,80 @@ def server_options(settings: Settings) -> dict:
             "exception_handlers": {TypeError: _refuse_arguments},
             "middleware": [
                 Middleware(Gate, origins=settings.origins),
-                Middleware(UploadGuard, scratch=scratch, max_mb=settings.upload_mb),
+                Middleware(IncomingGuard, scratch=scratch, max_mb=settings.upload_mb),
                 Middleware(PageHead),
             ],
         },
         "max_threads": threads(settings),
+        # Its tools would take files from addresses.
+        "mcp_server": False,
         # No request of gradio's own to the page: it ends the app where the answer takes 3 s.
         "_frontend": False,
     }
+
+
+class Page(gr.Blocks):
+    """The page. Its calls may name uploaded files only, and leave out their last arguments."""
+
+    def validate_inputs(self, block_fn: Any, inputs: list[Any]) -> None:
+        """Append the defaults of the arguments that are missing at the end."""
+        if block_fn.api_visibility == "public":
+            inputs += [component.value for component in block_fn.inputs[len(inputs) :]]
+        super().validate_inputs(block_fn, inputs)
+
+    async def preprocess_data(self, block_fn: Any, inputs: list[Any], *given: Any) -> Any:
+        """Refuse any file that was not uploaded here: gradio would fetch or copy it.
+
+        Every route of a call ends here, whatever the form of its body.
+        """
+        refuse_foreign_files(inputs)
+        try:
+            return await super().preprocess_data(block_fn, inputs, *given)
+        except gr.Error:
+            raise
+        except Exception as error:
+            log.info("A call's arguments cannot be read", exc_info=error)
+            raise _refusal("The arguments of this call have a wrong form.") from error
+
+    def get_api_info(self, all_endpoints: bool = False, page: str | None = None) -> Any:
+        """The endpoints; where an argument has an example of its own, gradio's snippets use it."""
+        info: Any = super().get_api_info(all_endpoints, page)
+        for endpoint in info["named_endpoints"].values():
+            for parameter in endpoint["parameters"]:
+                if examples := parameter["type"].get("examples"):
+                    parameter["example_input"] = examples[0]
+        return info
+
+
+def refuse_foreign_files(values: Any) -> None:
+    """Raise gr.Error for a file among a call's arguments that is not in the folder of uploads."""
+    folder = Path(get_upload_folder()).resolve()
+    left = [values]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left += value.values()
+            if "path" in value or "meta" in value:
+                _check_uploaded(value, folder)
+        elif isinstance(value, list | tuple):
+            left += value
+
+
+def _check_uploaded(file: dict, folder: Path) -> None:
+    path = file.get("path")
+    if not isinstance(path, str) or not isinstance(file.get("meta", {}), dict):
+        raise _refusal(f"{ONLY_UPLOADS} An argument has no path of such a file.")
+    try:
+        inside = Path(path).resolve().is_relative_to(folder)
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside:
+        shown = path if len(path) <= _SHOWN_CHARACTERS else f"{path[:_SHOWN_CHARACTERS]}…"
+        raise _refusal(f"{ONLY_UPLOADS} {shown!r} is not one of them.")
+
+
+def _refusal(message: str) -> gr.Error:
+    return gr.Error(message, title="Not possible", print_exception=False)
 
 
 def threads(settings: Settings) -> int:
@@ -209,61 +278,9 @@ class _Observed:
                 yield waiting
 
 
-class UploadGuard:
-    """Accepts files only at the upload route and only if there is space, before they are written.
-
-    gradio writes a file for any posted form, keeps the data of an interrupted upload, and saves a
-    session's values for anyone who requests a deep link, which this page does not offer.
-    """
-
-    def __init__(self, app: ASGIApp, scratch: Scratch, max_mb: int) -> None:
-        self.app, self.scratch, self.max_mb = app, scratch, max_mb
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        headers, path = Headers(scope=scope), scope["path"].rstrip("/")
-        if path.endswith("/deep_link"):
-            await _refuse("This page has no deep links.", 404)(scope, receive, send)
-        elif not headers.get("content-type", "").lower().startswith("multipart/"):
-            await self.app(scope, receive, send)
-        elif not path.endswith("/upload"):
-            await _refuse("Files are uploaded at /gradio_api/upload.", 415)(scope, receive, send)
-        else:
-            await self._upload(scope, receive, send, headers.get("content-length", ""))
-
-    async def _upload(self, scope: Scope, receive: Receive, send: Send, length: str) -> None:
-        if not length.isdecimal():
-            await _refuse("An upload must state its length.", 411)(scope, receive, send)
-            return
-        if (size := int(length)) > self.max_mb * 2**20 + FORM_BYTES:
-            message = f"An upload may have at most {self.max_mb} MB."
-            await _refuse(message, 413)(scope, receive, send)
-            return
-        try:
-            await anyio.to_thread.run_sync(self.scratch.reserve, size)
-        except InputError as error:
-            # Read to the end: a browser does not show an answer that comes earlier.
-            while (await receive()).get("more_body"):
-                pass
-            await _refuse(str(error), 507)(scope, receive, send)
-            return
-        try:
-            await self.app(scope, receive, send)
-        except ClientDisconnect:
-            pass  # the incomplete file is removed with the other temporary files
-        finally:
-            self.scratch.release(size)
-
-
 async def _refuse_arguments(request: Request, error: Exception) -> JSONResponse:
     """The answer to a call by names whose arguments are incomplete or unknown: gradio raises
     TypeError with the name."""
     if "/call/v2/" not in request.url.path:
         raise error
     return JSONResponse({"error": str(error)}, 422)
-
-
-def _refuse(message: str, status: int) -> PlainTextResponse:
-    return PlainTextResponse(message, status, headers={"Connection": "close"})

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from dia_demo import system
-from dia_demo.ui import gate
-from dia_demo.ui.gate import Gate, on_disconnect, watch_connections
+from dia_demo.ui.middleware import gate
+from dia_demo.ui.middleware.gate import Gate, on_disconnect, watch_connections
 from tests.helpers.asynchronous import run_async
 
 OWN = "http://127.0.0.1:7860"

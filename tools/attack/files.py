@@ -6,12 +6,14 @@ import contextlib
 import io
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +32,7 @@ from dia_demo.services.listening.plan import Setting, make_plan
 from dia_demo.services.listening.store import folder_of, new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from tools.attack.client import App, attack, bytes_below
+from tools.attack.client import HOST, App, attack, bytes_below
 
 SECRET = "the owner's own"
 
@@ -75,6 +77,56 @@ def unneeded_zip_files(app: App) -> tuple[bool, str]:
                 break
     kept = (bytes_below(app.folder / "kept") - before) / 1e6
     return kept < 30, f"{kept:.1f} MB kept of {len(data.getvalue()) * 3 / 1e6:.1f} MB sent"
+
+
+@attack("addresses, paths and data as the file of every event", expected="refused, nothing kept")
+def files_from_elsewhere(app: App) -> tuple[bool, str]:
+    mark = {"meta": {"_type": "gradio.FileData"}}
+    with listening() as (address, visits):
+        sent = [mark | {"path": one} for one in (address, "/etc/passwd", "data:audio/wav;base64,")]
+        sent += [{"path": address}, [mark | {"path": address, "is_stream": True}]]
+        before, silent = bytes_below(app.folder / "gradio"), 0
+        for event in app.config["dependencies"]:
+            for file in sent:
+                body = {"fn_index": event["id"], "data": [file] * len(event["inputs"])}
+                if event["inputs"] and event["backend_fn"]:
+                    _, said = app.post("/gradio_api/run/predict", body | {"session_hash": "f"})
+                    silent += b"uploaded to this app" not in said
+        for route in ("file=", "file/", "proxy="):
+            silent += app.get(f"/gradio_api/{route}{address}")[0] != 403
+        ended, said = app.wait(app.call("[S1] Hi.", *[None] * 7, sent[0]))
+        silent += (ended, "uploaded" in str(said)) != ("error", True)
+        kept = bytes_below(app.folder / "gradio") - before
+    held = not (silent or visits or kept)
+    return held, f"{silent} not refused, {len(visits)} fetched, {kept:,} bytes kept"
+
+
+@attack("a data: address of 200 MB in a call", expected="413 in a sentence, no memory, no file")
+def large_data_address(app: App) -> tuple[bool, str]:
+    before, memory = bytes_below(app.folder), app.memory_bytes()
+    body = b'{"data": ["data:audio/wav;base64,' + b"A" * 200_000_000 + b'"]}'
+    status, said = app.post("/gradio_api/call/generate", body)
+    grown = (app.memory_bytes() - memory) / 1e6
+    kept = (bytes_below(app.folder) - before) / 1e6
+    held = status == 413 and b"/gradio_api/upload" in said and max(grown, kept) < 20
+    return held, f"status {status}, {grown:+.0f} MB of memory, {kept:.0f} MB kept"
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[tuple[str, list]]:
+    """The address of a server of our own, and the visits that it had."""
+    visits: list = []
+    with socket.create_server((HOST, 0)) as server:
+
+        def note() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, visitor = server.accept()
+                    visits.append(visitor)
+                    connection.close()
+
+        threading.Thread(target=note, daemon=True).start()
+        yield f"http://{HOST}:{server.getsockname()[1]}/voice.wav", visits
 
 
 @attack("an earlier take is asked for", expected="its address, not all of it as text")
@@ -251,6 +303,8 @@ def awkward_arguments(home: Path) -> tuple[bool, str]:
 QUICK = (
     interrupted_import,
     unneeded_zip_files,
+    files_from_elsewhere,
+    large_data_address,
     earlier_take_as_text,
     reveal_of_shared_comparison,
     private_file_among_takes,

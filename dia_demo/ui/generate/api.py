@@ -33,25 +33,6 @@ from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
 from dia_demo.ui.generate.layout import GenerateParts
 
 
-class Page(gr.Blocks):
-    """Blocks whose endpoints for programs may be called without their last arguments."""
-
-    def validate_inputs(self, block_fn: Any, inputs: list[Any]) -> None:
-        """Append the defaults of the arguments that are missing at the end."""
-        if block_fn.api_visibility == "public":
-            inputs += [component.value for component in block_fn.inputs[len(inputs) :]]
-        super().validate_inputs(block_fn, inputs)
-
-    def get_api_info(self, all_endpoints: bool = False, page: str | None = None) -> Any:
-        """The endpoints; where an argument has an example of its own, gradio's snippets use it."""
-        info: Any = super().get_api_info(all_endpoints, page)
-        for endpoint in info["named_endpoints"].values():
-            for parameter in endpoint["parameters"]:
-                if examples := parameter["type"].get("examples"):
-                    parameter["example_input"] = examples[0]
-        return info
-
-
 def add_endpoints(parts: GenerateParts, handlers: GenerateHandlers) -> None:
     """Add the endpoints "/generate", "/check" and "/models" to the page being built."""
     synthesis = handlers.synthesis
