@@ -146,7 +146,7 @@ class Synthesis:
         )
         reading = info.reading(script, normalise)
         report = check(reading.text)
-        return with_reading(report, reading, check) if reading.changes else report
+        return with_reading(report, reading, check) if info.normalises or normalise else report
 
     def stream(
         self, request: Request, cancel: threading.Event, in_int8_meanwhile: bool = False
@@ -202,7 +202,8 @@ class Synthesis:
             )
         rate = result.figures.sample_rate
         health = audio.health(result.samples, rate)
-        return Take(result.samples, rate, result.codes, result.figures, request, health)
+        notes = request.notes(self.info(request.runtime.model))
+        return Take(result.samples, rate, result.codes, result.figures, request, health, notes)
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
@@ -302,7 +303,7 @@ class Synthesis:
                 prompt, prompt_notes = prompts[key]
             text = request.encode(info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
-            notes.append(engine.take_notes() + prompt_notes)
+            notes.append(engine.take_notes() + prompt_notes + request.notes(info))
             script = info.reading(request.script, request.normalise).text
             expected.append(expected_seconds(script, info.seconds_per_character))
         speeds = [request.speed for request in requests]

@@ -14,6 +14,7 @@ from dia_demo.engine.events import Figures
 from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
+from dia_demo.text.formats.check import note_on
 from dia_demo.text.script import encode_script
 
 
@@ -40,6 +41,11 @@ class Request:
     with_audio: bool = True
     normalise: bool = False
 
+    def notes(self, info: ModelInfo) -> tuple[str, ...]:
+        """What to know of how the model reads the script, one sentence each."""
+        note = note_on(self.script, is_read=info.normalises or self.normalise)
+        return () if note is None else (note,)
+
     def encode(self, info: ModelInfo) -> bytes:
         """The bytes that the model reads. Raises InputError if there are too many."""
         transcript = self.voice.transcript if self.voice else ""
@@ -58,7 +64,7 @@ class Request:
 @dataclass(frozen=True)
 class Take:
     """A finished or stopped take: samples float32 [n] at sample_rate in Hz, codes [frames,
-    channels], and the request that it was generated from."""
+    channels], and the request that it was generated from. notes: how its script was read."""
 
     samples: np.ndarray
     sample_rate: int
@@ -66,6 +72,7 @@ class Take:
     figures: Figures
     request: Request
     health: audio.Health
+    notes: tuple[str, ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -75,7 +82,7 @@ class Take:
 
     def report(self) -> dict:
         """The figures and the remarks, for programs."""
-        return asdict(self.figures) | {"remarks": list(self.remarks)}
+        return asdict(self.figures) | {"remarks": [*self.remarks, *self.notes]}
 
     def metadata(self) -> dict:
         """The metadata of the audio file: enough to generate the take again."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from dia_demo.text.english import foreign_line
+from dia_demo.text.formats.check import check_format
+from dia_demo.text.formats.table import recognise
 from dia_demo.text.normaliser import plain_characters
+from dia_demo.text.remark import Draft, Level, Remark
 from dia_demo.text.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
 from dia_demo.text.script import (
     NONVERBALS,
@@ -19,11 +20,11 @@ from dia_demo.text.script import (
     TAG,
     UNREADABLE,
     expected_seconds,
+    has_words,
     joined,
     line_at,
     to_bytes,
 )
-from dia_demo.text.speakers import names_of, with_tags
 
 # The authors' guidance: shorter texts sound unnatural, longer ones are rushed.
 NATURAL_SECONDS = 5.0, 20.0
@@ -43,51 +44,29 @@ _EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u27ff\u2b00-\u2bff\ufe0f\u200
 _SHOWN_TOKENS = 5
 
 
-class Level(StrEnum):
-    """How serious a finding is, the most serious first. ERROR: the script would be refused, or
-    words would be lost."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    TIP = "tip"
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A script and what it is checked against."""
-
-    script: str
-    transcript: str
-    byte_limit: int
-    seconds_per_character: float
-    max_seconds: float | None
-    natural_seconds: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
-class Remark:
-    """A finding whose repair is not computed yet, because that is most of the work of a check."""
-
-    code: str
-    level: Level
-    message: str
-    line: int | None = None
-    repair: Callable[[], str] | None = None
-    label: str | None = None
-
-
 def remarks_on(draft: Draft) -> list[Remark]:
     """All findings on a script, errors first."""
-    if not _words(draft.script):
-        message = "The script is empty: write a line beginning with [S1]."
+    if not has_words(draft.script):
+        message = "The script has no words: write a line beginning with [S1]."
+        if not draft.script.strip():
+            message = "The script is empty: write a line beginning with [S1]."
         return [Remark("empty", Level.ERROR, message)]
-    checks = [_check_characters, _check_bytes, _check_names, _check_first_tag, _check_near_tags]
+    found = recognise(draft.script)
+    if found is not None and found.is_sure:
+        # Who speaks, and what is said, is known after its repair.
+        checks = [_check_characters, _check_bytes, check_format, _check_seconds]
+        return _sorted(draft, checks)
+    checks = [_check_characters, _check_bytes, check_format, _check_first_tag, _check_near_tags]
     if not any(
         match["number"] or match["label"] for _, match in _tokens(_NEAR_TAG, draft.script, skip=TAG)
     ):
         # The order of the speakers is only known if every tag is valid.
         checks += [_check_order, _check_last_tag]
     checks += [_check_sounds, _check_seconds]
+    return _sorted(draft, checks)
+
+
+def _sorted(draft: Draft, checks: Sequence[Callable[[Draft], Iterator[Remark]]]) -> list[Remark]:
     remarks = [remark for check in checks for remark in check(draft)]
     return sorted(remarks, key=lambda remark: list(Level).index(remark.level))
 
@@ -157,29 +136,10 @@ def _cut(draft: Draft, characters: int) -> str:
     return shortened(draft.script, characters)
 
 
-def _check_names(draft: Draft) -> Iterator[Remark]:
-    """People who are named before what they say, in a script without tags."""
-    if TAG.search(draft.script):
-        return
-    names = names_of(draft.script)
-    shown = " and ".join(f"“{name}:”" for name in names[:2])
-    if len(names) > 2:
-        message = f"The script names {len(names)} speakers, and Dia has two: [S1] and [S2]."
-        yield Remark("names", Level.WARNING, message, 1)
-    elif names:
-        message = f"{shown} would be read aloud: speakers are marked [S1] and [S2]."
-        label = "Make " + " and ".join(
-            f"{name} {tag}" for name, tag in zip(names, ("[S1]", "[S2]"), strict=False)
-        )
-        repair = partial(with_tags, draft.script)
-        yield Remark("names", Level.WARNING, message, 1, repair, label)
-
-
 def _check_first_tag(draft: Draft) -> Iterator[Remark]:
     start = draft.script.lstrip()
     first = TAG.search(start)
-    named = first is None and names_of(draft.script)
-    if not (first and first.start() == 0) and not _NEAR_TAG.match(start) and not named:
+    if not (first and first.start() == 0) and not _NEAR_TAG.match(start):
         message = "The script does not begin with a speaker: put [S1] before the first word."
         # The words before a tag are the other speaker's, because turns alternate.
         tag = other_tag(first[1]) if first else "[S1]"
@@ -188,11 +148,8 @@ def _check_first_tag(draft: Draft) -> Iterator[Remark]:
 
 
 def _check_near_tags(draft: Draft) -> Iterator[Remark]:
-    names = [] if TAG.search(draft.script) else [name.lower() for name in names_of(draft.script)]
     for token, match in _tokens(_NEAR_TAG, draft.script, skip=TAG):
         number = match["number"] or match["label"]
-        if (match["words"] or "").lower() in names:
-            continue
         meant = f"[S{number}]" if number in ("1", "2") else None
         message = f"“{token}” is not a speaker tag: write exactly [S1] or [S2]."
         if match["words"] and not number:
@@ -314,10 +271,6 @@ def _characters_within(script: str, room: int) -> int:
         if used > room:
             return match.start()
     return len(script)
-
-
-def _words(script: str) -> str:
-    return TAG.sub("", script).strip()
 
 
 def _is_foreign(char: str) -> bool:

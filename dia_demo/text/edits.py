@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -35,12 +35,15 @@ class EditedText:
 
     def sub(self, pattern: re.Pattern, replace: Callable[[re.Match], str]) -> None:
         """Like `re.sub`: every match of the current text becomes what `replace` returns."""
+        matches = pattern.finditer(self.text)
+        self.rewrite((*match.span(), replace(match)) for match in matches)
+
+    def rewrite(self, edits: Iterable[tuple[int, int, str]]) -> None:
+        """Replace parts of the current text. edits: begin, end and new text of each, in order."""
         text, starts, ends, changed, done = [], [], [], [], 0
-        for match in pattern.finditer(self.text):
-            new = replace(match)
-            if new == match[0]:
+        for begin, stop, new in edits:
+            if new == self.text[begin:stop]:
                 continue
-            begin, stop = match.span()
             text += [self.text[done:begin], new]
             first, last = self._span(begin, stop)
             starts += [*self._starts[done:begin], *[first] * len(new)]

@@ -1,7 +1,7 @@
 """Text normalisation: writes a script as it is read aloud, in plain characters and words.
 
 The embedded voice was trained only on plain words, so its scripts are always normalised. Dia's are
-only on request. The rules are in `markup`, `speakers`, `abbreviations`, `amounts`, `dates` and
+only on request. The rules are in `formats`, `markup`, `abbreviations`, `amounts`, `dates` and
 `numerals`.
 """
 
@@ -16,9 +16,10 @@ from itertools import groupby
 from dia_demo.text import amounts, dates, numerals
 from dia_demo.text.abbreviations import RULES_AFTER_NUMBERS, RULES_BEFORE_NUMBERS
 from dia_demo.text.edits import Change, EditedText
+from dia_demo.text.formats.near_tags import tag_speakers
+from dia_demo.text.formats.table import recognise
 from dia_demo.text.markup import remove_markup
 from dia_demo.text.rules import Reader, Rule
-from dia_demo.text.speakers import tag_speakers
 
 _PLAIN = {
     **dict.fromkeys("‘’‚‛ʼ´′‹›＇", "'"),
@@ -90,12 +91,15 @@ def plain_characters(script: str) -> str:
 def normalise(script: str, letter_names: bool = False) -> Reading:
     """The script in plain words: no typographic characters, markup, digits or abbreviations.
 
-    Names before turns become [S1] and [S2], and a script without tags begins with [S1].
+    A script in another format (formats.table) becomes turns of [S1] and [S2], and a script without
+    tags begins with [S1].
     letter_names: spell initialisms with the names of their letters ("eff bee eye") and remove
     accents, for a model that was trained on neither. Normalising twice changes nothing. The work is
     linear in the length of the script.
     """
     text, reader = EditedText(script), Reader(letter_names)
+    if (found := recognise(script)) and found.is_sure:
+        text.rewrite(found.edits)
     for _ in range(_MOST_ROUNDS):
         before = text.text
         _read(text, reader)

@@ -60,11 +60,13 @@ def encode_script(script: str, transcript: str = "") -> bytes:
     """The bytes the encoder reads: UTF-8, with [S1] and [S2] as bytes 1 and 2.
 
     A voice prompt's transcript precedes the script on its own line. Nothing is stripped or
-    normalised. Raises InputError for an empty script, for characters that UTF-8 cannot encode, and
-    for NUL, which is the model's padding.
+    normalised. Raises InputError for a script without words, for characters that UTF-8 cannot
+    encode, and for NUL, which is the model's padding.
     """
     if not script.strip():
         raise InputError("The script is empty: write what should be said, beginning with [S1].")
+    if not has_words(script):
+        raise InputError("The script has no words: write what should be said after [S1].")
     text = joined(script, transcript)
     bad = UNREADABLE.search(text)
     if bad:
@@ -73,6 +75,11 @@ def encode_script(script: str, transcript: str = "") -> bytes:
             "text the model can read: remove it."
         )
     return to_bytes(text)
+
+
+def has_words(script: str) -> bool:
+    """Whether there is anything to say: a letter, a digit or a sound, beside the tags."""
+    return any(map(str.isalnum, TAG.sub("", script)))
 
 
 def expected_seconds(script: str, seconds_per_character: float = SECONDS_PER_CHARACTER) -> float:

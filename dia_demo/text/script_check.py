@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from dia_demo.text.checks import NATURAL_SECONDS, Draft, Level, Remark, remarks_on
+from dia_demo.text.checks import NATURAL_SECONDS, remarks_on
+from dia_demo.text.formats.check import CHOICES, remark_on_reading
+from dia_demo.text.formats.near_tags import with_tags
+from dia_demo.text.formats.table import in_turns
 from dia_demo.text.normaliser import Reading, normalise, plain_characters
+from dia_demo.text.remark import Draft, Level, Remark
 from dia_demo.text.script import (
     MAX_SCRIPT_CHARACTERS,
     SECONDS_PER_CHARACTER,
@@ -21,12 +25,11 @@ from dia_demo.text.script import (
     parse_turns,
     to_bytes,
 )
-from dia_demo.text.speakers import with_tags
 
 # Text far longer than a model reads is not written out in words.
 _MOST_BYTES_IN_WORDS = 4096
-# Repairs that remove words are only made by their own button.
-_SHORTENING = ("too_many_bytes", "over_max_tokens")
+# Repairs that remove words, or that a person has to choose, are only made by their own button.
+_BY_HAND = ("too_many_bytes", "over_max_tokens", *CHOICES)
 _MOST_FIXES = 20
 
 
@@ -66,7 +69,7 @@ class ScriptReport:
         return tuple(
             finding
             for finding in self.findings
-            if finding.repaired is not None and finding.code not in _SHORTENING
+            if finding.repaired is not None and finding.code not in _BY_HAND
         )
 
 
@@ -121,20 +124,24 @@ def fix_all(script: str, check: Callable[[str], ScriptReport]) -> str:
 def with_reading(
     report: ScriptReport, reading: Reading, check: Callable[[str], ScriptReport]
 ) -> ScriptReport:
-    """The report on what is read, with repairs of what was written where it has the same findings.
+    """The report on what is read, with what the script was read as, and with repairs of what was
+    written where it has the same findings.
 
     Where it has not, as with a tag after names that are no tags yet, the repair is one of the
-    script in plain words.
+    turns, or of the script in plain words.
     """
     missing = {_key(finding) for finding in report.findings if finding.repaired is not None}
     repairs: dict[tuple[str, str], Finding] = {}
-    for script in (lambda: reading.original, lambda: normalise(reading.original).text):
+    written = reading.original
+    for script in (lambda: written, lambda: in_turns(written), lambda: normalise(written).text):
         if missing:
             same = {_key(finding): finding for finding in check(script()).findings}
             repairs |= {key: same[key] for key in missing & same.keys() if same[key].repaired}
             missing -= repairs.keys()
-    findings = (repairs.get(_key(finding), finding) for finding in report.findings)
-    return replace(report, reading=reading, findings=tuple(findings))
+    findings = [repairs.get(_key(finding), finding) for finding in report.findings]
+    if remark := remark_on_reading(written):
+        findings.append(_finding(remark, remark.repair() if remark.repair else None))
+    return replace(report, reading=reading if reading.changes else None, findings=tuple(findings))
 
 
 def _key(finding: Finding) -> tuple[str, str]:
@@ -162,8 +169,12 @@ def _with_safe_repairs(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]
             }
             if stays or not _error_codes(after) <= errors:
                 repaired = None
-        label = None if repaired is None else remark.label
-        yield Finding(remark.code, remark.level, remark.message, remark.line, repaired, label)
+        yield _finding(remark, repaired)
+
+
+def _finding(remark: Remark, repaired: str | None) -> Finding:
+    label = None if repaired is None else remark.label
+    return Finding(remark.code, remark.level, remark.message, remark.line, repaired, label)
 
 
 def _not_in_words(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
@@ -173,7 +184,7 @@ def _not_in_words(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
     reading = normalise(draft.script)
     if not reading.changes:
         return
-    apart = normalise(with_tags(plain_characters(draft.script)))
+    apart = normalise(with_tags(plain_characters(in_turns(draft.script))))
     odd = [change for change in apart.changes if change.written.strip()]
     after = remarks_on(replace(draft, script=reading.text))
     if not odd or not _error_codes(after) <= _error_codes(remarks):

@@ -308,7 +308,7 @@ SCRIPTS = [
     ("A: One. B: Two. C: Three.", "[S1] A: One. B: Two. C: Three."),
     ("He said this. John: no.", "[S1] He said this. John: no."),
     ("[S1] My plan: rest. [S2] Mary: who?", "[S1] My plan: rest. [S2] Mary: who?"),
-    ("# Scene\n\n- [S1] Hello.\n> [S2] Hi.", "[S2] Scene\n\n[S1] Hello.\n[S2] Hi."),
+    ("# Scene\n\n- [S1] Hello.\n> [S2] Hi.", "[S1] Hello.\n[S2] Hi."),
     ("---\n[S1] Hello.\n***\n[S2] Hi.", "[S1] Hello.\n[S2] Hi."),
     *(
         (script, script)

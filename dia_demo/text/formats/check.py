@@ -1,0 +1,122 @@
+"""Remarks on a script in another format than turns with [S1] and [S2]: what it is, and the choice.
+
+A model that gets plain words reads a format that is certain, and "Read as written" undoes that.
+Dia reads every script as it is written, and the turns are offered. Where a format is not certain,
+nothing happens without being asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from dia_demo.text.formats import labels
+from dia_demo.text.formats.table import Recognition, recognise
+from dia_demo.text.remark import Draft, Level, Remark
+
+# Codes of findings whose repair is a choice between two readings, not a correction.
+CHOICES = ("format_read", "format_unsure")
+_LONGEST_QUOTE = 40
+
+
+def check_format(draft: Draft) -> Iterator[Remark]:
+    """The format of a script that is read as it is written, with the turns as its repair."""
+    found = recognise(draft.script)
+    if found is None:
+        return
+    if not found.is_sure:
+        yield _question(found)
+        return
+    label = f"Make {_speakers(found)}" if found.speakers else "Keep only the words"
+    code = "names" if found.format == labels.FORMAT.name else "format"
+    message = f"{_shown(found)} would be read aloud: speakers are marked [S1] and [S2]."
+    message += _shared(found) + _left_out(found)
+    yield Remark(code, Level.WARNING, message, None, partial(str, found.script), label)
+
+
+def remark_on_reading(script: str) -> Remark | None:
+    """What a script in another format is read as, with the way back."""
+    found = recognise(script)
+    if found is None:
+        return None
+    if not found.is_sure:
+        return _question(found)
+    repair = partial("{} {}".format, "[S1]", script)
+    return Remark("format_read", Level.TIP, sentence_on(found), None, repair, "Read as written")
+
+
+def note_on(script: str, is_read: bool) -> str | None:
+    """The same in a sentence for the command line and programs; None for turns and plain text.
+
+    is_read: whether the model gets the script in plain words.
+    """
+    found = recognise(script)
+    if found is None:
+        return None
+    if not found.is_sure:
+        return _question(found).message
+    if is_read:
+        return f"{sentence_on(found)} Put [S1] before it to have it read as written."
+    return f"{_shown(found)} is read aloud as written; normalising the script makes turns of it."
+
+
+def sentence_on(found: Recognition) -> str:
+    """What a script that is certain was read as."""
+    who = ", ".join(f"{_short(name)} is {tag}" for name, tag in found.speakers)
+    who = f": {who}" if who else ", by one speaker"
+    return f"Read as {found.format}{who}.{_shared(found)}{_left_out(found)}"
+
+
+def _question(found: Recognition) -> Remark:
+    if found.unsure_of:
+        name = _short(found.unsure_of)
+        message = f"“{name}” is read aloud. If it names a speaker, make a turn of it."
+    else:
+        message = f"This may be {found.format}: it is read as written."
+    label = f"Make {_speakers(found)}" if found.speakers else "Keep only the words"
+    return Remark("format_unsure", Level.TIP, message, None, partial(str, found.script), label)
+
+
+def _shown(found: Recognition) -> str:
+    """What would be read aloud, and should not."""
+    names = [name for name, _ in found.speakers[:2]]
+    if found.format == labels.FORMAT.name and names:
+        return " and ".join(f"“{_short(name)}:”" for name in names)
+    return f"This looks like {found.format}: what stands around the words"
+
+
+def _speakers(found: Recognition) -> str:
+    if len(found.speakers) > 2:
+        return f"{len(found.speakers)} speakers [S1] and [S2]"
+    return " and ".join(f"{_short(name)} {tag}" for name, tag in found.speakers)
+
+
+def _shared(found: Recognition) -> str:
+    """Who shares a voice, where more than two people speak."""
+    if len(found.speakers) <= 2:
+        return ""
+    voices = (_people(found, tag) for tag in ("[S1]", "[S2]"))
+    return f" {len(found.speakers)} people speak with two voices: {'; '.join(voices)}."
+
+
+def _people(found: Recognition, tag: str) -> str:
+    return f"{tag} {_list([_short(name) for name, own in found.speakers if own == tag])}"
+
+
+def _left_out(found: Recognition) -> str:
+    if not found.left_out:
+        return ""
+    more = f" and {len(found.left_out) - 2} more lines" if len(found.left_out) > 2 else ""
+    quoted = _list([f"“{_short(line)}”" for line in found.left_out[:2]], bool(more))
+    return f" Left out: {quoted}{more}."
+
+
+def _list(words: Sequence[str], goes_on: bool = False) -> str:
+    if len(words) < 2 or goes_on:
+        return ", ".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE].rstrip()}…"

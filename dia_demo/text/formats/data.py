@@ -1,0 +1,278 @@
+"""Data: JSON of many shapes, lines of JSON, CSV and TSV, tables of Markdown, YAML."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+from collections.abc import Iterator
+
+from dia_demo.text.formats.frame import is_lead_in, unframed
+from dia_demo.text.formats.lines import Format, Found, Line
+from dia_demo.text.formats.names import Likeness, likeness
+
+_SPEAKERS = (
+    "speaker speaker_name speakername speaker_id speakerid name character who from role voice user "
+    "username author person actor host label sender from_name participant"
+).split()
+_TEXTS = (
+    "text line content message utterance dialogue dialog speech sentence transcript words said "
+    "body says quote value script"
+).split()
+_MOST_DEPTH = 12
+_COMMA_AT_END = re.compile(r",(\s{0,50}[\]}])")
+_RULE_OF_TABLE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_YAML = re.compile(
+    r"^\s{0,8}(?:-\s{1,4})?[\"']?(?P<key>[A-Za-z_]{2,20})[\"']?:\s{1,4}(?P<value>\S[^\n]{0,2000})$"
+)
+
+
+def find_json(script: str) -> Found | None:
+    """The lines in lists and objects of JSON, or of Python."""
+    if not re.search(r"[\[{]\s{0,50}[\[{(\"']", script):
+        return None
+    body, left_out = _data_of(script)
+    values = _parsed(body)
+    if not values:
+        return None
+    lines = [line for value in values for line in _lines_of(value, 0)]
+    if len(lines) < 1 or not any(line.speaker for line in lines):
+        return None
+    return Found(tuple(lines), True, left_out)
+
+
+def _data_of(script: str) -> tuple[str, tuple[str, ...]]:
+    """What stands between the remarks of a chat bot, also where these are no lines of their own."""
+    body, left_out = unframed(script)
+    start = re.search(r"^[ \t]{0,9}[\[{]", body, re.MULTILINE)
+    if start is None or not body[: start.start()].strip():
+        return body, left_out
+    before = body[: start.start()].strip()
+    return body[start.start() :], (*left_out, before) if is_lead_in(before) else left_out
+
+
+def _parsed(text: str) -> list[object]:
+    """The values of a text that is JSON or lines of JSON; none if it is neither."""
+    text = text.strip()
+    for candidate in (text, _COMMA_AT_END.sub(r"\1", text)):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                return [read(candidate)]
+            except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+                continue
+    values: list[object] = []
+    for line in text.split("\n"):
+        if line.strip().rstrip(","):
+            try:
+                values.append(json.loads(line.strip().rstrip(",")))
+            except (ValueError, RecursionError):
+                return []
+    return values
+
+
+def _lines_of(value: object, depth: int) -> Iterator[Line]:
+    """The lines in a value of JSON, in order."""
+    if depth > _MOST_DEPTH:
+        return
+    if isinstance(value, dict):
+        yield from _lines_of_object(value, depth)
+    elif isinstance(value, list | tuple):
+        if len(value) == 2 and all(isinstance(part, str) for part in value):
+            name, text = value
+            if likeness(name) >= Likeness.MAYBE:
+                yield Line(name, text)
+                return
+        for part in value:
+            yield from _lines_of(part, depth + 1)
+
+
+def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
+    fields = {str(key).lower().replace("-", "_"): part for key, part in value.items()}
+    speaker = next((fields[key] for key in _SPEAKERS if _is_name(fields.get(key))), None)
+    text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
+    if text is not None:
+        name = None if speaker is None else str(_inner_name(speaker))
+        if name is not None and name.isdigit():
+            name = f"Speaker {name}"
+        if name is None or name.lower() != "system":
+            yield Line(name, " ".join(text.split()))
+        return
+    for key, part in value.items():
+        if isinstance(part, str):
+            if likeness(str(key)) == Likeness.SPEAKER or (
+                len(value) == 1 and likeness(str(key)) == Likeness.MAYBE
+            ):
+                yield Line(str(key), " ".join(part.split()))
+        else:
+            yield from _lines_of(part, depth + 1)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(_inner_name(value), str | int) and not isinstance(value, bool)
+
+
+def _inner_name(value: object) -> object:
+    """The name of a speaker that is an object of its own."""
+    return value.get("name", value.get("id")) if isinstance(value, dict) else value
+
+
+def find_table(script: str) -> Found | None:
+    """The lines in a table: CSV, TSV, Markdown, with or without a header."""
+    body, left_out = unframed(script)
+    lines = [line for line in body.split("\n") if line.strip()]
+    for rows in (_markdown(lines), *(_separated(lines, mark) for mark in ("\t", ",", ";", "|"))):
+        if rows and (found := _of_rows(rows)):
+            return Found(found, True, left_out)
+    return None
+
+
+def _markdown(lines: list[str]) -> list[list[str]]:
+    if (
+        len(lines) < 3
+        or not all("|" in line for line in lines)
+        or not _RULE_OF_TABLE.match(lines[1])
+    ):
+        return []
+    rows = [
+        re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|")) for line in lines
+    ]
+    return [[cell.strip().strip("*") for cell in row] for row in rows[:1] + rows[2:]]
+
+
+def _separated(lines: list[str], mark: str) -> list[list[str]]:
+    """The cells of each line; nothing where a line has other cells than the first."""
+    if len(lines) < 2 or not all(mark in line for line in lines):
+        return []
+    try:
+        rows = [
+            [cell.strip() for cell in row]
+            for row in csv.reader(lines, delimiter=mark, skipinitialspace=True)
+        ]
+    except csv.Error:
+        return []
+    width = len(rows[0])
+    # A comma within words that are not quoted: they are the last cell.
+    rows = [row[: width - 1] + [f"{mark} ".join(row[width - 1 :])] for row in rows]
+    return rows if all(len(row) == width for row in rows) else []
+
+
+def _of_rows(rows: list[list[str]]) -> tuple[Line, ...]:
+    head = [cell.lower().replace(" ", "_") for cell in rows[0]]
+    who = next((head.index(key) for key in _SPEAKERS if key in head), None)
+    words = next((head.index(key) for key in _TEXTS if key in head), None)
+    if who is not None and words is not None:
+        rows = rows[1:]
+    elif len(rows[0]) == 2:
+        who, words = 0, 1
+        names = [row[0] for row in rows]
+        known = all(likeness(name) >= Likeness.MAYBE for name in names)
+        strong = [name for name in names if likeness(name) == Likeness.SPEAKER]
+        if not known or len(strong) < 2 or len(set(names)) > len(names) / 2 + 1:
+            return ()
+    else:
+        return ()
+    return tuple(
+        Line(f"Speaker {row[who]}" if row[who].isdigit() else row[who], row[words])
+        for row in rows
+        if row[words]
+    )
+
+
+def find_yaml(script: str) -> Found | None:
+    """The lines of entries with a speaker and a text, each on a line of its own."""
+    body, left_out = unframed(script)
+    lines, speaker = [], None
+    for line in body.split("\n"):
+        match = _YAML.match(line)
+        if match is None:
+            if line.strip() and not line.rstrip().endswith(":"):
+                return None
+            continue
+        key, value = match["key"].lower(), match["value"].strip()
+        if key in _SPEAKERS:
+            speaker = value.strip("\"'")
+        elif key in _TEXTS and speaker is not None:
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+            lines.append(Line(speaker, value[1:-1] if quoted else value))
+            speaker = None
+        elif likeness(match["key"]) >= Likeness.MAYBE:
+            return None
+    return Found(tuple(lines), True, left_out) if len(lines) > 1 else None
+
+
+JSON_FORMAT = Format(
+    "JSON",
+    find_json,
+    examples=(
+        (
+            '[{"speaker": "Ann", "text": "Are you there?"}, {"speaker": "Ben", "text": "Yes."}]',
+            "[S1] Are you there? [S2] Yes.",
+        ),
+        (
+            '{"dialogue": [{"line": "Are you \\"there\\"?", "name": "Ann"},\n'
+            '{"line": "Yes.", "name": "Ben"}]}',
+            '[S1] Are you "there"?\n[S2] Yes.',
+        ),
+        (
+            '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}, '
+            '{"role": "assistant", "content": "Ho."}]',
+            "[S1] Hi. [S2] Ho.",
+        ),
+        ('[{"Ann": "Are you there?"}, {"Ben": "Yes."}]', "[S1] Are you there? [S2] Yes."),
+        ('[["Ann", "Are you there?"], ["Ben", "Yes."]]', "[S1] Are you there? [S2] Yes."),
+        ("[('Ann', 'Are you there?'), ('Ben', 'Yes.')]", "[S1] Are you there? [S2] Yes."),
+        (
+            '{"segments": [{"start": 0.5, "end": 1.2, "text": " Hi.", "speaker": "SPEAKER_00"}, '
+            '{"start": 1.5, "end": 2.0, "text": " Ho.", "speaker": "SPEAKER_01"}]}',
+            "[S1] Hi. [S2] Ho.",
+        ),
+        (
+            'Here is the JSON:\n```json\n[{"speaker": 1, "text": "Hi."}, '
+            '{"speaker": 2, "text": "Ho."},]\n```\nLet me know!',
+            "[S1] Hi. [S2] Ho.",
+        ),
+        ('{"speaker": "A", "text": "Hi."}\n{"speaker": "B", "text": "Ho."}', "[S1] Hi.\n[S2] Ho."),
+    ),
+    left_alone=(
+        "[1, 2, 3]",
+        'Write {"a": 1} and press Enter.',
+        '{"title": "A call", "year": 1999}',
+        "[broken, {",
+    ),
+)
+TABLE_FORMAT = Format(
+    "a table",
+    find_table,
+    examples=(
+        (
+            'speaker,text\nAnn,Are you there?\nBen,"Yes, I am."',
+            "[S1] Are you there?\n[S2] Yes, I am.",
+        ),
+        ("start;speaker;text\n0.5;Ann;Hi there.\n1.5;Ben;Ho.", "[S1] Hi there.\n[S2] Ho."),
+        ("Ann\tAre you there?\nBen\tYes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
+        ("Ann,Are you there?\nBen,Yes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
+        (
+            "| Speaker | Line |\n|---|---|\n| **Ann** | Are you there? |\n| **Ben** | Yes. |",
+            "[S1] Are you there?\n[S2] Yes.",
+        ),
+    ),
+    left_alone=(
+        "Eggs, milk\nBread, butter",
+        "One, two\nThree, four",
+        "Ann, are you there?\nYes, I am.",
+        "| Year | Sales |\n|---|---|\n| 2020 | 5 |",
+    ),
+)
+YAML_FORMAT = Format(
+    "YAML",
+    find_yaml,
+    examples=(
+        (
+            'dialogue:\n  - speaker: Ann\n    text: "Are you there?"\n  - speaker: Ben\n'
+            "    text: Yes.",
+            "[S1] Are you there?\n[S2] Yes.",
+        ),
+    ),
+    left_alone=("Name: Ann\nAge: 20",),
+)

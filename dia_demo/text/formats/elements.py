@@ -1,0 +1,139 @@
+"""Speakers as elements, <S1> or <Person1>…</Person1>, and tags that were escaped."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from dia_demo.text.formats.frame import unframed
+from dia_demo.text.formats.lines import Format, Found, Line
+from dia_demo.text.formats.names import Likeness, likeness, number_of
+from dia_demo.text.script import TAG
+
+_ESCAPED = re.compile(r"\\\[(?P<square>[^\[\]\\\n]{1,40})\\?\]|\\<(?P<angle>/?[^<>\\\n]{1,40})\\?>")
+_ENTITY = re.compile(r"&(?:lt|gt|quot|apos|amp|nbsp|#\d{1,6}|#x[0-9A-Fa-f]{1,5});")
+_ELEMENT = re.compile(
+    r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]{0,24}(?:[ ]\d{1,2}(?=>))?)"
+    r"(?P<rest>[ ][^<>\n]{0,120})?/?>"
+)
+_ATTRIBUTE = re.compile(
+    r"\b(?:speaker|name|voice|who|id|character|role|actor|person|by)[ ]?=[ ]?"
+    r"[\"'](?P<value>[^\"'<>\n]{1,40})[\"']",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"<(speaker|name|character|who|role)>\s{0,20}(?P<name>[^<>\n]{1,40}?)\s{0,20}</\1>",
+    re.IGNORECASE,
+)
+_CARRIERS = frozenset(
+    "speaker voice line turn utterance speech said sp dialogue dialog msg message p say u person "
+    "character segment host guest actor role".split()
+)
+_TAGGED = re.compile(rf"[\s>*_+-]{{0,40}}{TAG.pattern}")
+_HTML = frozenset("b i u p a s q em br hr div span li ul ol td tr th sub sup del ins".split())
+
+
+def plain_tags(script: str) -> str:
+    """The script without backslashes before brackets, and with the characters of its entities."""
+    script = _ESCAPED.sub(
+        lambda match: f"[{match['square']}]" if match["square"] else f"<{match['angle']}>", script
+    )
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), script)
+
+
+def find(script: str) -> Found | None:
+    """The lines of speakers who are marked by elements; tags of Dia's that were escaped."""
+    plain = plain_tags(script)
+    body, left_out = unframed(_NAMED.sub(lambda match: f'<speaker name="{match["name"]}">', plain))
+    if body.strip() != script.strip() and _TAGGED.match(body):
+        return Found((Line(None, body.strip()),), True, left_out)
+    openings = [
+        (match, speaker)
+        for match in _ELEMENT.finditer(body)
+        if not match["close"] and (speaker := _speaker(match))
+    ]
+    if not openings or _ELEMENT.sub("", body[: openings[0][0].start()]).strip():
+        return None
+    ends = [match.start() for match, _ in openings[1:]] + [len(body)]
+    lines = []
+    for (match, speaker), end in zip(openings, ends, strict=True):
+        words = _ELEMENT.sub(_inner, body[match.end() : end])
+        lines += [Line(speaker, text.strip()) for text in words.split("\n") if text.strip()]
+    return Found(tuple(lines), True, left_out) if lines else None
+
+
+def _inner(match: re.Match) -> str:
+    """An element among the words: sounds and pauses stay for the rules of markup."""
+    is_structure = match["name"].lower() in _CARRIERS or _is_name(match["name"])
+    return "" if is_structure or match["close"] else match[0]
+
+
+def _speaker(match: re.Match) -> str | None:
+    """Who speaks from this element on; None if it marks no speaker."""
+    name, rest = match["name"], (match["rest"] or "").strip()
+    if name.lower().split(".")[0] == "v" and rest:
+        return rest
+    value = _ATTRIBUTE.search(rest)
+    if value is not None and name.lower() in _CARRIERS:
+        return f"Speaker {value['value']}" if value["value"].isdigit() else value["value"]
+    return name if not rest and _is_name(name) else None
+
+
+def _is_name(name: str) -> bool:
+    if name.lower() in _HTML:
+        return False
+    return number_of(name) is not None or likeness(name) == Likeness.SPEAKER
+
+
+FORMAT = Format(
+    "tags of speakers",
+    find,
+    examples=(
+        ("<S1> Are you there? <S2> Yes, I am.", "[S1] Are you there? [S2] Yes, I am."),
+        (
+            "<Person1>Are you there?</Person1>\n<Person2>Yes, I am.</Person2>",
+            "[S1] Are you there?\n[S2] Yes, I am.",
+        ),
+        (
+            "<speaker_1> Are you there? </speaker_1> <speaker_2> Yes, I am. </speaker_2>",
+            "[S1] Are you there? [S2] Yes, I am.",
+        ),
+        ("\\[S1\\] Are you there? \\[S2\\] Yes.", "[S1] Are you there? [S2] Yes."),
+        ("\\[S1] Are you there?\n\\[S2] Yes.", "[S1] Are you there?\n[S2] Yes."),
+        ("&lt;S1&gt; Are you there?\n&lt;S2&gt; Yes.", "[S1] Are you there?\n[S2] Yes."),
+        ("&#91;S1&#93; Hi there.\n&#91;S2&#93; Ho.", "[S1] Hi there.\n[S2] Ho."),
+        (
+            '<dialogue>\n<line speaker="Ann">Hi there.</line>\n<line speaker="Ben">Ho.</line>\n'
+            "</dialogue>",
+            "[S1] Hi there.\n[S2] Ho.",
+        ),
+        (
+            '<speak><voice name="en-US-Jenny">Hi there.</voice> <voice name="en-US-Guy">Ho.</voice>'
+            "</speak>",
+            "[S1] Hi there. [S2] Ho.",
+        ),
+        (
+            "<sp><speaker>Ann</speaker><p>Hi there.</p></sp>\n"
+            "<sp><speaker>Ben</speaker><p>Ho.</p></sp>",
+            "[S1] Hi there.\n[S2] Ho.",
+        ),
+        (
+            "<host>Welcome back.</host>\n<guest>Thank you.</guest>",
+            "[S1] Welcome back.\n[S2] Thank you.",
+        ),
+        ("<Ann>Hi there.\n<Ben>Ho.", "[S1] Hi there.\n[S2] Ho."),
+        (
+            "Sure! Here is the script:\n\n[S1] Hi there.\n[S2] Ho.\n\nLet me know what you think!",
+            "[S1] Hi there.\n[S2] Ho.",
+        ),
+        ("# Scene\n\n- [S1] Hi there.\n> [S2] Ho.", "- [S1] Hi there.\n> [S2] Ho."),
+        ("```\n[S1] Hi there.\n[S2] Ho.\n```", "[S1] Hi there.\n[S2] Ho."),
+    ),
+    left_alone=(
+        "It holds if a<b and c>d here.",
+        "<p>A <b>bold</b> word.</p>",
+        "Write <code>x</code> and press Enter.",
+        "A &lt; B &amp; C",
+        "[S1] Write <S2> here.",
+    ),
+)

@@ -1,0 +1,189 @@
+"""Names before what is said: "Ann: Hello.", in the many ways in which people and programs write it.
+
+`find` is also what reads the text of subtitles and of transcripts with times, once their times are
+gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dia_demo.text.formats.frame import (
+    is_before,
+    is_closing,
+    is_silent,
+    spoken_like,
+)
+from dia_demo.text.formats.lines import Format, Found, Line
+from dia_demo.text.formats.names import NAME, Likeness, key_of, likenesses
+from dia_demo.text.formats.stamps import FRAMED, STAMP
+from dia_demo.text.repairs import nearest_sound
+from dia_demo.text.script import TAG
+
+_MARK = r"[*_~`]{0,3}"
+_SPACE = r"[ \t]{0,9}"
+_EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d]{1,6}"
+# What may precede a name on its line: quote marks, bullets, numbers, times, section marks.
+_BEFORE = (
+    rf"(?:{_SPACE}(?:>|[-+•‣▪–—*](?=[ \t])|#{{1,6}}(?=[ \t])|\(?\d{{1,4}}[.)](?=[ \t])|{_EMOJI}"
+    rf"|{STAMP}{_SPACE}[-–—|]?|\[(?:intro|outro|music)\])){{0,5}}{_SPACE}"
+)
+_MANNER = rf"(?:{_SPACE}[,]?{_SPACE}[*_]{{0,2}}[\[(](?P<%s>[^()\[\]\n]{{1,60}})[\])][*_]{{0,2}})?"
+_PLAIN = (
+    rf"{_MARK}(?P<plain>{NAME}){_MARK}{_MANNER % 'manner'}{_SPACE}(?:{FRAMED})?{_MARK}{_SPACE}[:：]"
+    rf"(?![/\\\d]){_MARK}(?=\s|\Z|[\"'“‘(*\w¿¡…])"
+)
+_INNER = rf"[ \t]{{0,3}}(?P<%s>{NAME})[ \t]{{0,3}}[:：]?[ \t]{{0,3}}"
+_FRAMED = (
+    rf"{_MARK}(?:\[{_INNER % 'square'}\]|\({_INNER % 'round'}\)|\{{{_INNER % 'curly'}\}}"
+    rf"|<{_INNER % 'angle'}>){_MANNER % 'framed_manner'}{_SPACE}{_MARK}[:：]?{_MARK}"
+)
+_LABEL = re.compile(
+    rf"(?:^{_BEFORE}|(?<=[.!?…\"'”’)\]])[ \t]{{1,9}})(?:{_PLAIN}|{_FRAMED})"
+    rf"{_SPACE}(?:{FRAMED}[:]?)?",
+    re.MULTILINE,
+)
+_FRAMES = ("square", "round", "curly", "angle")
+_HTML = frozenset(
+    "b i u p a em strong br hr div span h1 h2 h3 h4 h5 h6 li ul ol td tr th table code pre sub sup "
+    "del ins mark q s small speak break prosody emphasis html body head title".split()
+)
+_SENTENCE = re.compile(r"^[\"'“‘(*_\[¿¡…—-]{0,4}[^\W_a-z].*[.!?…)\"'”’*_\]—-]\s*\Z", re.DOTALL)
+_MOST_NAMES = 9
+_LIKE_A_SOUND = 0.7
+
+
+@dataclass(frozen=True)
+class _Label:
+    """A label. at: where it begins; words: where its words begin."""
+
+    name: str
+    at: int
+    words: int
+    begins_line: bool
+    is_framed: bool
+    manner: str
+
+
+def find(script: str) -> Found | None:
+    """The lines of speakers whose names precede them; None if there are no such names."""
+    if TAG.search(script):
+        return None
+    labels = _labels(script)
+    if not labels:
+        return None
+    likeness = likenesses([label.name for label in labels])
+    # With one label it may be a remark's: that is asked.
+    kept = [label for label in labels if likeness[key_of(label.name)] > Likeness.NOTE]
+    if not kept:
+        return _question(script, labels[0], likeness)
+    kept = _of_the_dialogue(kept)
+    before = script[: kept[0].at].split("\n")
+    lines, left_out = _lines(script, kept)
+    above = [line for line in before if not is_silent(line)]
+    is_sure = _is_sure(lines, likeness, kept) and all(map(is_before, before))
+    if not is_sure and len(kept) == 1 and above:
+        return None  # A colon within prose.
+    if not is_sure and above and not all(map(is_before, before)):
+        lines = [Line("", "\n".join(before).strip()), *lines]
+    elif before:
+        left_out = [*before, *left_out]
+    return Found(tuple(lines), is_sure, spoken_like(left_out), "" if is_sure else kept[0].name)
+
+
+def _question(script: str, label: _Label, likeness: dict[str, Likeness]) -> Found | None:
+    """A script that begins with a label which is hardly a name: it may still be one."""
+    if script[: label.at].strip() or likeness[key_of(label.name)] == Likeness.NEVER:
+        return None
+    return Found((Line(label.name, script[label.words :].strip()),), False, (), label.name)
+
+
+def _labels(script: str) -> list[_Label]:
+    found = []
+    for match in _LABEL.finditer(script):
+        framed = next((match[frame] for frame in _FRAMES if match[frame]), "")
+        name = match["plain"] or framed
+        begins_line = not script[: match.start()].rstrip(" \t") or script[match.start() - 1] == "\n"
+        if framed and (nearest_sound(name.lower(), _LIKE_A_SOUND) or name.lower() in _HTML):
+            continue
+        manner = match["manner"] or match["framed_manner"] or ""
+        begins_line = begins_line or match.start() == 0
+        found.append(_Label(name, match.start(), match.end(), begins_line, bool(framed), manner))
+    return found
+
+
+def _of_the_dialogue(labels: list[_Label]) -> list[_Label]:
+    """Without labels inside what is said: those within a line whose name begins none."""
+    begin = [key_of(label.name) for label in labels if label.begins_line]
+    if len(begin) < 2:
+        return labels
+    return [label for label in labels if label.begins_line or key_of(label.name) in begin]
+
+
+def _lines(script: str, labels: Sequence[_Label]) -> tuple[list[Line], list[str]]:
+    """The lines of the speakers, and what stands between them and is not spoken."""
+    lines, left_out = [], []
+    ends = [label.at for label in labels[1:]] + [len(script)]
+    for number, (label, end) in enumerate(zip(labels, ends, strict=True)):
+        spoken, others = _spoken(script[label.words : end], is_last=number == len(labels) - 1)
+        left_out += others
+        sound = sound_of(label.manner)
+        for index, text in enumerate(spoken):
+            lines.append(Line(label.name, text, sound if index == 0 else ""))
+    return lines, left_out
+
+
+def _spoken(text: str, is_last: bool) -> tuple[list[str], list[str]]:
+    """The lines of a turn, without directions and, in the last turn, a closing remark."""
+    lines = text.split("\n")
+    if is_last:
+        blank = False
+        for index, line in enumerate(lines):
+            if blank and is_closing(line):
+                return _spoken("\n".join(lines[:index]), False)[0], lines[index:]
+            blank = not line.strip() or is_silent(line)
+    spoken = [_without_marks(line) for line in lines[:1] if line.strip()]
+    spoken += [line.strip() for line in lines[1:] if not is_silent(line)]
+    return spoken, [line for line in lines[1:] if is_silent(line)]
+
+
+def _without_marks(line: str) -> str:
+    """The first line of a turn without the mark that closed around its label."""
+    line = line.strip()
+    if line.endswith("**") and line.count("**") % 2:
+        line = line[:-2].rstrip()
+    return line
+
+
+def sound_of(manner: str) -> str:
+    """The sound of Dia's that a manner names, such as "(laughs)"; nothing for any other manner."""
+    words = re.split(r"[,;/]|\band\b", manner.lower())
+    candidates = [part.strip() for part in words] + manner.lower().split()
+    return next((sound for part in candidates if part and (sound := nearest_sound(part, 0.9))), "")
+
+
+def _is_sure(lines: list[Line], likeness: dict[str, Likeness], labels: list[_Label]) -> bool:
+    names = Counter(key_of(label.name) for label in labels)
+    strong = sum(likeness[name] == Likeness.SPEAKER for name in names)
+    written_small = any(label.name[:1].islower() for label in labels if not label.is_framed)
+    if len(names) == 1:
+        return strong == 1 and not written_small
+    if len(names) > _MOST_NAMES:
+        return False
+    if strong == len(names) or (strong and not written_small):
+        return True
+    if written_small and not strong and max(names.values()) < 2:
+        return False
+    if max(names.values()) > 1 and sum(names.values()) - len(names) >= len(names) / 2:
+        return True
+    return len(names) == 2 and all(_SENTENCE.match(line.text) for line in lines)
+
+
+FORMAT = Format(
+    "a dialogue with names",
+    find,
+    examples=(("Ann: Are you there?\nBen: Yes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),),
+)
