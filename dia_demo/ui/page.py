@@ -42,7 +42,16 @@ from dia_demo.ui.xpu import XpuHandlers
 HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js"]
 STYLES = [
     PAGE_FILES / f"{name}.css"
-    for name in ("style", "script", "status", "download", "expectation", "earlier", "machine")
+    for name in (
+        "style",
+        "script",
+        "status",
+        "player",
+        "download",
+        "expectation",
+        "earlier",
+        "machine",
+    )
 ]
 # Only has to be the same after a restart; the page contains it, so it protects nothing.
 STORAGE_SECRET = "dia-on-your-cpu"
@@ -94,7 +103,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         if machine is not None:
             bench = MachineHandlers(synthesis, machine)
             machine_tab.connect(page, machine, parts.fields["model"], bench)
-        api.add_endpoints(parts, handlers)
+        api.add_endpoints(handlers)
         compare_events.connect(page, compare, parts, compare_handlers, tabs, person, saved_plan)
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
         # Last, because it covers only the events registered before it.

@@ -91,7 +91,7 @@ def test_a_run_outlives_a_reload(open_browser, patient):
     wait_state(page, "running")
     wait_seconds(page, before)
     sync_api.expect(page.locator("#generate")).to_be_disabled()
-    page.wait_for_function("!document.querySelector('#live button').disabled")
+    page.wait_for_function("!document.querySelector('.player-play').disabled")
     assert re.search(r"Stopped [\d.]+ s of audio kept", stop(page))
     wait_player(page)
     sync_api.expect(page.locator("#generate")).to_be_enabled()

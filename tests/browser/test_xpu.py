@@ -110,7 +110,6 @@ def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     toggle = page.get_by_label(LABEL)
     assert toggle.is_disabled() and not toggle.is_checked()
     page.locator("#xpu-report", has_text="its result is no longer valid").wait_for()
-    assert page.locator("#live").inner_text().count("in the player below") == 0
     assert "must pass before the next one" in page.locator("#xpu-area").inner_text()
     assert page.get_by_role("button", name="Download WAV").is_disabled(), "nothing is handed over"
     unfold(page, "More")

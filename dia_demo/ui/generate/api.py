@@ -30,16 +30,16 @@ from dia_demo.ui.generate.arguments import (
     with_signature,
 )
 from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
-from dia_demo.ui.generate.layout import GenerateParts
 
 
-def add_endpoints(parts: GenerateParts, handlers: GenerateHandlers) -> None:
+def add_endpoints(handlers: GenerateHandlers) -> None:
     """Add the endpoints "/generate", "/check" and "/models" to the page being built."""
     synthesis = handlers.synthesis
     models, runtime = synthesis.models(), synthesis.settings.runtime
     arguments = arguments_of_generate(models, runtime.model, runtime.precision)
     figures = described("Figures", FIGURES)
-    outputs: list[Any] = [parts.take, figures]
+    take = gr.Audio(label="Take", visible=False)
+    outputs: list[Any] = [take, figures]
     _add("generate", make_generate(handlers, arguments), arguments, outputs)
     arguments = arguments_of_check(models, runtime.model)
     _add("check", make_check(synthesis, arguments), arguments, [described("Report", REPORT)])

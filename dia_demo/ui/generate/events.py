@@ -13,11 +13,6 @@ from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run, on_change, on_choice
 
-FOLLOW = """() => ({
-  __type__: "update",
-  playback_position: Number(document.querySelector("#live [data-live]").dataset.position),
-})"""
-
 
 def connect(
     page: gr.Blocks,
@@ -34,7 +29,7 @@ def connect(
     _connect_saved_form(page, parts, form_handlers, saved)
     expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
     change_model, card = form_handlers.change_model, parts.download.card
-    expectation.connect(page, parts.fields, parts.take, card, expected, change_model)
+    expectation.connect(page, parts.fields, parts.figures, card, expected, change_model)
     sampling = sampling_fields(parts.fields)
     downloads = DownloadHandlers(handlers.synthesis, parts.download, sampling, change_model)
     download.connect(page, parts.fields, person, downloads)
@@ -43,7 +38,7 @@ def connect(
 def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
     """What shows a take."""
     return [
-        parts.take,
+        parts.player,
         parts.wav,
         parts.flac,
         parts.keep_seed,
@@ -59,7 +54,6 @@ def run_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
         parts.generate,
         parts.stop,
         parts.status,
-        parts.live,
         *take_outputs(parts),
         parts.on_cpu,
         parts.fields["xpu"],
@@ -74,8 +68,6 @@ def _connect_generate(
     triggers = [Trigger(parts.generate, handlers.generate, [person, *parts.inputs])]
     outputs, run = run_outputs(parts), handlers.run
     connect_run(page, run, triggers, outputs, run.idle_of, [person], stop_inputs=[person])
-    # Runs in the browser: the finished take is where the player of the running one is.
-    parts.live.select(None, None, parts.take, js=FOLLOW, show_progress="hidden")
 
 
 def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
@@ -105,7 +97,7 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
     others = [fields["speed"], fields["seed"]]
     parts.defaults.click(lambda: (1.0, ""), None, others, **IMMEDIATE)
     model = fields["model"]
-    on_change([model.change], handlers.live_rate, [model], [parts.live])
+    on_change([model.change], handlers.live_rate, [model], [parts.player])
     parts.dice.click(lambda: str(random_seed()), None, fields["seed"], **IMMEDIATE)
     parts.keep_seed.click(str, parts.take_seed, fields["seed"], **IMMEDIATE)
     chip_fields = [fields["seed"], fields["voice_prompt"]]

@@ -182,13 +182,14 @@ def _needs(expected: Expectation, is_dia: bool) -> str:
 def connect(
     page: gr.Blocks,
     fields: dict[str, Any],
-    take: gr.Audio,
+    figures: gr.HTML,
     download: gr.HTML,
     handlers: ExpectationHandlers,
     change_model: Callable[[str], Sequence],
 ) -> None:
-    """Connect the panel. download: changes while a model is downloaded. change_model: a model's
-    updates of the sampling fields and normalise."""
+    """Connect the panel. figures: those of the take, which it changes with. download: changes while
+    a model is downloaded. change_model: a model's updates of the sampling fields and normalise.
+    """
     panel, inputs = handlers.panel, [fields[name] for name in FIELDS]
     for component, value in handlers.refresh(*(field.value for field in inputs)).items():
         if component is not panel.timer:
@@ -197,7 +198,7 @@ def connect(
         # A finished take tells more about this machine.
         [
             *(field.change for field in inputs),
-            take.change,
+            figures.change,
             download.change,
             panel.timer.tick,
             page.load,

@@ -29,7 +29,7 @@ from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
 from dia_demo.ui.generate.person_runs import ABANDONED, PersonRuns, WatchedRun
-from dia_demo.ui.generate.take_files import TakeFiles, take_updates
+from dia_demo.ui.generate.take_files import TakeFiles, no_take, player_take, take_updates
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates
 from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remarks
 
@@ -38,7 +38,7 @@ ALREADY_RUNNING = (
     "Stop, then press Generate again."
 )
 
-
+EARLIER = "Earlier take"
 HIDDEN = gr.update(visible=False)
 
 
@@ -69,12 +69,12 @@ class GenerateHandlers:
 
         def error_update(error: Exception) -> Updates:
             status = html.status_card(failed(explain(error)))
-            return {parts.status: status} | self._ended(live)
+            return {parts.status: status} | self._without_take(live, key)
 
-        first = {
+        first = no_take(parts) | {
             parts.status: html.status_card(PREPARING),
             parts.on_cpu: HIDDEN,
-            parts.live: live.state(),
+            parts.player: live.state(),
         }
         run, is_new = self.run.begin(request, key, first, work, error_update)
         if not is_new:
@@ -86,8 +86,18 @@ class GenerateHandlers:
         live.done = True
         return {
             self.parts.stop: gr.update(interactive=False),
-            self.parts.live: live.state(),
+            self.parts.player: live.state(),
         }
+
+    def _without_take(self, live: LiveRun, key: object) -> Updates:
+        """The end of a run without a take: the person's last one comes back, labelled as such."""
+        shown = no_take(self.parts)
+        earlier = self.files.latest(key)
+        # What was heard of a failed run stays in the player.
+        if earlier is not None and not live.has_sound:
+            live.take = player_take(earlier, EARLIER)
+            shown = take_updates(self.parts, earlier)
+        return shown | self._ended(live)
 
     def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         self.files.check_space()
@@ -98,7 +108,7 @@ class GenerateHandlers:
             for event in events:
                 status = status_of(event, status)
                 # Also in every update: see `RunButtons.busy`.
-                update: Updates = {self.parts.on_cpu: HIDDEN}
+                update: Updates = no_take(self.parts) | {self.parts.on_cpu: HIDDEN}
                 if isinstance(event, Started):
                     live.start(event)
                     self.live.admit(live)
@@ -112,20 +122,23 @@ class GenerateHandlers:
                         continue
                     shown_at = time.monotonic()
                 if isinstance(event, Failed) and event.device != "cpu":
-                    update = self._cpu_instead(request.params.seed)
+                    update |= self._cpu_instead(request.params.seed)
                 if result := finished_result(event):
                     live.done = True
-                    yield {self.parts.live: live.state()}
+                    yield {self.parts.player: live.state()}
                     take = self.synthesis.take(request, result)
                     status = with_remarks(status, take.remarks)
                     saved = self.files.save(take, run.key)
                     status = replace(status, notes=status.notes + saved.notes)
+                    live.take = player_take(saved)
                     update = take_updates(self.parts, saved)
+                elif isinstance(event, Finished | Cancelled | Failed):
+                    update |= self._without_take(live, run.key)
                 if isinstance(event, Cancelled) and run.abandoned:
                     status = replace(status, notes=(*status.notes, ABANDONED))
                 update |= {
                     self.parts.status: html.status_card(status),
-                    self.parts.live: live.state(),
+                    self.parts.player: live.state(),
                 }
                 if isinstance(event, Finished | Cancelled | Failed):
                     update |= self._ended(live)

@@ -245,8 +245,8 @@ def connect(
     person: gr.BrowserState,
 ) -> None:
     """Connect the list; `person` holds the key of this browser."""
-    # The player changes with a finished take, which is kept by then.
-    changes = [person.change, page.load, generate.take.change]
+    # The figures change with a finished take, which is kept by then.
+    changes = [person.change, page.load, generate.figures.change]
     on_change(changes, handlers.enter, [person], [parts.earlier])
     restored = [*(generate.fields[name] for name in RESTORED), generate.status]
     voice = [generate.fields[name] for name in form.VOICE]

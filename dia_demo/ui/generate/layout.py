@@ -25,10 +25,7 @@ from dia_demo.ui.xpu import XpuPanel
 SEED_CHARACTERS = 40
 SCRIPT_FILES = PAGE_FILES / "script"
 FIELD = "#script textarea"
-_LIVE = (
-    '<button type="button" disabled>Listen</button> <span class="live-text"></span> '
-    '<label class="live-switch"><input type="checkbox"> Play as it is made</label>'
-)
+PLAYER = (PAGE_FILES / "take" / "player.html").read_text(encoding="utf-8")
 
 Field = gr.Audio | gr.Checkbox | gr.Dropdown | gr.Slider | gr.Textbox
 
@@ -49,8 +46,7 @@ class GenerateParts:
     generate: gr.Button
     stop: gr.Button
     status: gr.HTML
-    live: gr.HTML
-    take: gr.Audio
+    player: gr.HTML
     wav: gr.DownloadButton
     flac: gr.DownloadButton
     keep_seed: gr.Button
@@ -180,22 +176,12 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
     on_cpu = gr.Button(
         "Make this take on the CPU", variant="primary", visible=False, elem_id="on-cpu"
     )
-    live = gr.HTML(
+    player = gr.HTML(
         {"rate": info.sample_rate},
-        html_template=_LIVE,
-        js_on_load=start_class(PAGE_FILES / "live" / "strip.js", "LiveStrip"),
+        html_template=PLAYER,
+        js_on_load=start_class(PAGE_FILES / "take" / "player.js", "TakePlayer"),
         server_functions=[hear],
-        elem_id="live",
-    )
-    take = gr.Audio(
-        label="Take",
-        show_label=False,
-        interactive=False,
-        buttons=[],
         elem_id="take",
-        waveform_options=gr.WaveformOptions(
-            waveform_color="#a39c90", waveform_progress_color="#14877c"
-        ),
     )
     with gr.Row(elem_id="take-actions"):
         wav = gr.DownloadButton(
@@ -210,14 +196,13 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
     return {
         "status": status,
         "stop": stop,
-        "live": live,
+        "player": player,
         "on_cpu": on_cpu,
-        "take": take,
         "wav": wav,
         "flac": flac,
         "keep_seed": keep_seed,
         "take_seed": gr.State(None),
-        "figures": gr.HTML(html.figures_table(NO_FIGURES), js_on_load=None),
+        "figures": gr.HTML(html.figures_table(NO_FIGURES), elem_id="figures", js_on_load=None),
         "spectrogram": gr.HTML(html.spectrogram_figure(None), js_on_load=None),
     }
 

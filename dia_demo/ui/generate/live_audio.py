@@ -27,6 +27,8 @@ class LiveRun:
         self.token = secrets.token_urlsafe(12)
         self.sample_rate = 0
         self.done = False
+        # What the player needs of the finished take (`take_files.player_take`).
+        self.take: dict | None = None
         self._progress: Progress | None = None
         self._lag = 0.0
         self._chunks: list[np.ndarray] = []
@@ -49,7 +51,7 @@ class LiveRun:
         self._samples += len(chunk)
 
     def state(self) -> dict:
-        """The value of the page's player, part of every update.
+        """The value of the page's player, part of every update, with the take once there is one.
 
         In seconds: `ready` to be heard, `total` of the whole take, `left` until it is complete
         (both estimates, None before there is one), and `lag`, the audio of tokens that is not ready
@@ -64,11 +66,16 @@ class LiveRun:
             "total": progress and round(progress.expected_seconds, 2),
             "left": progress and round(progress.seconds_left, 2),
             "lag": round(self._lag, 2),
-        }
+        } | ({} if self.take is None else {"take": self.take})
 
     @property
     def _ready(self) -> float:
         return self._samples / self.sample_rate if self.sample_rate else 0.0
+
+    @property
+    def has_sound(self) -> bool:
+        """Whether some of it can be heard."""
+        return self._samples > 0
 
     def after(self, start: int) -> dict:
         """Samples from `start` on as base64 of little-endian int16, and whether it is done."""

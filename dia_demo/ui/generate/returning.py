@@ -14,7 +14,7 @@ from dia_demo.ui.generate.events import run_outputs, take_outputs
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.person_runs import WatchedRun
-from dia_demo.ui.generate.take_files import take_updates
+from dia_demo.ui.generate.take_files import player_take, take_updates
 from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Updates
 from dia_demo.ui.status import Status
 
@@ -50,11 +50,12 @@ class ReturnHandlers:
         if not is_key(key):
             return shown
         run = self._run(request, key)
-        if run is not None and run.ended and parts.take in run.shown:
+        if run is not None and (not run.ended or self._take_of(run) is not None):
             return shown  # `rejoin` shows it.
         earlier = self.history.latest(key)
         if earlier is not None:
-            shown |= take_updates(parts, self.generate.files.restore(key, earlier))
+            saved = self.generate.files.restore(key, earlier)
+            shown |= take_updates(parts, saved) | {parts.player: {"take": player_take(saved)}}
         if run is None:
             shown |= self._status(key, earlier is not None)
         return shown
@@ -71,8 +72,12 @@ class ReturnHandlers:
     def _run(self, request: gr.Request, key: str) -> WatchedRun | None:
         """The person's last run, unless its take was deleted since."""
         run = self.generate.run.of(request, key)
-        wav = None if run is None else run.shown.get(self.generate.parts.take)
-        return None if wav is not None and not Path(wav).exists() else run
+        take = None if run is None else self._take_of(run)
+        return None if take is not None and not Path(take["file"]).exists() else run
+
+    def _take_of(self, run: WatchedRun) -> dict | None:
+        """The take that a run's player has."""
+        return run.shown.get(self.generate.parts.player, {}).get("take")
 
     def _status(self, key: str, has_take: bool) -> Updates:
         if self.history.was_lost(key):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,15 @@ class TakeFiles:
         figures = take.figures
         return SavedTake(wav, flac, take.samples, take.sample_rate, figures.seed, figures, notes)
 
+    def latest(self, key: object) -> SavedTake | None:
+        """The person's last take, if there is one that can be read."""
+        if not is_key(key):
+            return None
+        earlier = self.history.latest(str(key))
+        with suppress(DiaDemoError):
+            return None if earlier is None else self.restore(str(key), earlier)
+        return None
+
     def restore(self, key: str, earlier: EarlierTake) -> SavedTake:
         """An earlier take as it was shown when it was made."""
         wav = self.history.served(key, earlier.id, self.home)
@@ -127,19 +136,35 @@ def figures_of(saved: Mapping[str, Any]) -> Figures | None:
 
 
 def take_updates(parts: GenerateParts, saved: SavedTake) -> Updates:
-    """Everything on the page that shows a take."""
+    """Everything on the page that shows a take, but the player (see `player_take`)."""
     picture = audio.spectrogram(saved.samples, saved.sample_rate, *html.SPECTROGRAM_SIZE)
     seconds = len(saved.samples) / saved.sample_rate
     rows = NO_FIGURES if saved.figures is None else figure_rows(saved.figures)
     return {
-        # The 16-bit file: gradio would scale an array of floats to full level.
-        parts.take: str(saved.wav),
         parts.wav: gr.update(value=str(saved.wav), interactive=True),
         parts.flac: gr.update(value=str(saved.flac), interactive=True),
         parts.keep_seed: gr.update(interactive=True),
         parts.take_seed: saved.seed,
         parts.figures: html.figures_table(rows),
         parts.spectrogram: html.spectrogram_figure(picture, seconds),
+    }
+
+
+def player_take(saved: SavedTake, label: str = "") -> dict:
+    """What the page's player needs of a take. label: what it is, where it is not the last run's."""
+    return {"file": str(saved.wav), "rate": saved.sample_rate, "label": label}
+
+
+def no_take(parts: GenerateParts) -> Updates:
+    """The same parts of the page without a take."""
+    nothing = gr.update(value=None, interactive=False)
+    return {
+        parts.wav: nothing,
+        parts.flac: nothing,
+        parts.keep_seed: gr.update(interactive=False),
+        parts.take_seed: None,
+        parts.figures: html.figures_table(NO_FIGURES),
+        parts.spectrogram: html.spectrogram_figure(None),
     }
 
 

@@ -23,7 +23,6 @@ def test_an_earlier_take_and_the_player_take_turns(open_window):
     unfold(page, "Earlier takes")
     earlier = page.locator(".earlier li button").first
 
-    player.get_by_label("Play", exact=True).click()
     player.get_by_label("Pause", exact=True).wait_for()
     earlier.click()
     player.get_by_label("Play", exact=True).wait_for()

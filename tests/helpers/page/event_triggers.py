@@ -215,7 +215,7 @@ SPECIAL = {
     },
     ("lab", "click"): end_the_test,
     ("lab-delete", "click"): delete,
-    ("take", "change"): run_of_generate,
+    ("figures", "change"): run_of_generate,
     (None, "click"): lambda page: press_in_list(page, "Use these settings"),
     (None, "submit"): lambda page: press_in_list(page, "Compare with this"),
 }

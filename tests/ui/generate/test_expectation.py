@@ -37,6 +37,7 @@ def measured(handlers):
     handlers.synthesis.speed.learn_quick(QUICK)
     return handlers
 
+
 DIA = "the original model by Nari Labs, which sounds like people"
 # Of the precision that auto chooses here.
 NEEDS = rf"({'|'.join(DIA_MEMORY.values())}) of memory, {DIA_DOWNLOAD} to download once"

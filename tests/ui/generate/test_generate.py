@@ -13,6 +13,7 @@ import soundfile
 
 from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
+from dia_demo.services.listening.store import new_key
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
 from tests.helpers.page.page_stubs import (
@@ -21,10 +22,15 @@ from tests.helpers.page.page_stubs import (
     STARTED,
     field_values,
     result,
+    silent_take,
     stub_handlers,
 )
 
 PAGE = SimpleNamespace(session_hash="s")
+
+
+def has_take(update: dict) -> bool:
+    return "take" in update.get("player", {})
 
 
 def press_generate(handlers: GenerateHandlers, key: str | None = None):
@@ -32,13 +38,49 @@ def press_generate(handlers: GenerateHandlers, key: str | None = None):
 
 
 @pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])
-def test_a_failed_run_leaves_the_earlier_take_in_place(error, tmp_path):
+def test_a_failed_run_brings_the_earlier_take_back_as_such(error, tmp_path):
+    handlers, _ = stub_handlers([STARTED, RUNNING, error], tmp_path)
+    key = new_key()
+    handlers.files.history.add(key, silent_take())
+    updates = list(press_generate(handlers, key))
+    assert not any(has_take(update) for update in updates[:-1]), "not under the run"
+    assert updates[-1]["player"]["take"]["label"] == "Earlier take"
+    assert updates[-1]["wav"]["value"] == updates[-1]["player"]["take"]["file"]
+    assert "421337" in updates[-1]["figures"]
+
+
+@pytest.mark.parametrize("key", [None, new_key()], ids=["without a key", "with a key"])
+def test_a_run_clears_the_take_before_it(key, tmp_path):
+    """Until its own is there, also for a page that receives several updates in one go."""
+    take = Finished(result(samples=1600))
+    handlers, _ = stub_handlers([STARTED, RUNNING, STARTED, take], tmp_path)
+    for _ in range(2):
+        for update in press_generate(handlers, key):
+            if "wav" in update and not has_take(update):
+                assert update["wav"] == {"__type__": "update", "value": None, "interactive": False}
+                assert not update["keep_seed"]["interactive"] and update["take_seed"] is None
+                assert "421337" not in update["figures"] and "data:" not in update["spectrogram"]
+            elif not has_take(update):
+                assert update["player"]["done"], "the sound is complete, its file follows"
+
+
+def test_what_was_heard_of_a_failed_run_stays(tmp_path):
+    chunk = AudioChunk(np.ones(1600, np.float32), 16000, 0.1)
+    handlers, _ = stub_handlers([STARTED, chunk, RUNNING, ZeroDivisionError("bug")], tmp_path)
+    key = new_key()
+    handlers.files.history.add(key, silent_take())
+    *_, last = press_generate(handlers, key)
+    assert not has_take(last) and last["player"]["ready"] > 0 and not last["wav"]["interactive"]
+
+
+@pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])
+def test_a_failed_run_gives_its_buttons_back(error, tmp_path):
     handlers, _ = stub_handlers([STARTED, RUNNING, error], tmp_path)
     updates = list(press_generate(handlers))
-    assert all("take" not in update and "wav" not in update for update in updates)
+    assert not any(has_take(update) for update in updates)
     assert 'data-state="failed"' in updates[-1]["status"]
     assert not updates[-1]["stop"]["interactive"] and handlers.run.idle()["generate"]["interactive"]
-    assert updates[-1]["live"]["done"]
+    assert updates[-1]["player"]["done"]
 
 
 def test_an_unwritable_takes_folder_is_reported_by_its_setting(tmp_path):
@@ -46,7 +88,7 @@ def test_an_unwritable_takes_folder_is_reported_by_its_setting(tmp_path):
     taken.write_text("not a folder")
     handlers, _ = stub_handlers([STARTED, Finished(result())], tmp_path)
     updates = list(press_generate(handlers))
-    assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["live"]["done"]
+    assert "DIA_TAKES" in updates[-1]["status"] and updates[-1]["player"]["done"]
     assert str(tmp_path) not in updates[-1]["status"], "a server's folders are its own affair"
     assert handlers.run.idle()["generate"]["interactive"]
 
@@ -58,7 +100,7 @@ def test_a_full_disk_is_said_before_the_take_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr("dia_demo.ui.generate.take_files.shutil.disk_usage", lambda _: usage)
     updates = list(press_generate(handlers))
     assert "1 MB are free" in updates[-1]["status"] and "DIA_TAKES" in updates[-1]["status"]
-    assert "take" not in updates[-1] and updates[-1]["live"]["done"]
+    assert not has_take(updates[-1]) and updates[-1]["player"]["done"]
 
 
 def test_a_run_without_a_sound_is_no_take(tmp_path):
@@ -69,7 +111,7 @@ def test_a_run_without_a_sound_is_no_take(tmp_path):
     ):
         handlers, _ = stub_handlers([STARTED, event], tmp_path)
         updates = list(press_generate(handlers))
-        assert all("take" not in update for update in updates)
+        assert not any(has_take(update) for update in updates)
         assert any(words in update.get("status", "") for update in updates)
 
 
@@ -82,11 +124,11 @@ def test_what_is_wrong_with_the_sound_is_said(tmp_path):
 def test_a_finished_run_delivers_a_16_bit_take(tmp_path):
     handlers, _ = stub_handlers([STARTED, Finished(result(samples=1600))], tmp_path)
     for update in press_generate(handlers):
-        if "take" in update:
-            assert soundfile.info(update["take"]).subtype == "PCM_16"
+        if has_take(update):
+            assert soundfile.info(update["player"]["take"]["file"]).subtype == "PCM_16"
             assert soundfile.info(update["flac"]["value"]).format == "FLAC"
     # In the last update: one behind it could take the player's file away before it is read.
-    assert "take" in update and update["live"]["done"]
+    assert has_take(update) and update["player"]["done"]
     assert not update["stop"]["interactive"] and 'data-state="done"' in update["status"]
     assert update["take_seed"] == FIGURES.seed and "421337" in update["figures"]
     assert "data:image/png;base64," in update["spectrogram"]
@@ -124,7 +166,7 @@ def test_presses_that_are_refused_leave_a_running_take_to_be_heard(tmp_path):
     chunk, go_on = AudioChunk(np.ones(1600, np.float32), 16000, 0.1), threading.Event()
     handlers, _ = stub_handlers([STARTED, chunk, RUNNING, go_on], tmp_path)
     running = press_generate(handlers)
-    token = next(update["live"]["run"] for update in running if update["live"]["ready"])
+    token = next(update["player"]["run"] for update in running if update["player"]["ready"])
     refused, _ = stub_handlers([InputError("The queue is full.")], tmp_path)
     refused.live = handlers.live
     for _ in range(2 * KEPT_RUNS):

@@ -61,7 +61,7 @@ def visit(tmp_path):
 
 
 def has_take(shown: dict) -> bool:
-    return shown.get("take") is not None
+    return "take" in shown.get("player", {})
 
 
 def test_the_end_of_a_run_is_there_after_a_reload(visit):
@@ -86,7 +86,7 @@ def test_a_take_is_shown_from_the_earlier_takes_when_its_files_are_gone(visit, t
     *_, last = visit.press()
     shutil.rmtree(tmp_path / "takes")
     shown = visit.reload()
-    assert shown["figures"] == last["figures"] and Path(shown["take"]).exists()
+    assert shown["figures"] == last["figures"] and Path(shown["player"]["take"]["file"]).exists()
     for path in (tmp_path / "takes").rglob("*"):
         os.utime(path, (0, 0))
     Scratch(tmp_path / "takes", 0).trim()
@@ -146,7 +146,7 @@ def test_a_take_that_cannot_be_kept_is_handed_over_with_a_note(tmp_path):
         fill(disk)
         *_, last = visit.press()
         assert "not among the earlier takes" in last["status"] and "No space" in last["status"]
-        assert visit.reload()["take"] == last["take"], "as long as its temporary files last"
+        assert visit.reload()["player"] == last["player"], "as long as its temporary files last"
 
 
 def test_a_take_that_is_too_large_to_keep_is_handed_over(visit, monkeypatch):
