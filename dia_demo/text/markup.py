@@ -9,6 +9,7 @@ import html
 import re
 
 from dia_demo.text.edits import EditedText
+from dia_demo.text.sounds import is_action
 from dia_demo.text.repairs import nearest_sound
 
 EMOJI = re.compile("[ \t]?[\U0001f000-\U0001faff\u2600-\u27ff\u2b00-\u2bff\ufe0f\u200d]+")
@@ -19,11 +20,15 @@ _RULE = re.compile(
     r"^[ \t]{0,3}(?:-{3,80}|\*{3,80}|_{3,80}|={3,80})[ \t]{0,9}(?:\n|\Z)", re.MULTILINE
 )
 _COMMENT = re.compile(r"<!--.{0,400}?-->", re.DOTALL)
-_ELEMENT = re.compile(r"</?([A-Za-z][\w:-]{0,30})(?:\s[^<>\n]{0,200})?/?>")
+# Attributes have values: "a<b and c>d" compares.
+_ATTRIBUTE = (
+    r"\s{1,3}[\w:.-]{1,40}\s?=\s?(?:\"[^\"<>\n]{0,200}\"|'[^'<>\n]{0,200}'|[^\s\"'<>=]{1,80})"
+)
+_ELEMENT = re.compile(rf"</?([A-Za-z][\w:-]{{0,30}})(?:{_ATTRIBUTE}){{0,9}}\s{{0,3}}/?>")
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#\d{1,6}|#x[0-9A-Fa-f]{1,5});")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\((?:[^()\s]{1,300})(?:\s\"[^\"\n]{0,100}\")?\)")
 _LINE_MARK = re.compile(r"^[ \t]{0,9}(?:#{1,6}[ \t]+|>[ \t]?|[-*+•‣▪][ \t]+)+", re.MULTILINE)
-_STRONG = re.compile(r"(\*\*|__|~~)(?=\S)([^\n]{1,400}?)(?<=\S)\1")
+_STRONG = re.compile(r"(\*\*|__|~~|==)(?=\S)([^\n]{1,400}?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*])\*(?![\w*])")
 _UNDERSCORES = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,300})(?<=[^\s_])_(?!\w)")
 _CODE = re.compile(r"(`{1,3})([^`\n]{1,300})\1")
@@ -61,6 +66,8 @@ def _element(match: re.Match) -> str:
 def _between(match: re.Match) -> str:
     """The text between two marks, or the sound that it names."""
     words = match[match.re.groups]
+    if match.re is _EMPHASIS and is_action(words):
+        words = f"({words})"
     return _sound(words.strip("() ").lower()) or words
 
 

@@ -1,8 +1,7 @@
 """Text normalisation: writes a script as it is read aloud, in plain characters and words.
 
 The embedded voice was trained only on plain words, so its scripts are always normalised. Dia's are
-only on request. The rules are in `formats`, `markup`, `abbreviations`, `amounts`, `dates` and
-`numerals`.
+only on request. The rules are in `formats`, `markup` and the folder `reading`.
 """
 
 from __future__ import annotations
@@ -13,13 +12,24 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
 
-from dia_demo.text import amounts, dates, numerals
-from dia_demo.text.abbreviations import RULES_AFTER_NUMBERS, RULES_BEFORE_NUMBERS
 from dia_demo.text.edits import Change, EditedText
 from dia_demo.text.formats.near_tags import tag_speakers
 from dia_demo.text.formats.table import recognise
 from dia_demo.text.markup import remove_markup
-from dia_demo.text.rules import Reader, Rule
+from dia_demo.text.reading import (
+    abbreviations,
+    addresses,
+    capitals,
+    codes,
+    dates,
+    measures,
+    money,
+    numerals,
+    roman,
+    signs,
+)
+from dia_demo.text.reading.rules import Reader, Rule
+from dia_demo.text.sounds import read_sounds
 
 _PLAIN = {
     **dict.fromkeys("‘’‚‛ʼ´′‹›＇", "'"),
@@ -35,27 +45,37 @@ _PLAIN = {
 }
 _TYPOGRAPHIC = re.compile(f"[{re.escape(''.join(_PLAIN))}]")
 # An en dash within a word or number (London–Paris, 3–5) joins; every other one is a pause.
-_JOINING_DASH = re.compile(r"(?<=\w)–(?=\w)")
+_JOINING_DASH = re.compile(r"(?<=[\w%])–(?=[\w$£€¥])")
 _PAUSE = re.compile(r"(?<![ \t])[ \t]*[–—―](?:[ \t]*[–—―])*[ \t]*")
 # What may stand between the last word of a turn or line and its end.
 _END = re.compile(r"[\"')\]]{0,9}(?=\n|\[S[12]\]|\Z)")
 _MARKS = (".", ",", ";", ":", "!", "?")
 _CONTEXT = 40
 _MOST_ROUNDS = 5
+_SHOWN_SOUNDS = 6
 _ACCENTED = re.compile(r"[^\W\d_a-zA-Z]")
-_NUMBER_RULES = (*numerals.FIRST_RULES, *dates.RULES, *amounts.RULES, *numerals.RULES)
-_NUMBER = re.compile(r"[\d½⅓⅔¼¾⅕⅛⅜⅝⅞]|\b[IVXL]{2,6}\b|\b[VX]\b|\b[A-Z][a-z]{3,6}[ \t]I\b")
+_RULES_BEFORE_NUMBERS = (*addresses.RULES, *abbreviations.RULES, *signs.FIRST_RULES, *roman.RULES)
+_NUMBER_RULES = (
+    *codes.FIRST_RULES, *numerals.FIRST_RULES, *dates.RULES, *money.RULES, *measures.RULES,
+    *codes.RULES, *numerals.RULES,
+)  # fmt: skip
+_RULES_AFTER_NUMBERS = (*measures.RULES_AFTER_NUMBERS, *capitals.RULES, *signs.RULES)
+_NUMBER = re.compile(r"[\d½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⁰¹²³⁴-⁹₀-₉]")
+# The sounds that the embedded voice was trained on.
+_SOUNDS_OF_NANO = frozenset({"laughs"})
 _SPACES = re.compile(r"(?<![ \t])[ \t]+\Z|[ \t]{2,}")
 _SPACE_BEFORE_MARK = re.compile(r"(?<=[^\s.])[ \t]([.,;:!?])(?![.\d])")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A script as it will be read aloud, and the changes from the original."""
+    """A script as it will be read aloud, the changes from the original, and what is left out or
+    may be meant otherwise, one sentence each."""
 
     original: str
     text: str
     changes: tuple[Change, ...]
+    remarks: tuple[str, ...] = ()
 
     def parts(self) -> list[tuple[str, bool]]:
         """The text in parts of whole words, each with whether something in it was changed."""
@@ -93,11 +113,12 @@ def normalise(script: str, letter_names: bool = False) -> Reading:
 
     A script in another format (formats.table) becomes turns of [S1] and [S2], and a script without
     tags begins with [S1].
-    letter_names: spell initialisms with the names of their letters ("eff bee eye") and remove
-    accents, for a model that was trained on neither. Normalising twice changes nothing. The work is
-    linear in the length of the script.
+    letter_names: spell initialisms with the names of their letters ("eff bee eye"), remove accents
+    and leave out sounds but (laughs), for a model that was trained on none of them. Normalising
+    twice changes nothing. The work is linear in the length of the script.
     """
-    text, reader = EditedText(script), Reader(letter_names)
+    text = EditedText(script)
+    reader = Reader(letter_names, _SOUNDS_OF_NANO if letter_names else None)
     if (found := recognise(script)) and found.is_sure:
         text.rewrite(found.edits)
     for _ in range(_MOST_ROUNDS):
@@ -105,7 +126,16 @@ def normalise(script: str, letter_names: bool = False) -> Reading:
         _read(text, reader)
         if text.text == before:
             break
-    return Reading(script, text.text, text.changes())
+    return Reading(script, text.text, text.changes(), _remarks(reader))
+
+
+def _remarks(reader: Reader) -> tuple[str, ...]:
+    if not reader.left_out:
+        return tuple(reader.remarks)
+    shown = ", ".join(f"“{sound}”" for sound in reader.left_out[:_SHOWN_SOUNDS])
+    if len(reader.left_out) > _SHOWN_SOUNDS:
+        shown += f" and {len(reader.left_out) - _SHOWN_SOUNDS} more"
+    return (*reader.remarks, f"This voice can only laugh, written (laughs): {shown} left out.")
 
 
 def _read(text: EditedText, reader: Reader) -> None:
@@ -114,8 +144,9 @@ def _read(text: EditedText, reader: Reader) -> None:
     _make_plain(text)
     remove_markup(text)
     tag_speakers(text)
+    read_sounds(text, reader)
     numbers = _NUMBER_RULES if _NUMBER.search(text.text) else ()
-    for rule in (*RULES_BEFORE_NUMBERS, *numbers, *RULES_AFTER_NUMBERS):
+    for rule in (*_RULES_BEFORE_NUMBERS, *numbers, *_RULES_AFTER_NUMBERS):
         text.sub(rule.pattern, partial(_replaced, rule, reader))
     if reader.letter_names:
         text.sub(_ACCENTED, _without_accent)

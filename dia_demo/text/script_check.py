@@ -128,7 +128,8 @@ def with_reading(
     written where it has the same findings.
 
     Where it has not, as with a tag after names that are no tags yet, the repair is one of the
-    turns, or of the script in plain words.
+    turns, or of the script in plain words. What the reading leaves out or may misunderstand is a
+    finding too.
     """
     missing = {_key(finding) for finding in report.findings if finding.repaired is not None}
     repairs: dict[tuple[str, str], Finding] = {}
@@ -141,6 +142,7 @@ def with_reading(
     findings = [repairs.get(_key(finding), finding) for finding in report.findings]
     if remark := remark_on_reading(written):
         findings.append(_finding(remark, remark.repair() if remark.repair else None))
+    findings += [Finding("reading", Level.TIP, words) for words in reading.remarks]
     return replace(report, reading=reading if reading.changes else None, findings=tuple(findings))
 
 

@@ -88,9 +88,9 @@ def test_the_embedded_voice_always_reads_plain_characters(nano):
 @pytest.mark.parametrize(
     ("script", "repaired"),
     [
-        ("[S1] It’s NASA. [S2] Hi.", "[S1] It’s NASA. [S2] Hi. [S1]"),
+        ("[S1] It’s an SUV. [S2] Hi.", "[S1] It’s an SUV. [S2] Hi. [S1]"),
         # There is no tag yet: the words that would be read, but without the names of letters.
-        ("It’s NASA.", "[S1] It's N A S A. [S2]"),
+        ("It’s an SUV.", "[S1] It's an S U V. [S2]"),
     ],
 )
 def test_a_repair_changes_only_what_it_says(nano, script, repaired):

@@ -10,17 +10,23 @@ import pytest
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
 from tests.text.readings import READ_AS, SCRIPTS
+from tests.text.readings_of_amounts import AMOUNTS
+from tests.text.readings_of_numbers import NUMBERS
+from tests.text.readings_of_words import WORDS
 
 PIECES = [
     *("[S1]", "[S2]", " ", " ", " ", "\n", *".,!?'\"()-_#*&@%x+=~|`/é½", "–", "—", "…", "’", "“"),
     *("$3.50", "£", "10:45", "7pm", "p.m.", "3/4", "2025", "1999", "25%", "1st", "'90s", "5", "km"),
     *("Dr.", "St.", "No.", "U.S.A.", "NASA", "etc.", "John:", "Mary:", "[John]", "S1:", "v2.0"),
     *("and", "Hello", "I", "A", "K", "007", "1,000", ".5", "COVID-19", "<b>", "</b>", "<laughs>"),
+    *("(gasps)", "[laughs]", "(pause 2)", "NOT", "US", "IV", "H.264", "10^6", "x²", "1-800-CALL"),
+    *("911", "1 000", "$-5", "€2.500,00", "1h 30m", "June 3-5", "<3", "C++", "a<b", "[1]", "AT&T"),
+    *("mg/dL", "kWh", "0:45", "24:00", "192.168.0.1", "2024/10/01", "main.py", "N/A", "II", "£m"),
     *("(laughs)", "😀", "a@b.com", "https://x.io/a", "°C", "\u200b", "\u00a0", "&amp;"),
 ]
 
 
-@pytest.mark.parametrize("written, read", READ_AS)
+@pytest.mark.parametrize("written, read", [*READ_AS, *AMOUNTS, *NUMBERS, *WORDS])
 def test_what_is_written_is_read_in_words(written, read):
     assert normalise(f"[S1] {written}").text == f"[S1] {read}"
 
@@ -41,6 +47,78 @@ def test_scripts_are_read_by_their_speakers(written, read):
 )
 def test_a_voice_without_letters_gets_their_names(written, read):
     assert normalise(written, letter_names=True).text == read
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "My brother works at night, and I don't like it. Who did that?",
+        "It's a long way to the river. Wait for us, said the old man!",
+        "I am not going. She's as tall as I am, isn't she?",
+    ],
+)
+def test_capitals_are_read_as_small_letters(script):
+    assert normalise(script.upper(), letter_names=True).text == f"[S1] {script}"
+
+
+def test_capital_words_among_small_ones_are_read_as_small_ones():
+    written = "I am NOT going, this is SO good. NEVER call the FBI, NASA or UCLA."
+    small = "[S1] I am not going, this is so good. Never call the"
+    assert normalise(written).text == f"{small} F B I, NASA or U C L A."
+    spelled = normalise(written, letter_names=True).text
+    assert spelled == f"{small} eff bee eye, Nasa or you see ell ay."
+
+
+@pytest.mark.parametrize(
+    "written, read, left_out",
+    [
+        ("(gasps) No! (laughs)", "No! (laughs)", ["(gasps)"]),
+        ("Hi. (clears throat) So *sighs* yes.", "Hi. So yes.", ["(clears throat)", "(sighs)"]),
+        ("[laughs] Ha. [door slams] [Applause]", "(laughs) Ha.", ["[door slams]", "[Applause]"]),
+        ("(sings) La. (softly) Go. *smiles*", "La. Go.", ["(sings)", "(softly)", "(smiles)"]),
+        ("(laughing) Well. <cough>", "(laughs) Well.", ["(coughs)"]),
+        ("He (my brother) is (probably) here.", "He (my brother) is (probably) here.", []),
+    ],
+)
+def test_sounds_that_the_embedded_voice_has_not_learnt_are_left_out_with_a_remark(
+    written, read, left_out
+):
+    reading = normalise(f"[S1] {written}", letter_names=True)
+    assert reading.text == f"[S1] {read}"
+    assert len(reading.remarks) == (1 if left_out else 0)
+    assert all(f"“{sound}”" in reading.remarks[0] for sound in left_out)
+
+
+def test_dia_keeps_its_sounds():
+    script = "[S1] (gasps) No! (laughs) [S2] (clears throat) Hi. [S1]"
+    assert normalise(script).text == script
+
+
+@pytest.mark.parametrize("pause", ["(pause 1.5)", "(pause)", "[pause: 2 s]", "(long pause)"])
+def test_a_pause_is_not_read_aloud(pause):
+    assert normalise(f"[S1] Wait. {pause} Go on.").text == "[S1] Wait. ... Go on."
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "on 3/4/2025",
+        "He visited US.",
+        "at 7.30",
+        "0:45",
+        "5 - 3",
+        "12 345",
+        "Elizabeth I was here.",
+    ],
+)
+def test_what_may_be_meant_otherwise_gets_a_remark(written):
+    (remark,) = normalise(f"[S1] {written}").remarks
+    assert " is read as “" in remark
+
+
+@pytest.mark.parametrize("written", ["It is 5 km.", "on 3 May 2025", "the US Army", "13/4/2025"])
+def test_what_is_clear_gets_no_remark(written):
+    assert normalise(f"[S1] {written}").remarks == ()
 
 
 @pytest.mark.parametrize("letter_names", [False, True])

@@ -1,0 +1,223 @@
+"""Abbreviations and titles, as they are spoken."""
+
+from __future__ import annotations
+
+import re
+
+from dia_demo.text.reading.rules import Reader, Rule, after, any_of, final_dot, rule
+
+_TITLES = {
+    "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
+    "Rev": "Reverend", "Gen": "General", "Col": "Colonel", "Lt": "Lieutenant", "Sgt": "Sergeant",
+    "Capt": "Captain", "Gov": "Governor", "Sen": "Senator", "Rep": "Representative",
+    "Pres": "President", "Hon": "Honorable", "Fr": "Father", "Mt": "Mount", "Ft": "Fort",
+    "St": "Saint", "Sr": "Sister", "Br": "Brother", "Maj": "Major", "Cpl": "Corporal",
+    "Pvt": "Private", "Adm": "Admiral", "Cmdr": "Commander", "Brig": "Brigadier",
+    "Amb": "Ambassador", "Supt": "Superintendent", "Det": "Detective", "Insp": "Inspector",
+    "Messrs": "Messieurs", "Mme": "Madame", "Mlle": "Mademoiselle", "Atty": "Attorney",
+}  # fmt: skip
+# These also without a dot.
+_UNDOTTED_TITLES = "Mr|Mrs|Ms|Dr|Prof|Sgt|Capt|Mme|Mlle|Messrs"
+_PLACES = {
+    "St": "Street", "Dr": "Drive", "Ave": "Avenue", "Blvd": "Boulevard", "Rd": "Road",
+    "Ln": "Lane", "Hwy": "Highway", "Sq": "Square", "Pl": "Place", "Ct": "Court",
+    "Pkwy": "Parkway", "Ter": "Terrace", "Cir": "Circle", "Bldg": "Building",
+}  # fmt: skip
+# Written with their dots, which may be a sentence's end as well.
+_DOTTED = {
+    "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus",
+    "approx.": "approximately", "a.k.a.": "also known as", "Jr.": "Junior", "Sr.": "Senior",
+    "Inc.": "Incorporated", "Corp.": "Corporation", "Ltd.": "Limited", "Co.": "Company",
+    "Bros.": "Brothers", "dept.": "department", "Dept.": "Department", "est.": "established",
+    "Est.": "Established", "misc.": "miscellaneous", "govt.": "government", "Govt.": "Government",
+    "Univ.": "University", "Assn.": "Association", "Assoc.": "Association", "Apt.": "Apartment",
+    "apt.": "apartment", "tel.": "telephone", "Tel.": "Telephone", "Ste.": "Suite",
+    "Jan.": "January", "Feb.": "February", "Aug.": "August", "Sept.": "September",
+    "Oct.": "October", "Nov.": "November", "Dec.": "December", "Mon.": "Monday",
+    "Tues.": "Tuesday", "Tue.": "Tuesday", "Wed.": "Wednesday", "Thurs.": "Thursday",
+    "Thu.": "Thursday", "Fri.": "Friday", "Sat.": "Saturday", "cf.": "compare", "Cf.": "Compare",
+    "et al.": "and others", "viz.": "namely", "ibid.": "ibidem", "N.B.": "nota bene",
+    "n.b.": "nota bene", "ca.": "circa", "max.": "maximum", "avg.": "average",
+    "Avg.": "Average", "incl.": "including", "excl.": "excluding", "esp.": "especially",
+    "intl.": "international", "Intl.": "International", "natl.": "national",
+    "asst.": "assistant", "Asst.": "Assistant", "mgr.": "manager", "Mgr.": "Manager",
+    "ext.": "extension", "Ext.": "Extension", "Esq.": "Esquire", "orig.": "originally",
+    "resp.": "respectively", "abbr.": "abbreviation", "Mfg.": "Manufacturing",
+    "appt.": "appointment", "bldg.": "building", "Bldg.": "Building",
+    "qty.": "quantity", "Qty.": "Quantity", "pkg.": "package", "&c.": "et cetera",
+    "Attn:": "Attention:", "attn:": "attention:", "wt.": "weight", "ht.": "height",
+    "min.": "minimum", "hrs.": "hours", "yrs.": "years", "mins.": "minutes",
+    "secs.": "seconds", "lbs.": "pounds", "tbsp.": "tablespoons", "tsp.": "teaspoons",
+    "oz.": "ounces", "Rd.": "Road", "Ave.": "Avenue", "Blvd.": "Boulevard", "q.v.": "which see",
+    "op. cit.": "in the work cited",
+}  # fmt: skip
+# Before a number.
+_COUNTED = {
+    "No": "number", "Nos": "numbers", "nos": "numbers", "Vol": "volume", "vol": "volume",
+    "Fig": "figure", "fig": "figure", "Figs": "figures", "figs": "figures", "Ch": "chapter",
+    "ch": "chapter", "p": "page", "pp": "pages", "Sec": "section", "sec": "section",
+    "Art": "article", "Ref": "reference", "Eq": "equation", "eq": "equation", "Ep": "episode",
+    "ep": "episode", "par": "paragraph", "pt": "part", "Pt": "part", "Op": "opus",
+    "ext": "extension", "Rm": "room", "Max": "maximum", "Min": "minimum", "temp": "temperature",
+    "Temp": "temperature",
+}  # fmt: skip
+# Before a year.
+_LIFE = {"c": "circa", "b": "born", "d": "died", "r": "ruled", "fl": "flourished"}
+_UNDOTTED = {
+    "w/": "with", "w/o": "without", "w/out": "without", "w/in": "within", "b/c": "because",
+    "b/w": "between", "c/o": "care of", "vs": "versus", "thru": "through",
+    "approx": "approximately",
+    "et al": "and others", "dept": "department", "govt": "government", "incl": "including",
+    "Ltd": "Limited", "Inc": "Incorporated",
+}  # fmt: skip
+_STATES = {
+    "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California",
+    "CO": "Colorado", "CT": "Connecticut", "DE": "Delaware", "FL": "Florida", "GA": "Georgia",
+    "HI": "Hawaii", "ID": "Idaho", "IL": "Illinois", "IN": "Indiana", "IA": "Iowa", "KS": "Kansas",
+    "KY": "Kentucky", "LA": "Louisiana", "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts",
+    "MI": "Michigan", "MN": "Minnesota", "MS": "Mississippi", "MO": "Missouri", "MT": "Montana",
+    "NE": "Nebraska", "NV": "Nevada", "NH": "New Hampshire", "NJ": "New Jersey",
+    "NM": "New Mexico", "NY": "New York", "NC": "North Carolina", "ND": "North Dakota",
+    "OH": "Ohio", "OK": "Oklahoma", "OR": "Oregon", "PA": "Pennsylvania", "RI": "Rhode Island",
+    "SC": "South Carolina", "SD": "South Dakota", "TN": "Tennessee", "TX": "Texas", "UT": "Utah",
+    "VT": "Vermont", "VA": "Virginia", "WA": "Washington", "WV": "West Virginia",
+    "WI": "Wisconsin", "WY": "Wyoming",
+}  # fmt: skip
+_PLACE_BEFORE = ("in ", "from ", "to ", "of ", "near ", "at ", "New ", "San ", "Los ")
+_BOOKS = (
+    r"Genesis|Exodus|Leviticus|Numbers|Deuteronomy|Joshua|Judges|Ruth|Samuel|Kings|Chronicles|Ezra"
+    r"|Nehemiah|Esther|Job|Psalms?|Proverbs|Ecclesiastes|Song[ ]of[ ](?:Songs|Solomon)|Isaiah"
+    r"|Jeremiah|Lamentations|Ezekiel|Daniel|Hosea|Joel|Amos|Obadiah|Jonah|Micah|Nahum|Habakkuk"
+    r"|Zephaniah|Haggai|Zechariah|Malachi|Matthew|Mark|Luke|John|Acts|Romans|Corinthians|Galatians"
+    r"|Ephesians|Philippians|Colossians|Thessalonians|Timothy|Titus|Philemon|Hebrews|James|Peter"
+    r"|Jude|Revelation|Quran|Qur'an|Surah|Sura|Sirach|Tobit|Judith|Maccabees|Wisdom"
+)
+_SMALL_ORDINALS = {"1": "First", "2": "Second", "3": "Third"}
+
+
+def _title(match: re.Match, _: Reader) -> str:
+    return _TITLES[match[1] or match[2]]
+
+
+def _place(match: re.Match, _: Reader) -> str:
+    return f"{match[1]} {_PLACES[match[2]]}{final_dot(match)}"
+
+
+def _dotted(match: re.Match, _: Reader) -> str:
+    return _DOTTED[match[0]] + final_dot(match, names_follow=match[0] != "etc.")
+
+
+def _counted(match: re.Match, _: Reader) -> str:
+    return _COUNTED[match[1] or match[2]]
+
+
+def _undotted(match: re.Match, _: Reader) -> str:
+    return _UNDOTTED[match[0]]
+
+
+def _dotted_letters(match: re.Match, reader: Reader) -> str:
+    return reader.letters(match[0]) + final_dot(match, names_follow=True)
+
+
+def _okay(match: re.Match, _: Reader) -> str:
+    return "okay" + final_dot(match)
+
+
+def _apart(match: re.Match, reader: Reader) -> str:
+    """Letters, and a space before the name that follows."""
+    space = "" if after(match)[:1] == " " else " "
+    return reader.letters(match[0]) + space
+
+
+def _state(match: re.Match, _: Reader) -> str:
+    """Austin, TX; but "Fine, OK" is no place."""
+    is_word = match[2] in ("OK", "OR", "IN", "ME", "HI", "OH", "MA", "PA", "LA", "ID", "DE", "AL")
+    sure = match[0].startswith(_PLACE_BEFORE) or re.match(r"[ \t]\d{5}\b", after(match))
+    return match[0] if is_word and not sure else f"{match[1]}{_STATES[match[2]]}"
+
+
+def _verse(match: re.Match, _: Reader) -> str:
+    """Psalm 23:4, 1 Corinthians 13:4-7: the numbers one after the other."""
+    lead = f"{_SMALL_ORDINALS[match['part']]} " if match["part"] else ""
+    until = f" to {match['last']}" if match["last"] else ""
+    verse = f" {match['verse']}{until}" if match["verse"] else ""
+    return f"{lead}{match['book']} {match['chapter']}{verse}"
+
+
+def _compass(match: re.Match, _: Reader) -> str:
+    return {"N": "North", "S": "South", "E": "East", "W": "West"}[match[1]]
+
+
+def _minutes(match: re.Match, _: Reader) -> str:
+    return "minutes" + final_dot(match)
+
+
+RULES: tuple[Rule, ...] = (
+    rule(
+        rf"\b({any_of(_LIFE)})\.[ \t]?(?=1\d{{3}}\b|20\d\d\b)",
+        lambda match, reader: f"{_LIFE[match[1]]} ",
+    ),
+    rule(r"\bPh\.?D\b\.?", lambda match, reader: reader.letters("PHD") + final_dot(match)),
+    rule(
+        rf"\b({any_of(_COUNTED)})\.(?=[ \t]?\d)|(?<=[a-z] )(No)(?=[ \t]\d)"
+        r"|(?:(?<=\bthe )|(?<=\broom )|(?<=\bbus )|(?<=\bhouse )|(?<=\bitem "
+        r"))no\.[ \t]?(?=\d)|№[ \t]?(?=\d)",
+        lambda match, reader: _counted(match, reader) if match[1] or match[2] else "number ",
+    ),
+    rule(
+        rf"(?:\b(?P<part>[123])[ \t])?\b(?P<book>{_BOOKS})[ \t](?P<chapter>\d{{1,3}})"
+        r":(?P<verse>\d{1,3})(?:-(?P<last>\d{1,3}))?(?![\w:]|[.,]\d|[ \t]?[ap]\.?m\b)",
+        _verse,
+    ),
+    rule(
+        r"\b(?P<part>[123])[ \t](?P<book>Samuel|Kings|Chronicles|Corinthians|Thessalonians|Timothy"
+        r"|Peter|John|Maccabees)[ \t](?P<chapter>\d{1,3})(?P<verse>)(?P<last>)(?![\w:]|[.,]\d)",
+        _verse,
+    ),
+    rule(
+        rf"\b([A-Z][a-z]{{1,20}}(?:'s)?|\d{{1,3}}(?:st|nd|rd|th))[ \t]({any_of(_PLACES)})\b"
+        r"(?:\.|(?=,|[ \t]?$|[.!?;)]|[ \t](?:and|in|on|near|at|is|was|to|by|from|with|or|for)\b))"
+        r"(?![ \t][A-Z][a-z]{1,20}[ \t]?(?:,|$))",
+        _place,
+        re.MULTILINE,
+    ),
+    rule(
+        rf"\b({any_of(_TITLES)})\.(?=[ \t]+(?:[A-Z]|and[ \t]+[MD]|&[ \t]))"
+        rf"|\b({_UNDOTTED_TITLES}|St)(?=[ \t]+(?:[A-Z][\w'-]*[a-z]|&[ \t]"
+        rf"|and[ \t]+(?:Mr|Mrs|Ms|Dr)\b))",
+        _title,
+    ),
+    rule(
+        r"(?:(?<=\d)|(?<=\d )|(?<=\b(?:two|six|ten) )|(?<=\b(?:four|five|nine) ))min\.(?!\w)",
+        _minutes,
+    ),
+    rule(
+        "|".join(
+            rf"(?<![\w.]){re.escape(word)}" for word in sorted(_DOTTED, key=len, reverse=True)
+        ),
+        _dotted,
+    ),
+    rule(
+        r"(?<![\w/])(?:w/out|w/in|w/o|w/|b/c|b/w|c/o)(?=[ \t])"
+        r"|\b(?:vs|thru|approx|et al|dept|govt|incl|Ltd|Inc)\b",
+        _undotted,
+    ),
+    rule(
+        rf"((?:\b(?:{'|'.join(_PLACE_BEFORE)}))?\b[A-Z][a-z]{{2,20}}, )({'|'.join(_STATES)})\b"
+        r"(?![\w'&/])",
+        _state,
+    ),
+    rule(
+        r"\b([NSEW])\.?(?=[ \t][A-Z][a-z]{2,20}[ \t](?:St|Ave|Rd|Blvd|Dr|Ln|Street|Avenue|Road)\b)",
+        _compass,
+    ),
+    # J.K. Rowling, John F. Kennedy; but U.S. Army
+    rule(r"(?<![\w.])[A-Z]\.(?:[ ]?[A-Z]\.){1,2}(?=[A-Z][a-z])", _apart),
+    rule(
+        r"\b([A-Z][a-z]{1,20})[ ]([A-Z])\.(?=[ ][A-Z][a-z])",
+        lambda match, reader: f"{match[1]} {reader.letters(match[2])}",
+    ),
+    # Not the "p.m." of a time.
+    rule(r"(?<![\w.])(?<!\d[ \t])(?:[A-Za-z]\.){2,6}(?!\w)", _dotted_letters),
+    rule(r"\bOK\b(?!,?[ ]\d{5})|\bO\.K\.", _okay),
+)

@@ -1,0 +1,221 @@
+"""Percentages and measures, as they are spoken."""
+
+from __future__ import annotations
+
+import re
+
+from dia_demo.text.reading.numbers import (
+    COUNT_WORDS,
+    FRACTION,
+    NUMBER,
+    cardinal,
+    fraction,
+    mixed_fraction,
+)
+from dia_demo.text.reading.rules import Reader, Rule, after, any_of, before, is_adjective, rule
+from dia_demo.text.reading.units import DENOMINATORS, STANDALONE, UNITS, WITH_HYPHEN
+
+_UNIT = any_of(UNITS)
+_PER = any_of(DENOMINATORS)
+_BEFORE = r"(?<![\w.,/])"
+_DECIMAL_COMMA = r"\d{1,6},\d{1,2}(?![\d,])"
+_AMOUNT = rf"{_DECIMAL_COMMA}|{NUMBER}"
+_END = r"(?![\w/²³⁻'])"
+_PLURAL_AFTER = (
+    r"(?=[ \t](?:people|users|views|followers|subscribers|likes|downloads|customers|members|copies"
+    r"|viewers|fans|students|jobs|homes|households|years|tokens|parameters|dollars|euros|pounds"
+    r"|streams|plays|hits|visitors|tourists|cars|lines|rows|records|games|votes|words|items|tons"
+    r"|transactions|requests|children|women|men|residents|inhabitants)\b)"
+)
+_NOUNS = frozenset(
+    "sprint race run walk drive flight break jack lens cable pipe bag bottle can pack screen "
+    "monitor display battery engine charger hose rope ladder radius diameter limit wall board "
+    "window call delay dash swim hike marathon connection plan card video clip song timer".split()
+)
+_SCALES = {"k": "thousand", "K": "thousand", "m": "million", "M": "million", "B": "billion",
+           "b": "billion", "bn": "billion", "mn": "million"}  # fmt: skip
+_K_NAMES = re.compile(
+    r"[ \t](?:run|race|video|videos|resolution|TV|TVs|monitor|monitors|display|displays|screen"
+    r"|screens|UHD|footage|camera|cameras|HDR|quality|gold|movie|movies|fun)\b"
+)
+
+
+def _number(written: str) -> str:
+    if re.fullmatch(r"\d+,\d{1,2}", written):
+        written = written.replace(",", ".")
+    return cardinal(written)
+
+
+def _names(unit: str, per: str | None) -> tuple[str, str]:
+    """One and several of a unit, with what it is divided by."""
+    singular, plural = UNITS[unit]
+    if not per:
+        return singular, plural
+    below = DENOMINATORS[per]
+    return f"{singular} per {below}", f"{plural} per {below}"
+
+
+def _unit(match: re.Match, reader: Reader) -> str:
+    singular, plural = _names(match["unit"], match["per"])
+    low = f"{_number(match['low'])} to " if match["low"] else ""
+    adjective = is_adjective(match, _NOUNS) and match["unit"] not in ("°C", "°F", "°")
+    one = (match["high"] == "1" and not low) or adjective
+    minus = "minus " if match["sign"] else ""
+    return f"{minus}{low}{_number(match['high'])} {singular if one else plural}"
+
+
+def _fraction_of(match: re.Match, _: Reader) -> str:
+    """3/4 tsp, 1 1/2 tbsp."""
+    whole, top, bottom = re.fullmatch(
+        r"(?:(\d+)[ \t])?"
+        r"(\d+)/(\d+)",
+        match[1],
+    ).groups()  # type: ignore[union-attr]
+    singular, plural = _names(match[2], None)
+    if int(bottom) < 2 or int(bottom) > 20:
+        return match[0]
+    if whole:
+        return f"{mixed_fraction(whole, int(top), int(bottom))} {plural}"
+    words = fraction(int(top), int(bottom))
+    return f"{words} {singular}" if top == "1" else f"{words} of {_article(singular)}"
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeio' and not noun.startswith('one') else 'a'} {noun}"
+
+
+def _half_of(match: re.Match, _: Reader) -> str:
+    """Units behind fractions that are words by now: "two and a half tbsp"."""
+    singular, plural = _names(match[2], None)
+    if " and " in match[1]:
+        return f"{match[1]} {plural}"
+    several = match[1].endswith("s")
+    return f"{match[1]} of {_article(singular)}" if several else f"{match[1]} {singular}"
+
+
+def _hyphened(match: re.Match, _: Reader) -> str:
+    return f"{cardinal(match[1])}-{UNITS[match[2]][0].replace(' ', '-')}"
+
+
+def _standalone(match: re.Match, _: Reader) -> str:
+    """A unit without digits before it: "two tbsp", "per kWh", "in mg/dL"."""
+    singular, plural = _names(match["unit"], match["per"])
+    previous = re.search(r"(\w+)[ \t-]$", before(match))
+    name = previous[1].lower() if previous else ""
+    is_one = name in ("a", "an", "one", "per", "each", "every", "half", "quarter", "third")
+    if name and re.match(r"[ \t](?:meter|meters|cable|port)\b", after(match)):
+        return singular
+    if not is_one and name in COUNT_WORDS:
+        return plural
+    return singular if is_one else plural
+
+
+def _percent(match: re.Match, _: Reader) -> str:
+    low = f"{_number(match['low'])} to " if match["low"] else ""
+    sign = {"-": "minus ", "+": "plus "}.get(match["sign"] or "", "")
+    name = "per mille" if match["mark"] == "‰" else "percent"
+    return f"{sign}{low}{_number(match['high'])} {name}"
+
+
+def _height(match: re.Match, _: Reader) -> str:
+    return f"{cardinal(match[1])} foot {cardinal(match[2])}"
+
+
+def _feet_or_inches(match: re.Match, _: Reader) -> str:
+    """5' and 6", unless the mark closes a quotation."""
+    mark = match[2]
+    line = match.string[max(0, match.string.rfind("\n", 0, match.start())) : match.start()]
+    opened = line.count('"') % 2 == 1 if mark == '"' else re.search(r"(?<!\w)'\w", line)
+    if opened:
+        return match[0]
+    one, several = ("inch", "inches") if mark == '"' else ("foot", "feet")
+    is_one = match[1] == "1" or is_adjective(match, any_noun=True)
+    return f"{cardinal(match[1])} {one if is_one else several}"
+
+
+def _feet_and_inches(match: re.Match, _: Reader) -> str:
+    feet = "foot" if match[1] == "1" else "feet"
+    inches = "inch" if match[2] == "1" else "inches"
+    return f"{cardinal(match[1])} {feet} {cardinal(match[2])} {inches}"
+
+
+def _inches(match: re.Match, _: Reader) -> str:
+    return f"{cardinal(match[1])} {'inch' if match[1] == '1' else 'inches'}"
+
+
+def _coordinates(match: re.Match, _: Reader) -> str:
+    """40°26'46"N, 12.5° W."""
+    way = {"N": "north", "S": "south", "E": "east", "W": "west"}
+    words = f"{cardinal(match[1])} degrees"
+    if match[2]:
+        words += f" {cardinal(match[2])} minutes"
+    if match[3]:
+        words += f" {cardinal(match[3])} seconds"
+    return f"{words} {way[match[4]]}"
+
+
+def _many(match: re.Match, _: Reader) -> str:
+    """100K, 5M people; "4K" and "a 5K run" are names."""
+    number, scale = match[1], match[2]
+    named = _K_NAMES.match(after(match))
+    if scale == "K" and (
+        named
+        or (number in ("2", "3", "4", "5", "6", "8") and not re.match(_PLURAL_AFTER, after(match)))
+    ):
+        return match[0]
+    if scale in "MB" and "." not in number and not re.match(_PLURAL_AFTER, after(match)):
+        if scale == "B" or number == "3":  # Flat 12B, the company 3M.
+            return match[0]
+    return f"{cardinal(number)} {_SCALES[scale]}"
+
+
+RULES: tuple[Rule, ...] = (
+    rule(
+        rf"(?P<sign>(?<![\w)])[-+])?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
+        rf"(?P<high>{_AMOUNT})[ \t]?(?P<mark>[%‰])",
+        _percent,
+    ),
+    rule(
+        r"(?<![\w.])(\d{1,3}(?:\.\d{1,8})?)[ \t]?°[ \t]?(?:(\d{1,2})'[ \t]?)?"
+        r"(?:(\d{1,2}(?:\.\d{1,4})?)(?:\"|'')[ \t]?)?([NSEW])\b",
+        _coordinates,
+    ),
+    rule(r"(?<![\w.])(\d{1,2})'[ ]?(\d{1,2})(?:\"|'')", _height),
+    rule(
+        r"(?<![\w.,])(\d{1,2})[ \t]?ft\.?[ \t]?(\d{1,2})[ \t]?in\b(?:\.(?=[ \t][a-z]))?",
+        _feet_and_inches,
+    ),
+    rule(
+        rf"{_BEFORE}({NUMBER})[ \t]?in(?=[ \t](?:wide|long|tall|deep|thick|high|by|x|across)\b)",
+        _inches,
+    ),
+    rule(r"(?<![\w.,'])(\d{1,4}(?:\.\d{1,2})?)(['\"])(?![\w'\"])", _feet_or_inches),
+    rule(rf"{_BEFORE}({NUMBER})[ \t]?([kmb]n?){_PLURAL_AFTER}", _many),
+    rule(rf"{_BEFORE}({NUMBER})(k)(?![\w])", _many),
+    rule(
+        rf"{_BEFORE}({NUMBER})(K|M|B)(?!\w)(?=[ \t][a-z]|\+|[ \t]?[.,!?;)]|[ \t]?$)",
+        _many,
+        re.MULTILINE,
+    ),
+    rule(rf"{_BEFORE}({FRACTION})[ \t]?({_UNIT}){_END}", _fraction_of),
+    rule(rf"{_BEFORE}({NUMBER})-({any_of(WITH_HYPHEN)})(?![\w/²³])", _hyphened),
+    rule(
+        rf"(?P<sign>(?<![\w)])-)?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
+        rf"(?P<high>{_AMOUNT})[ \t]?"
+        rf"(?P<unit>{_UNIT})(?:[ \t]?/[ \t]?(?P<per>{_PER}))?{_END}(?:\.(?=[ \t][a-z\d]))?",
+        _unit,
+    ),
+)
+# Units that stand alone, after the numbers.
+RULES_AFTER_NUMBERS: tuple[Rule, ...] = (
+    rule(
+        rf"\b((?:\w+ and a )?(?:half|quarter|third|eighth)|\w+ (?:halves|quarters|thirds|eighths))"
+        rf"[ \t]({any_of(STANDALONE)}){_END}\.?",
+        _half_of,
+    ),
+    rule(
+        rf"(?<![\w/.])(?P<unit>{any_of(STANDALONE)})(?:/(?P<per>{_PER}))?{_END}"
+        r"(?:\.(?=[ \t][a-z\d]))?",
+        _standalone,
+    ),
+)

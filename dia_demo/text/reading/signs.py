@@ -1,0 +1,94 @@
+"""Signs between words, as they are spoken, and marks that nobody says."""
+
+from __future__ import annotations
+
+import re
+
+from dia_demo.text.reading.rules import Reader, Rule, after, before, rule, word
+
+# What stands for a sign; spaces around it are made one.
+_SIGNS = {
+    "&": " and ", "@": " at ", "==": " equals ", "=": " equals ", "×": " times ",
+    "÷": " divided by ", "±": " plus or minus ", "≈": " about ", "%": " percent ", "|": ", ",
+    "•": ", ", "·": ", ", "→": ", ", "->": ", ", "=>": ", ", "∞": " infinity ", "π": " pi ",
+    "§§": " sections ", "§": " section ", "¶": " paragraph ", "µ": " micro ", "μ": " micro ",
+    "Δ": " delta ", "Ω": " ohms ", "√": " square root of ",
+    "∛": " cube root of ", "‰": " per mille ",
+    "∑": " the sum of ", "∈": " in ", "∴": " therefore ", "≡": " is identical to ",
+    "∝": " is proportional to ", "≅": " is about ", "∼": " about ", "↔": ", ", "⇒": ", ",
+    "α": " alpha ", "β": " beta ", "γ": " gamma ", "δ": " delta ", "θ": " theta ", "λ": " lambda ",
+    "σ": " sigma ", "φ": " phi ", "ω": " omega ", "ε": " epsilon ",
+}  # fmt: skip
+_COMPARISONS = {
+    "<": "less than", ">": "more than", "≤": "less than or equal to", "<=": "less than or equal to",
+    "≥": "greater than or equal to", ">=": "greater than or equal to", "≠": "not equal to",
+    "!=": "not equal to", "≪": "much less than", "≫": "much more than",
+}  # fmt: skip
+_COMPARISON = r"<=|>=|!=|[<>≤≥≠≪≫]"
+_PER = (
+    "month year week day hour minute second night person user head unit item seat share page liter "
+    "gallon kilometer mile meter kilogram pound kilowatt ounce box session visit each"
+).replace(" ", "|")
+_EMOTICON = r"(?<![\w(])(?:[:;][-'o^]?[)(DPp/\\|*]|=[)(D]|xD|\^[_.]?\^|-[_.]-|<[/\\]3)(?![\w)])"
+_LOVERS = re.compile(r"\b(?:[Ii]|[Ww]e|[Yy]ou|[Tt]hey|and|to)[ \t]$")
+
+
+def _sign(match: re.Match, _: Reader) -> str:
+    words = _SIGNS[match[0]]
+    opens = words == ", " and re.search(r"(?:^|[\n\]])[ \t]*$", before(match))
+    return "" if opens else words
+
+
+def _comparison(match: re.Match, _: Reader) -> str:
+    """Between two words, "is more than"; before one alone, "more than"."""
+    if match[1]:
+        return f" is {_COMPARISONS[match[1]]} "
+    return f"{_COMPARISONS[match[2]]} "
+
+
+def _heart(match: re.Match, reader: Reader) -> str:
+    """<3: love between words, nothing at the end of a sentence, else a comparison."""
+    rest = after(match)
+    if _LOVERS.search(before(match)):
+        return "love"
+    if re.match(r"[ \t]*(?:[.,!?)]|$|\n|\[S|<3)", rest) and re.search(
+        r"[A-Za-z!?.,][ \t]?$", before(match)
+    ):
+        if not re.search(
+            r"\b(?:is|are|was|be|if|where|when|[a-zA-Z]|of|than|score)[ \t]$", before(match)
+        ):
+            return ""
+    return match[0]
+
+
+def _or(match: re.Match, _: Reader) -> str:
+    return " or" if match[0] == "/or" else " or "
+
+
+# Before the numbers.
+FIRST_RULES: tuple[Rule, ...] = (
+    # Citations: [1], [2, 3], [4-6].
+    rule(r"[ \t]?\[\d{1,3}(?:[ \t]?[,;-][ \t]?\d{1,3}){0,9}\]", word("")),
+    rule(_EMOTICON, word("")),
+    rule(r"<3(?!\w|[.,]\d|[ \t]?%|[ \t](?:[a-z]+s|per|cm|km|kg)\b)", _heart),
+    rule(r"(?<=\d)\*(?=[ \t-]?(?:hotel|resort|review|rating|restaurant)s?\b)", word(" star")),
+    rule(r"(?<=\d)\*\*?(?=\d)", word(" times ")),
+    rule(r"√[ \t]?\(?(?=[\w])", word("square root of ")),
+    rule(
+        r"(?:(?<=\b[Aa] )([B-D])|(?<=\b[Aa]n )(A))-(?=\s|[.,!?;)]|$)",
+        lambda match, reader: f"{match[1] or match[2]} minus",
+    ),
+    rule(r"\b([A-F])\+(?!\w|\+)", lambda match, reader: f"{match[1]} plus"),
+)
+RULES: tuple[Rule, ...] = (
+    rule(rf"(?<=\w)/(?=(?:{_PER})\b)", word(" per ")),
+    rule(r"\band/or\b", word("and or")),
+    rule(r"(?<=\w)/or\b|(?<=[A-Za-z])/(?=[A-Za-z])", _or),
+    rule(r"(?<=\w)[ \t]?\+[ \t]?(?=\w)", word(" plus ")),
+    rule(r"(?<=\w)[ \t]?\+{1,2}(?!\w)", word(" plus")),
+    rule(rf"(?<=\w)[ \t]?({_COMPARISON})[ \t]?(?=[\w-])|({_COMPARISON})[ \t]?(?=\w)", _comparison),
+    rule(r"(?:->|=>|§§|==|[→|•·&@=×÷±≈%∞π§¶µμΔΩ√∛‰∑∈∴≡∝≅∼↔⇒αβγδθλσφωε])", _sign),
+    rule(r"~(?=\w)", word("about ")),
+    rule(r"(?<=[A-Za-z]\.)/(?=[A-Z])", word(" or ")),
+    rule(r"[\\^_*`{}©®™<>$€£¥₹~¬¦†‡№º♥❤☆★]|(?<=[ \t])#(?=[ \t])", word("")),
+)
