@@ -44,7 +44,8 @@ class Request:
     def notes(self, info: ModelInfo) -> tuple[str, ...]:
         """What to know of how the model reads the script, one sentence each."""
         note = note_on(self.script, is_read=info.normalises or self.normalise)
-        return () if note is None else (note,)
+        remarks = info.reading(self.script, self.normalise).remarks
+        return remarks if note is None else (note, *remarks)
 
     def encode(self, info: ModelInfo) -> bytes:
         """The bytes that the model reads. Raises InputError if there are too many."""

@@ -9,8 +9,8 @@ import html
 import re
 
 from dia_demo.text.edits import EditedText
-from dia_demo.text.sounds import is_action
 from dia_demo.text.repairs import nearest_sound
+from dia_demo.text.sounds import is_action
 
 EMOJI = re.compile("[ \t]?[\U0001f000-\U0001faff\u2600-\u27ff\u2b00-\u2bff\ufe0f\u200d]+")
 _SOUND_LIKENESS = 0.8
