@@ -5,6 +5,7 @@ Numbers in, numbers out; `services/listening/verdict/result.py` puts them into w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -86,33 +87,30 @@ def fewest_above_chance(n: int, level: float = SIGNIFICANT) -> int | None:
     return next((k for k in range(n + 1) if binomial_at_least(k, n) < level), None)
 
 
-def sign_test(differences: Sequence[float]) -> tuple[int, int, float]:
-    """How many differences are positive, how many negative, and the exact two-sided p-value.
+def sign_flip_test(leads: Sequence[int]) -> tuple[int, int, float]:
+    """How many leads are positive, how many negative, and the exact two-sided p-value of their sum
+    if each sign is as likely as the other.
 
-    Zeros count for neither. The differences must be independent: the votes on one script are not,
-    so they enter as a single difference.
+    The leads must be independent: the votes on one script are not, so they enter as one lead. Where
+    all leads are equally large, this is the sign test. Otherwise larger ones count more, so that no
+    vote is wasted: with the sign alone, a fourth vote on a script makes nothing but draws.
     """
-    positive = sum(difference > 0 for difference in differences)
-    negative = sum(difference < 0 for difference in differences)
-    return positive, negative, binomial_two_sided(positive, positive + negative)
+    positive, negative = sum(lead > 0 for lead in leads), sum(lead < 0 for lead in leads)
+    sizes = Counter(abs(int(lead)) for lead in leads if lead)
+    return positive, negative, _flip_tail(tuple(sorted(sizes.items())), abs(int(sum(leads))))
 
 
-def power(scripts: int, seeds: int, rate: float, level: float = SIGNIFICANT) -> float:
-    """How often a sign test over scripts, each judged by the majority of its seeds, comes out
-    significant where one side truly wins each vote at `rate`."""
-    won = binomial_at_least(seeds // 2 + 1, seeds, rate)
-    lost = binomial_at_least(seeds // 2 + 1, seeds, 1 - rate)
-    decided = _pmf(scripts, min(1.0, won + lost))
-    probability = 0.0
-    for count, chance in enumerate(decided):
-        needed = fewest_significant(count, level)
-        if needed is not None:
-            share = won / (won + lost)
-            at_either_end = binomial_at_least(needed, count, share) + binomial_at_least(
-                needed, count, 1 - share
-            )
-            probability += chance * at_either_end
-    return float(probability)
+@lru_cache(maxsize=65536)
+def _flip_tail(sizes: tuple[tuple[int, int], ...], total: int) -> float:
+    """The chance that leads of these (size, count) and random signs add up to `total` or more, on
+    either side."""
+    pmf = np.ones(1)
+    for size, count in sizes:
+        group = np.zeros(2 * size * count + 1)
+        group[:: 2 * size] = _pmf(count, 0.5)
+        pmf = np.convolve(pmf, group)
+    sums = np.abs(np.arange(len(pmf)) - len(pmf) // 2)
+    return float(min(1.0, pmf[sums >= total].sum()))
 
 
 @dataclass(frozen=True)

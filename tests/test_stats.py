@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -61,22 +62,20 @@ def test_how_many_votes_are_needed():
     assert [stats.fewest_above_chance(n) for n in (4, 5, 10, 16)] == [None, 5, 9, 12]
 
 
-def test_power_is_the_chance_of_a_significant_result():
-    exact = binom.sf(8, 10, 0.75) + binom.cdf(1, 10, 0.75)
-    assert stats.power(10, 1, 0.75) == pytest.approx(exact, abs=1e-12)
-    assert stats.power(5, 1, 0.99) == stats.power(5, 20, 0.99) == 0
+@pytest.mark.parametrize("leads", [[3, 1, 0, -2, 5, 0], [1, 1, -1, 2, 2, 4, -3, 1], [2] * 6])
+def test_signs_are_flipped_in_every_way(leads):
+    signs = np.array(list(itertools.product((-1, 1), repeat=len(leads))))
+    sums = np.abs(signs @ np.array(leads))
+    ahead, behind, p = stats.sign_flip_test(leads)
+    assert p == pytest.approx(np.mean(sums >= abs(sum(leads))))
+    assert (ahead, behind) == (sum(x > 0 for x in leads), sum(x < 0 for x in leads))
 
 
-@pytest.mark.parametrize("scripts, seeds", [(6, 2), (12, 3), (9, 4)])
-def test_power_over_scripts_is_that_of_simulated_tests(scripts, seeds):
-    leads = 2 * np.random.default_rng(1).binomial(seeds, 0.75, (4000, scripts)) - seeds
-    found = np.mean([stats.sign_test(row)[2] < stats.SIGNIFICANT for row in leads])
-    assert stats.power(scripts, seeds, 0.75) == pytest.approx(found, abs=0.025)
-
-
-def test_a_sign_test_leaves_zeros_out():
-    assert stats.sign_test([3, 1, 0, -2, 5, 0]) == (3, 1, binomtest(3, 4).pvalue)
-    assert stats.sign_test([0, 0]) == (0, 0, 1.0)
+def test_leads_of_one_size_have_the_sign_test():
+    for size in (1, 3):
+        *_, p = stats.sign_flip_test([size] * 9 + [-size] + [0] * 4)
+        assert p == pytest.approx(binomtest(9, 10).pvalue)
+    assert stats.sign_flip_test([0, 0]) == (0, 0, 1.0) == stats.sign_flip_test([])
 
 
 def test_strengths_differ_by_the_standard_error_of_their_difference():

@@ -21,6 +21,7 @@ from dia_demo.cli.common import (
     voice_of,
 )
 from dia_demo.cli.score import score
+from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
 from dia_demo.services import models
 from dia_demo.services.listening import plan_file
@@ -39,6 +40,7 @@ from dia_demo.services.listening.plan import (
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.table import EXPLANATION
 from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
@@ -72,6 +74,13 @@ def register(commands) -> None:
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="seed of the first pair; by default random"
+    )
+    parser.add_argument(
+        "--ties",
+        type=float,
+        default=100 * TIES,
+        metavar="PERCENT",
+        help="expected “no difference” answers, for the plan; default %(default)g",
     )
     parser.add_argument("--abx", action="store_true", help="ABX: can the two be told apart?")
     parser.add_argument(
@@ -165,7 +174,7 @@ def _new_plan(options, all_sides: Sequence, synthesis: Synthesis) -> ComparisonP
     settings = [
         replace(setting, normalise=setting.normalise or options.normalise) for setting in settings
     ]
-    least = len(scripts) * math.ceil(PAIRS / len(scripts))
+    least = len(scripts) * _fewest_seeds(len(scripts))
     pairs = least if options.pairs is None else options.pairs
     if pairs < 1 or pairs % len(scripts):
         raise InputError(
@@ -174,6 +183,13 @@ def _new_plan(options, all_sides: Sequence, synthesis: Synthesis) -> ComparisonP
         )
     seeds = draw_seeds(pairs // len(scripts), options.seed)
     return make_plan("abx" if options.abx else "preference", settings, scripts, seeds)
+
+
+def _fewest_seeds(scripts: int) -> int:
+    """The seeds for each script where no number of pairs is given: an even number would leave
+    scripts without a majority."""
+    seeds = math.ceil(PAIRS / scripts)
+    return seeds + 1 if scripts >= FEWEST_SCRIPTS and seeds % 2 == 0 else seeds
 
 
 def _setting(words: Sequence[str], runtime) -> Setting:
@@ -206,7 +222,7 @@ def _scripts(paths: Sequence[Path] | None) -> tuple[str, ...]:
 def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namespace) -> int:
     plan = comparison.plan
     if not options.json:
-        print(what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)))
+        print(_can_show(plan, options))
     if warning := abx_warning(plan.kind, plan.settings):
         print(f"warning: {warning}", file=sys.stderr)
     ended = _render(comparison, synthesis)
@@ -215,7 +231,7 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     for failure in ended.failures:
         print(f"warning: a take failed: {failure}", file=sys.stderr)
     if options.json:
-        print(json.dumps(_facts(comparison, options.output, ended)))
+        print(json.dumps(_facts(comparison, options, ended)))
     else:
         print(
             f"{options.output}: {ended.pairs_made} of {ended.pairs} pairs, "
@@ -250,11 +266,17 @@ def _line(progress: RenderProgress) -> str:
     return f"{progress.phase}: {progress.pairs_made} of {progress.pairs} pairs{speed}{rest}"
 
 
-def _facts(comparison: Comparison, folder: Path, ended: RenderEnded) -> dict:
+def _can_show(plan: ComparisonPlan, options: argparse.Namespace) -> str:
+    Range(0, 90).check("--ties", options.ties)
+    design = len(plan.scripts), len(plan.seeds), len(plan.settings)
+    return what_it_can_show(plan.kind, *design, ties=options.ties / 100)
+
+
+def _facts(comparison: Comparison, options: argparse.Namespace, ended: RenderEnded) -> dict:
     plan = comparison.plan
     wall = ended.wall_seconds
     return {
-        "folder": str(folder),
+        "folder": str(options.output),
         "kind": plan.kind,
         "differences": differences(plan.settings),
         "scripts": len(plan.scripts),
@@ -266,6 +288,6 @@ def _facts(comparison: Comparison, folder: Path, ended: RenderEnded) -> dict:
         "audio_seconds": ended.audio_seconds,
         "wall_seconds": wall,
         "realtime_factor": ended.audio_seconds / wall if wall else None,
-        "can_show": what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds)),
+        "can_show": _can_show(plan, options),
         "warning": abx_warning(plan.kind, plan.settings),
     }

@@ -19,6 +19,7 @@ from dia_demo.model.packed_linear import FORMATS, PackedLinear
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME
 from dia_demo.services.settings import Settings
 from dia_demo.ui import about
+from tools.listening.tables import table_of_rounds, table_of_two
 
 FOLDERS = ("", "docs", "assets/nano", "dia_demo/kernels", "tools")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
@@ -163,16 +164,10 @@ def test_prepared_weights_take_what_the_estimate_says():
 
 
 def test_what_a_listening_test_can_show_is_computed():
-    preference, abx = {}, {}
-    for row in rows_of(text_of("docs/listening.md")):
-        if row[0].isdigit():
-            (preference if len(row) == 5 else abx)[int(row[0])] = row[1:]
-    assert len(preference) == 7 and len(abx) == 6
-    for scripts, cells in preference.items():
-        needed = stats.fewest_significant(scripts)
-        p = "" if needed is None else f"{stats.binomial_two_sided(needed, scripts):.3f}"
-        found = [f"{stats.power(scripts, seeds, 0.75):.0%}" for seeds in (1, 3)]
-        assert cells == [str(needed or "none is enough"), p, *found]
+    text = text_of("docs/listening.md")
+    assert table_of_two() in text and table_of_rounds() in text
+    abx = {int(row[0]): row[1:] for row in rows_of(text) if row[0].isdigit() and len(row) == 3}
+    assert len(abx) == 6
     for pairs, cells in abx.items():
         needed = stats.fewest_above_chance(pairs)
         p = "" if needed is None else f"{stats.binomial_at_least(needed, pairs):.3f}"

@@ -41,13 +41,15 @@ KINDS = [
     ("Round: 3 to 6 values", "round"),
     ("Side by side, not blind", "sighted"),
 ]
+MOST_TIES = 60  # percent
 # Of all scripts of one comparison together.
 MAX_SCRIPTS_CHARACTERS = 5 * MAX_SCRIPT_CHARACTERS
 # differs: the setting in question, which has a value on each side (`first` and `second`, of a menu
 # `first_choice` and `second_choice`), or one of the `values` of a round.
 QUESTION = ("differs", "first", "second", "first_choice", "second_choice", "values")
 # separate: the second side has values of its own for the other settings as well.
-HEAD = ("kind", *QUESTION, "scripts", "seeds", "first_seed", "use_voice", "separate")
+# ties: the expected share of "no difference" in percent, which the plan is judged by.
+HEAD = ("kind", *QUESTION, "scripts", "seeds", "first_seed", "use_voice", "separate", "ties")
 FIELDS = (*HEAD, *(f"{side}_{name}" for side in "ab" for name in SIDE_FIELDS))
 VOICE = ("voice_prompt", "voice_transcript")
 SIDES = ("First side", "Second side")
@@ -146,6 +148,12 @@ class CompareForm:
         count = self.head["seeds"] or 0
         Range(0, MAX_TRIALS, whole=True).check("The number of seeds", count)
         return int(count)
+
+    def ties(self) -> float:
+        """The expected share of "no difference". Raises InputError for an invalid number."""
+        percent = self.head["ties"] or 0
+        Range(0, MOST_TIES).check("“No difference” expected", percent)
+        return percent / 100
 
     def plan(self, synthesis: Synthesis) -> ComparisonPlan:
         """The plan of the comparison. Raises InputError for invalid values."""

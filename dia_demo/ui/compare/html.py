@@ -66,8 +66,8 @@ def _how_computed(outcome: ComparisonResult) -> str:
     if outcome.kind == ComparisonKind.ABX:
         return f"{p} of at least this many right answers by guessing (binomial). {interval}"
     return (
-        f"{p} of a result at least as one-sided by chance (sign test over scripts, each of which "
-        f"counts once). {interval}"
+        f"{p} of a result at least as one-sided by chance (signs of the leads on all scripts "
+        f"flipped in every way). {interval}"
     )
 
 

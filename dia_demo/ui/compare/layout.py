@@ -10,6 +10,7 @@ import gradio as gr
 from dia_demo.config import RuntimeConfig
 from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.listening.table import EXPLANATION
+from dia_demo.services.listening.verdict.planning import TIES
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html
@@ -18,6 +19,7 @@ from dia_demo.ui.compare.form import (
     KINDS,
     MAX_SCRIPTS_CHARACTERS,
     MENUS,
+    MOST_TIES,
     SIDE_FIELDS,
     default_side,
 )
@@ -199,19 +201,7 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
     )
     # Changes when a choice has changed other fields.
     settled = gr.Number(visible="hidden", elem_id="lab-settled")
-    with gr.Row():
-        fields["seeds"] = gr.Slider(
-            1, 24, 1, step=1, label="Seeds for each script", elem_id="lab-seeds"
-        )
-        # Not a number field: gradio shows a blank one as 0.
-        fields["first_seed"] = gr.Textbox(
-            label="First seed",
-            info="Leave blank for a random one.",
-            placeholder="random",
-            max_lines=1,
-            max_length=SEED_CHARACTERS,
-            elem_id="lab-first-seed",
-        )
+    fields |= _seeds_row()
     fields["kind"] = gr.Radio(
         KINDS, value="preference", label="Kind of comparison", elem_id="lab-kind"
     )
@@ -232,6 +222,34 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
         "fields": fields, "report": report, "writer": writer, "settled": settled, "copy": copy,
         "rows": rows,
     }  # fmt: skip
+
+
+def _seeds_row() -> dict[str, Field]:
+    """How often each script is heard, and the share of answers that will decide nothing."""
+    fields: dict[str, Field] = {}
+    with gr.Row():
+        fields["seeds"] = gr.Slider(
+            1, 24, 1, step=1, label="Seeds for each script", elem_id="lab-seeds"
+        )
+        # Not a number field: gradio shows a blank one as 0.
+        fields["first_seed"] = gr.Textbox(
+            label="First seed",
+            info="Leave blank for a random one.",
+            placeholder="random",
+            max_lines=1,
+            max_length=SEED_CHARACTERS,
+            elem_id="lab-first-seed",
+        )
+        fields["ties"] = gr.Slider(
+            0,
+            MOST_TIES,
+            100 * TIES,
+            step=5,
+            label="“No difference” expected (%)",
+            info="Only for what the test can find.",
+            elem_id="lab-ties",
+        )
+    return fields
 
 
 def word(text: str) -> str:

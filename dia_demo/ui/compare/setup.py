@@ -65,9 +65,11 @@ class SetupHandlers:
         try:
             plan = compare_form.plan(self.synthesis)
             check_plan(plan, self.synthesis, compare_form.voice)
+            ties = compare_form.ties()
         except DiaDemoError as error:
             return problem_note(explain(error))
-        shows = what_it_can_show(plan.kind, len(plan.scripts), len(plan.seeds))
+        design = len(plan.scripts), len(plan.seeds), len(plan.settings)
+        shows = what_it_can_show(plan.kind, *design, ties=ties)
         return plan_note(self._cost(plan), shows, self._cautions(plan))
 
     def _cost(self, plan: ComparisonPlan) -> str:

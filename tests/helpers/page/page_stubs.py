@@ -102,7 +102,7 @@ def compare_values(first: dict, second: dict | None = None, **head) -> list:
     name = next(iter(changes), "temperature")
     pair = first[name], changes.get(name, first[name])
     defaults = ("preference", name, *pair, *pair, "", COMPARE_SCRIPT, 2, "7", False)
-    values = dict(zip(HEAD, (*defaults, len(changes) > 1), strict=True)) | head
+    values = dict(zip(HEAD, (*defaults, len(changes) > 1, 20), strict=True)) | head
     for side, fields in (("a", first), ("b", first | changes)):
         values |= {f"{side}_{name}": value for name, value in fields.items()}
     values |= {"voice_prompt": None, "voice_transcript": ""} | head

@@ -108,7 +108,14 @@ def test_what_a_number_of_pairs_can_show():
     assert "ahead on all 6 scripts" in what_it_can_show("preference", 6, 1)
     assert "9 of 10 scripts" in what_it_can_show("preference", 10, 1)
     assert "Use 6 scripts or more" in what_it_can_show("preference", 5, 20)
-    assert "which show more than more seeds" in what_it_can_show("preference", 6, 2)
+    few = what_it_can_show("preference", 10, 2, ties=0.0)
+    assert "9 of 10 scripts by equal margins" in few and "which show more than more seeds" in few
+    assert "fewer than 6 scripts have a majority 41%" in few and "or an odd number of seeds" in few
+    odd = what_it_can_show("preference", 10, 3, ties=0.0)
+    assert "majority" not in odd and "“no difference”" not in odd
+    assert "20% of the answers are “no difference”" in what_it_can_show("preference", 12, 1)
+    three = what_it_can_show("preference", 12, 1, settings=3)
+    assert "one setting really is better" in three and "a test of 36 pairs notices it" in three
     assert "9 right answers" in what_it_can_show("abx", 1, 10)
     assert "can show nothing" in what_it_can_show("abx", 2, 2)
     assert "proves nothing" in what_it_can_show("sighted", 40, 1)

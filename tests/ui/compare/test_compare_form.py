@@ -125,11 +125,15 @@ def test_the_note_describes_the_planned_comparison(setup, side_values):
 
 def test_the_power_of_a_test_is_told_in_plain_words(setup, side_values):
     six = "\n---\n".join(f"[S1] This is number {number}." for number in range(6))
-    note = note_of(setup, compare_values(side_values, scripts=six, seeds=1))
+    note = note_of(setup, compare_values(side_values, scripts=six, seeds=1, ties=0))
     assert (
         "Even if one side really is better three times in four, a test of 6 pairs notices it only "
-        "18% of the time: take more scripts." in note
+        "19% of the time: take more scripts." in note
     )
+    with_ties = note_of(setup, compare_values(side_values, scripts=six, seeds=1, ties=30))
+    assert "and 30% of the answers are “no difference”, a test of 6 pairs" in with_ties
+    assert "fewer than 6 scripts have a majority 8" in with_ties
+    assert "must be a number from 0 to 60" in note_of(setup, compare_values(side_values, ties=99))
 
 
 # -- the question ------------------------------------------------------------------------------

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from dia_demo import stats
 from dia_demo.services.listening.plan import ComparisonKind, Setting, differences
+from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES, chances
 from dia_demo.services.wording import plural
 
-# With fewer scripts, even a majority for the same side on all of them is not significant.
-FEWEST_SCRIPTS = 6
 # With fewer answers, guessing gets all of them right too often.
 FEWEST_ANSWERS = 5
-# The assumed rate at which the better side wins a vote, for the power of a test, and the power
-# below which a test is called small.
-RATE, ENOUGH_POWER = 0.75, 0.8
+# A test that finds less is called small, and one that so often ends without a result is warned of.
+ENOUGH_POWER, OFTEN = 0.8, 0.1
 
 
 def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
@@ -33,33 +31,57 @@ def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
     )
 
 
-def what_it_can_show(kind: str, scripts: int, seeds: int) -> str:
-    """What a comparison (of each two settings) can and cannot show, before any take is made."""
+def what_it_can_show(
+    kind: str, scripts: int, seeds: int, settings: int = 2, ties: float = TIES
+) -> str:
+    """What a comparison can and cannot show, before any take is made. ties: the share of answers
+    that are "no difference"."""
     if kind == ComparisonKind.SIGHTED:
         return "Not blind: good for tuning, but expectations matter, so it proves nothing."
     if kind == ComparisonKind.ABX:
         return _what_abx_can_show(scripts * seeds)
-    pairs = plural(scripts * seeds, "pair")
+    pairs = scripts * seeds * settings * (settings - 1) // 2
     of_scripts = plural(scripts, "script")
     needed = stats.fewest_significant(scripts)
     if needed is None:
         return (
-            f"{pairs} of {of_scripts} can show nothing, however you vote: preferences differ "
-            "between scripts, so all seeds of one script count once. Use "
+            f"{plural(pairs, 'pair')} of {of_scripts} can show nothing, however you vote: "
+            "preferences differ between scripts, so all seeds of one script count once. Use "
             f"{FEWEST_SCRIPTS} scripts or more."
         )
     p = stats.binomial_two_sided(needed, scripts)
-    power = stats.power(scripts, seeds, RATE)
     wins = f"all {of_scripts}" if needed == scripts else f"{needed} of {of_scripts}"
+    # Of several votes on a script the margin counts as well.
+    margin = " by equal margins" if seeds > 1 else ""
+    beyond = (
+        f"One side must be ahead on {wins}{margin} to be preferred beyond chance (p = {p:.3f})."
+        if settings == 2
+        else f"The first must be ahead of the second on {wins}{margin} to be called first."
+    )
+    return f"{beyond} {_how_often_it_finds(scripts, seeds, settings, ties)}"
+
+
+def _how_often_it_finds(scripts: int, seeds: int, settings: int, ties: float) -> str:
+    chance = chances(scripts, seeds, settings, ties)
+    side = "one side" if settings == 2 else "one setting"
+    pairs = plural(scripts * seeds * settings * (settings - 1) // 2, "pair")
+    equal = f", and {ties:.0%} of the answers are “no difference”" if ties else ""
     even, only, more = "If", "", ""
-    if power < ENOUGH_POWER:
+    if chance.found < ENOUGH_POWER:
         even, only, more = "Even if", "only ", ": take more scripts"
         more += ", which show more than more seeds" if seeds > 1 else ""
-    return (
-        f"One side must be ahead on {wins} to be preferred beyond chance (p = {p:.3f}). {even} one "
-        f"side really is better three times in four, a test of {pairs} notices it {only}"
-        f"{power:.0%} of the time{more}."
+    text = (
+        f"{even} {side} really is better three times in four{equal}, a test of {pairs} notices it "
+        f"{only}{chance.found:.0%} of the time{more}."
     )
+    if chance.too_few >= OFTEN:
+        odd = ", or an odd number of seeds" if seeds % 2 == 0 else ""
+        text += (
+            f" If no side is better, fewer than {FEWEST_SCRIPTS} scripts have a majority "
+            f"{chance.too_few:.0%} of the time, and nothing can be concluded: take more "
+            f"scripts{odd}."
+        )
+    return text
 
 
 def _what_abx_can_show(pairs: int) -> str:

@@ -19,7 +19,8 @@ from dia_demo.services.listening.plan import (
     TakeState,
     differences,
 )
-from dia_demo.services.listening.verdict.claims import FEWEST_SCRIPTS, abx_warning
+from dia_demo.services.listening.verdict.claims import abx_warning
+from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.listening.verdict.sentences import (
     abx_sentence,
     preference_sentence,
@@ -144,7 +145,7 @@ def evaluate(plan: ComparisonPlan, votes: Mapping[str, Vote]) -> ComparisonResul
         sentence = _abx_sentence(plan, all_votes, overall)
     else:
         leads = _by_script(all_votes, lambda vote: (vote.winner == "A") - (vote.winner == "B"))
-        *_, p = stats.sign_test(leads)
+        *_, p = stats.sign_flip_test(leads)
         wins = overall.first, overall.second
         sentence = preference_sentence(common["names"], wins, overall.ties, leads)
     return ComparisonResult(

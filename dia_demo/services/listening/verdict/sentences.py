@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from dia_demo import stats
 from dia_demo.services.listening.names import at_start
-from dia_demo.services.listening.verdict.claims import FEWEST_ANSWERS, FEWEST_SCRIPTS
+from dia_demo.services.listening.verdict.claims import FEWEST_ANSWERS
+from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.wording import plural
 
 # Above this probability, the result is what chance usually gives.
@@ -60,9 +61,8 @@ def preference_sentence(
         if not ties:
             return "No pair was judged."
         return f"No difference was heard{f' in any of {ties} pairs' if ties > 1 else ''}."
-    first_ahead, second_ahead, p = stats.sign_test(leads)
-    scripts = first_ahead + second_ahead
-    lead = first_ahead - second_ahead or wins[0] - wins[1]
+    first_ahead, second_ahead, p = stats.sign_flip_test(leads)
+    scripts, lead = first_ahead + second_ahead, sum(leads)
     more = f" In {plural(ties, 'more pair')} no difference was heard." if ties else ""
     winner = 0 if lead > 0 else 1
     pairs = plural(decided, "pair")
@@ -77,7 +77,7 @@ def preference_sentence(
     if lead == 0:
         return f"No preference: {chosen}.{more}"
     if decided > scripts:
-        ahead = max(first_ahead, second_ahead)
+        ahead = (first_ahead, second_ahead)[winner]
         chosen += f" and is ahead on {ahead} of {scripts} scripts"
     verdict = "Clear preference" if p < stats.SIGNIFICANT else "No clear preference"
     return f"{verdict}: {chosen}, {by_chance(p)}.{more}"
@@ -124,7 +124,7 @@ def round_sentence(names: Sequence[str], shared: int, differ: bool, leads: Seque
             f"No clear first place: {first} leads, followed by {second}, but the difference is "
             "within what chance explains."
         )
-    for_first, for_second, p = stats.sign_test(leads)
+    for_first, for_second, p = stats.sign_flip_test(leads)
     scripts = plural(for_first + for_second, "script")
     if p < stats.SIGNIFICANT:
         return (
