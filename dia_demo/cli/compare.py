@@ -39,7 +39,11 @@ from dia_demo.services.listening.plan import (
 )
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.table import EXPLANATION
-from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.verdict.claims import (
+    abx_warning,
+    voices_warning,
+    what_it_can_show,
+)
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -223,7 +227,8 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     plan = comparison.plan
     if not options.json:
         print(_can_show(plan, options))
-    if warning := abx_warning(plan.kind, plan.settings):
+    warnings = _warnings(plan, synthesis)
+    for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
     ended = _render(comparison, synthesis)
     if options.zip is not None:
@@ -231,7 +236,7 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
     for failure in ended.failures:
         print(f"warning: a take failed: {failure}", file=sys.stderr)
     if options.json:
-        print(json.dumps(_facts(comparison, options, ended)))
+        print(json.dumps(_facts(comparison, options, ended, warnings)))
     else:
         print(
             f"{options.output}: {ended.pairs_made} of {ended.pairs} pairs, "
@@ -244,6 +249,15 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
             "same command with -o alone tries them again."
         )
     return 0
+
+
+def _warnings(plan: ComparisonPlan, synthesis: Synthesis) -> list[str]:
+    """What a result will not show."""
+    models = {setting.runtime.model for setting in plan.settings}
+    infos = {name: synthesis.info(name) for name in models}
+    voices = None if plan.voice_file else voices_warning(plan.settings, infos)
+    warnings = (voices, abx_warning(plan.kind, plan.settings))
+    return [warning for warning in warnings if warning]
 
 
 def _render(comparison: Comparison, synthesis: Synthesis) -> RenderEnded:
@@ -272,7 +286,12 @@ def _can_show(plan: ComparisonPlan, options: argparse.Namespace) -> str:
     return what_it_can_show(plan.kind, *design, ties=options.ties / 100)
 
 
-def _facts(comparison: Comparison, options: argparse.Namespace, ended: RenderEnded) -> dict:
+def _facts(
+    comparison: Comparison,
+    options: argparse.Namespace,
+    ended: RenderEnded,
+    warnings: Sequence[str],
+) -> dict:
     plan = comparison.plan
     wall = ended.wall_seconds
     return {
@@ -290,4 +309,5 @@ def _facts(comparison: Comparison, options: argparse.Namespace, ended: RenderEnd
         "realtime_factor": ended.audio_seconds / wall if wall else None,
         "can_show": _can_show(plan, options),
         "warning": abx_warning(plan.kind, plan.settings),
+        "warnings": warnings,
     }

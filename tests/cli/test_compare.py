@@ -45,8 +45,11 @@ def test_a_comparison_made_by_the_command_can_be_scored(compare, script, tmp_pat
     folder = tmp_path / "out"
     words = [*SIDES, "--script", script, "--pairs", 2, "--seed", 3, "-o", folder, "--json"]
     code, out, err = compare(*words)
-    assert code == 0 and err == ""
+    assert code == 0 and err.startswith(
+        "warning: The two sides of a pair will be different speakers"
+    )
     made = json.loads(out.splitlines()[-1])
+    assert err == f"warning: {made['warnings'][0]}\n" and made["warning"] is None
     assert made["pairs"] == made["pairs_made"] == 2 and made["seeds"] == [3, 4]
     assert made["differences"] == {"temperature": [0.7, 1.9]}
     assert "flip" not in out and made["realtime_factor"] > 0

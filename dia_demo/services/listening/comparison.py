@@ -19,9 +19,14 @@ import numpy as np
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import checked_folder
+from dia_demo.services.listening.audience.hearing import Hearing
+from dia_demo.services.listening.audience.listeners import (
+    LISTENERS,
+    listeners_of,
+    make_listener,
+    own_order,
+)
 from dia_demo.services.listening.clips import read_wave, wave_seconds
-from dia_demo.services.listening.hearing import Hearing
-from dia_demo.services.listening.listeners import LISTENERS, listeners_of, make_listener, own_order
 from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeSlot, Trial
 from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent, check_plan
 from dia_demo.services.listening.reveal import Revealed, reveal_trial

@@ -22,6 +22,7 @@ from dia_demo.services.listening.plan import (
 )
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
+from dia_demo.services.wording import about
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, expected_seconds
 from dia_demo.ui.generate import form
 
@@ -178,6 +179,18 @@ def seconds_to_make(plan: ComparisonPlan, synthesis: Synthesis) -> float:
             seconds = expected_seconds(script, info.seconds_per_character)
             total += min(seconds, limit) / setting.speed
     return total * len(plan.seeds)
+
+
+def generation_time(plan: ComparisonPlan, synthesis: Synthesis) -> str:
+    """How long a whole plan takes here, in words; empty if nothing was measured."""
+    total = 0.0
+    for runtime in {setting.runtime for setting in plan.settings}:
+        rate = synthesis.speed.seconds_per_second(synthesis.info(runtime.model), runtime)
+        if rate is None:
+            return ""
+        part = tuple(setting for setting in plan.settings if setting.runtime == runtime)
+        total += rate * seconds_to_make(replace(plan, settings=part), synthesis)
+    return f"{about(total)} to generate"
 
 
 def with_voice_path(values: Sequence) -> list:

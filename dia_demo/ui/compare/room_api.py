@@ -13,8 +13,8 @@ import numpy as np
 
 from dia_demo import audio
 from dia_demo.errors import InputError
+from dia_demo.services.listening.audience.hearing import UnheardError
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.hearing import UnheardError
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.ui import html
 from dia_demo.ui.compare.html import result

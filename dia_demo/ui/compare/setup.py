@@ -11,7 +11,13 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.names import LABELS, in_sentence
 from dia_demo.services.listening.plan import ComparisonPlan, differences
 from dia_demo.services.listening.render import check_plan
-from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.verdict.claims import (
+    abx_warning,
+    holds_voices,
+    voices_warning,
+    what_it_can_show,
+)
+from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import duration, plural
 from dia_demo.text.script_check import ScriptReport
@@ -22,6 +28,7 @@ from dia_demo.ui.compare.form import (
     SIDE_FIELDS,
     CompareForm,
     default_side,
+    generation_time,
     has_own_values,
     seconds_to_make,
     side_of,
@@ -70,17 +77,26 @@ class SetupHandlers:
             return problem_note(explain(error))
         design = len(plan.scripts), len(plan.seeds), len(plan.settings)
         shows = what_it_can_show(plan.kind, *design, ties=ties)
-        return plan_note(self._cost(plan), shows, self._cautions(plan))
+        voice = compare_form.voice is not None
+        return plan_note(self._cost(plan, voice), shows, self._cautions(plan, voice))
 
-    def _cost(self, plan: ComparisonPlan) -> str:
+    def _cost(self, plan: ComparisonPlan, has_voice: bool) -> str:
         size = f"{plural(len(plan.scripts), 'script')} × {plural(len(plan.seeds), 'seed')}"
         seconds = duration(seconds_to_make(plan, self.synthesis))
-        return (
+        time = generation_time(plan, self.synthesis)
+        text = (
             f"{plural(len(plan.trials), 'pair')} to listen to, "
-            f"{plural(len(plan.slots), 'take')} to generate ({size}), about {seconds} of audio."
+            f"{plural(len(plan.slots), 'take')} to generate ({size}), about {seconds} of audio"
+            f"{f', {time} on this machine' if time else ''}."
         )
+        same = has_voice or holds_voices(plan.settings, self._models(plan))
+        return f"{text} Both sides of a pair have the same voices." if same else text
 
-    def _cautions(self, plan: ComparisonPlan) -> list[str]:
+    def _models(self, plan: ComparisonPlan) -> dict[str, ModelInfo]:
+        names = {setting.runtime.model for setting in plan.settings}
+        return {name: self.synthesis.info(name) for name in names}
+
+    def _cautions(self, plan: ComparisonPlan, has_voice: bool) -> list[str]:
         """What a result will not show."""
         differing = differences(plan.settings)
         cautions = []
@@ -90,11 +106,12 @@ class SetupHandlers:
                 f"More than one setting differs ({names}), so a result cannot show which one "
                 "caused it."
             )
-        models = {setting.runtime.model for setting in plan.settings}
-        if "normalise" in differing and all(self.synthesis.info(m).normalises for m in models):
+        models = self._models(plan)
+        if "normalise" in differing and all(info.normalises for info in models.values()):
             cautions.append("This voice always reads text in words, so both sides are the same.")
-        warning = abx_warning(plan.kind, plan.settings)
-        return [*cautions, *([warning] if warning else [])]
+        voices = None if has_voice else voices_warning(plan.settings, models)
+        warnings = (voices, abx_warning(plan.kind, plan.settings))
+        return [*cautions, *(warning for warning in warnings if warning)]
 
     def _report(self, compare_form: CompareForm):
         try:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
 from dia_demo.services.listening.plan import differences, draw_seeds, make_plan, split_scripts
-from dia_demo.services.listening.verdict.claims import abx_warning, what_it_can_show
+from dia_demo.services.listening.verdict.claims import (
+    abx_warning,
+    holds_voices,
+    voices_warning,
+    what_it_can_show,
+)
 from dia_demo.text.script_check import check_script
 from tests.helpers.comparisons import SCRIPTS
 
@@ -138,6 +144,29 @@ def test_abx_is_warned_of_where_takes_differ_by_chance(base, common, side, warne
     settings = [first, first.changed(side)]
     assert bool(abx_warning("abx", settings)) == warned
     assert abx_warning("preference", settings) is None
+
+
+@pytest.mark.parametrize(
+    "taught, side, why",
+    [
+        (False, {"temperature": 0.5}, "draws the voices anew with every setting"),
+        (False, {"precision": "int8"}, "draws the voices anew with every setting"),
+        (False, {"speed": 1.2}, None),
+        (False, {"max_tokens": 100}, None),
+        (True, {"temperature": 0.5}, None),
+        (True, {"precision": "int8", "cfg_scale": 2}, None),
+        (True, {"seed_shift": 1}, "the seed chooses the voices"),
+        (True, {"model": "other"}, "each model has voices of its own"),
+    ],
+)
+def test_different_speakers_are_warned_of(base, taught, side, why):
+    """taught: the model has voices by name, among which the seed alone chooses."""
+    settings = [base, base.changed(side)]
+    config = SimpleNamespace(voices=object() if taught else None)
+    models = {one.runtime.model: SimpleNamespace(config=config, title="It") for one in settings}
+    warning = voices_warning(settings, models)
+    assert holds_voices(settings, models) == (warning is None) == (why is None)
+    assert why is None or (why in warning and "A voice prompt keeps" in warning)
 
 
 def test_scripts_are_split_at_dashes():

@@ -12,9 +12,10 @@ import pytest
 
 from dia_demo.cli import main
 from dia_demo.errors import InputError
-from dia_demo.services.listening import archive, listeners
+from dia_demo.services.listening import archive
+from dia_demo.services.listening.audience import listeners
+from dia_demo.services.listening.audience.listeners import own_order
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.listeners import own_order
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import ComparisonStore, new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS

@@ -119,8 +119,21 @@ def test_the_note_describes_the_planned_comparison(setup, side_values):
     assert "differ by chance" not in note_of(
         setup, compare_values(side_values, kind="abx", second={"speed": 1.5})
     )
+    assert "will be different speakers" in note and "the same voices" not in note
+    speed = note_of(setup, compare_values(side_values, second={"speed": 1.5}))
+    assert "Both sides of a pair have the same voices." in speed and "speakers" not in speed
     two = note_of(setup, compare_values(side_values, second={"temperature": 1.9, "top_k": 3}))
     assert "More than one setting differs (temperature, top-k)" in two
+
+
+def test_the_note_tells_how_long_it_takes(setup, side_values, monkeypatch):
+    """Of 24 takes of Dia on most machines half an hour."""
+    values = compare_values(side_values, seeds=6)
+    assert "to generate on this machine" not in note_of(setup, values)
+    monkeypatch.setattr(setup.synthesis.speed, "seconds_per_second", lambda *_: 120.0)
+    assert re.search(
+        r"about \d+ s of audio, about \d+ min to generate on this machine\.", note_of(setup, values)
+    )
 
 
 def test_the_power_of_a_test_is_told_in_plain_words(setup, side_values):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dia_demo import stats
 from dia_demo.services.listening.plan import ComparisonKind, Setting, differences
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES, chances
+from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import plural
 
+# Settings that do not change the codes of a take, but perhaps where it ends.
+SAME_CODES = {"speed", "max_tokens"}
 # With fewer answers, guessing gets all of them right too often.
 FEWEST_ANSWERS = 5
 # A test that finds less is called small, and one that so often ends without a result is warned of.
@@ -28,6 +31,40 @@ def abx_warning(kind: str, settings: Sequence[Setting]) -> str | None:
         "Takes with these settings differ by chance, just as two seeds of one setting do, so right "
         "answers do not show that the setting is audible. ABX shows that at temperature 0, for the "
         "speed, and wherever both sides have the same codes."
+    )
+
+
+def holds_voices(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> bool:
+    """Whether both sides of every pair have the same voices without a voice prompt. models: those
+    of the settings, by name.
+
+    They do where the seed alone chooses among voices that the model was taught by name, or where
+    the codes are the same on both sides.
+    """
+    differing = differences(settings).keys()
+    if differing & {"model", "seed_shift"}:
+        return False
+    info = models[settings[0].runtime.model]
+    taught = getattr(info.config, "voices", None) is not None
+    return taught or not differing - SAME_CODES
+
+
+def voices_warning(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> str | None:
+    """A warning for a comparison without a voice prompt whose sides have different voices; None if
+    they are the same."""
+    if holds_voices(settings, models):
+        return None
+    differing = differences(settings)
+    if "model" in differing:
+        why = "each model has voices of its own"
+    elif "seed_shift" in differing:
+        why = "the seed chooses the voices, and the sides have different seeds"
+    else:
+        name = models[settings[0].runtime.model].title
+        why = f"{name} draws the voices anew with every setting, even with the same seed"
+    return (
+        f"The two sides of a pair will be different speakers: {why}. You would judge the speakers "
+        "as much as the setting. A voice prompt keeps the voices the same on both sides."
     )
 
 
