@@ -3,9 +3,24 @@
 A message says what happened, which range is allowed and what to do, in one or two sentences.
 """
 
+import re
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(message: str) -> str:
+    """A message without the control characters that a quoted text may contain, each as "�".
+
+    They would move the cursor of a terminal, turn the direction of writing, or fail to be encoded.
+    """
+    return _CONTROL.sub("\ufffd", message)
+
 
 class DiaDemoError(Exception):
     """Base of the errors whose message can be shown unchanged."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InputError(DiaDemoError):

@@ -24,6 +24,7 @@ from dia_demo.cli.common import (
     stop_on_interrupt,
     voice_of,
 )
+from dia_demo.cli.script_input import script_of
 from dia_demo.config import PARAMS
 from dia_demo.engine.events import (
     Cancelled,
@@ -49,7 +50,8 @@ def register(commands) -> None:
     parser = commands.add_parser("say", help="generate speech from a script")
     parser.set_defaults(run=_say)
     add = parser.add_argument
-    add("script", help='"[S1] Hello. [S2] Hi there."; - reads it from stdin')
+    add("script", nargs="?", help='"[S1] Hello. [S2] Hi there.", or a file; - reads stdin')
+    add("--file", type=Path, metavar="FILE", help="read the script from a file")
     add("-o", "--output", type=Path, metavar="FILE", help="audio file to write, .wav or .flac")
     add_runtime(parser)
     for name, spec in PARAMS.items():
@@ -117,7 +119,7 @@ def _request(options: argparse.Namespace, settings: Settings) -> Request:
     chosen = {name: value for name, value in values.items() if value is not None}
     params = replace(info.config.defaults, **chosen)
     return Request(
-        script=sys.stdin.read() if options.script == "-" else options.script,
+        script=script_of(options.script, options.file),
         params=params,
         runtime=runtime,
         voice=voice_of(options),

@@ -15,7 +15,7 @@ from dia_demo import audio
 from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import place_on_device
-from dia_demo.config import RuntimeConfig
+from dia_demo.config import PARAMS, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     Cancelled,
@@ -140,13 +140,16 @@ class Synthesis:
             byte_limit=info.config.encoder.max_positions,
             seconds_per_character=info.seconds_per_character,
             max_seconds=info.seconds_of(max_tokens),
+            most_seconds=info.seconds_of(int(PARAMS["max_tokens"].range(info.config).high)),
             transcript=info.reading(transcript, normalise).text,
             natural_seconds=info.natural_seconds,
             is_normalised=info.normalises or normalise,
         )
         reading = info.reading(script, normalise)
         report = check(reading.text)
-        return with_reading(report, reading, check) if info.normalises or normalise else report
+        if not (info.normalises or normalise):
+            return report
+        return with_reading(report, reading, check, lambda text: info.reading(text, True).text)
 
     def stream(
         self, request: Request, cancel: threading.Event, in_int8_meanwhile: bool = False

@@ -15,7 +15,7 @@ from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
 from dia_demo.text.formats.check import note_on
-from dia_demo.text.script import encode_script
+from dia_demo.text.script import encode_script, from_bytes
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Request:
         text = encode_script(*texts)
         limit = info.config.encoder.max_positions
         if len(text) > limit:
-            ending = text[:limit].decode("utf-8", errors="ignore")[-30:].strip()
+            ending = " ".join(from_bytes(text[:limit])[-30:].split())
             raise InputError(
                 f"The script has {len(text):,} bytes and the model reads {limit:,}: it would be "
                 f"cut after “…{ending}”. Shorten it, or split it into several takes."

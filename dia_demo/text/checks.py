@@ -114,7 +114,7 @@ def _check_bytes(draft: Draft) -> Iterator[Remark]:
     before = " ".join(draft.script[max(0, cut - 40) : cut].split())
     after = " ".join(draft.script[cut : cut + 40].split())
     message = f"{size:,} bytes, and the model reads {draft.byte_limit:,}: " + (
-        f"it would stop at “…{before} | {after}…”, and the rest is never said."
+        f"it would stop at “…{before} | {after}…”, and the rest would not be spoken."
         if before
         else "the voice prompt's transcript leaves no room for the script."
     )
@@ -203,10 +203,15 @@ def _check_order(draft: Draft) -> Iterator[Remark]:
 
 def _check_seconds(draft: Draft) -> Iterator[Remark]:
     seconds = expected_seconds(draft.script, draft.seconds_per_character)
+    if len(to_bytes(joined(draft.script, draft.transcript))) > draft.byte_limit:
+        return  # Its repair fits both limits.
     if draft.max_seconds is not None and seconds > draft.max_seconds:
+        advice = "Raise max tokens or shorten it."
+        if draft.most_seconds is not None and seconds > draft.most_seconds:
+            advice = f"A take holds at most {draft.most_seconds:.0f} s: make several takes of it."
         message = (
             f"About {seconds:.0f} s of speech, and max tokens leaves room for "
-            f"{draft.max_seconds:.0f} s: the end will be cut. Raise max tokens or shorten it."
+            f"{draft.max_seconds:.0f} s: the end will be cut. {advice}"
         )
         repair = partial(_cut, draft, len(draft.script))
         yield Remark("over_max_tokens", Level.WARNING, message, None, repair, _CUT)

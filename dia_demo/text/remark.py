@@ -18,7 +18,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Draft:
-    """A script and what it is checked against."""
+    """A script and what it is checked against. max_seconds: what max tokens holds; most_seconds:
+    what it can be raised to."""
 
     script: str
     transcript: str
@@ -26,6 +27,7 @@ class Draft:
     seconds_per_character: float
     max_seconds: float | None
     natural_seconds: tuple[float, float] | None
+    most_seconds: float | None = None
 
 
 @dataclass(frozen=True)

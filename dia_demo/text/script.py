@@ -108,6 +108,12 @@ def to_bytes(text: str) -> bytes:
     return raw.replace(b"[S1]", b"\x01").replace(b"[S2]", b"\x02")
 
 
+def from_bytes(raw: bytes) -> str:
+    """The text that some of these bytes are the whole or a part of."""
+    text = raw.decode("utf-8", errors="ignore")
+    return text.replace("\x01", "[S1]").replace("\x02", "[S2]")
+
+
 def line_at(script: str, position: int) -> int:
     """The line, counted from 1, of the character at `position`."""
     return script.count("\n", 0, position) + 1

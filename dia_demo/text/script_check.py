@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from dia_demo.errors import printable
 from dia_demo.text.checks import NATURAL_SECONDS, remarks_on
 from dia_demo.text.formats.check import CHOICES, remark_on_reading
 from dia_demo.text.formats.near_tags import with_tags
 from dia_demo.text.formats.table import in_turns
 from dia_demo.text.normaliser import Reading, normalise, plain_characters
 from dia_demo.text.remark import Draft, Level, Remark
+from dia_demo.text.repairs import shortened
 from dia_demo.text.script import (
     MAX_SCRIPT_CHARACTERS,
     SECONDS_PER_CHARACTER,
     Turn,
     expected_seconds,
+    has_words,
     joined,
     parse_turns,
     to_bytes,
@@ -29,7 +32,8 @@ from dia_demo.text.script import (
 # Text far longer than a model reads is not written out in words.
 _MOST_BYTES_IN_WORDS = 4096
 # Repairs that remove words, or that a person has to choose, are only made by their own button.
-_BY_HAND = ("too_many_bytes", "over_max_tokens", *CHOICES)
+_CUTS = ("too_many_bytes", "over_max_tokens")
+_BY_HAND = (*_CUTS, *CHOICES)
 _MOST_FIXES = 20
 
 
@@ -64,6 +68,11 @@ class ScriptReport:
     reading: Reading | None = None
 
     @property
+    def can_be_made(self) -> bool:
+        """Whether a take of it can begin: the script is not refused as it is."""
+        return all(finding.level != Level.ERROR for finding in self.findings)
+
+    @property
     def fixes(self) -> tuple[Finding, ...]:
         """The findings whose repairs take no words away."""
         return tuple(
@@ -82,12 +91,14 @@ def check_script(
     transcript: str = "",
     natural_seconds: tuple[float, float] | None = NATURAL_SECONDS,
     is_normalised: bool = False,
+    most_seconds: float | None = None,
 ) -> ScriptReport:
     """Count turns, bytes and seconds, and list what is worth knowing before a run.
 
     byte_limit is the encoder's longest text; max_seconds the audio that max_tokens leaves room
     for; natural_seconds the shortest and longest audio that the model was made for, None where
-    that is not known; is_normalised: the model gets it in words in any case. A repair is offered
+    that is not known; is_normalised: the model gets it in words in any case; most_seconds: the
+    audio that the highest max_tokens leaves room for. A repair is offered
     only where it removes its finding and adds no error. Never raises: whatever `encode_script`
     would reject is a finding of level "error". A text longer than MAX_SCRIPT_CHARACTERS is not
     checked any further.
@@ -95,7 +106,13 @@ def check_script(
     if (characters := len(joined(script, transcript))) > MAX_SCRIPT_CHARACTERS:
         return _too_long(characters, len(to_bytes(joined(script, transcript))))
     draft = Draft(
-        script, transcript, byte_limit, seconds_per_character, max_seconds, natural_seconds
+        script,
+        transcript,
+        byte_limit,
+        seconds_per_character,
+        max_seconds,
+        natural_seconds,
+        most_seconds,
     )
     remarks = remarks_on(draft)
     findings = list(_with_safe_repairs(draft, remarks))
@@ -122,14 +139,17 @@ def fix_all(script: str, check: Callable[[str], ScriptReport]) -> str:
 
 
 def with_reading(
-    report: ScriptReport, reading: Reading, check: Callable[[str], ScriptReport]
+    report: ScriptReport,
+    reading: Reading,
+    check: Callable[[str], ScriptReport],
+    read: Callable[[str], str],
 ) -> ScriptReport:
     """The report on what is read, with what the script was read as, and with repairs of what was
     written where it has the same findings.
 
     Where it has not, as with a tag after names that are no tags yet, the repair is one of the
     turns, or of the script in plain words. What the reading leaves out or may misunderstand is a
-    finding too.
+    finding too. read: a script as the model reads it.
     """
     missing = {_key(finding) for finding in report.findings if finding.repaired is not None}
     repairs: dict[tuple[str, str], Finding] = {}
@@ -140,10 +160,23 @@ def with_reading(
             repairs |= {key: same[key] for key in missing & same.keys() if same[key].repaired}
             missing -= repairs.keys()
     findings = [repairs.get(_key(finding), finding) for finding in report.findings]
+    findings = [_fitting(finding, lambda script: check(read(script))) for finding in findings]
     if remark := remark_on_reading(written):
         findings.append(_finding(remark, remark.repair() if remark.repair else None))
     findings += [Finding("reading", Level.TIP, words) for words in reading.remarks]
     return replace(report, reading=reading if reading.changes else None, findings=tuple(findings))
+
+
+def _fitting(finding: Finding, check: Callable[[str], ScriptReport]) -> Finding:
+    """A finding whose cut also fits as it is read: numbers are longer in words."""
+    if finding.code not in _CUTS or finding.repaired is None:
+        return finding
+    script = finding.repaired
+    for _ in range(_MOST_FIXES):
+        if not any(left.code in _CUTS for left in check(script).findings):
+            return replace(finding, repaired=script)
+        script = shortened(script, len(script) * 9 // 10)
+    return replace(finding, repaired=None, repair_label=None)
 
 
 def _key(finding: Finding) -> tuple[str, str]:
@@ -176,12 +209,13 @@ def _with_safe_repairs(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]
 
 def _finding(remark: Remark, repaired: str | None) -> Finding:
     label = None if repaired is None else remark.label
-    return Finding(remark.code, remark.level, remark.message, remark.line, repaired, label)
+    message = printable(remark.message)
+    return Finding(remark.code, remark.level, message, remark.line, repaired, label)
 
 
 def _not_in_words(draft: Draft, remarks: list[Remark]) -> Iterator[Finding]:
     """Numbers, abbreviations, signs and markup; who speaks and plain quotes are other findings."""
-    if len(to_bytes(draft.script)) > _MOST_BYTES_IN_WORDS or not draft.script.strip():
+    if len(to_bytes(draft.script)) > _MOST_BYTES_IN_WORDS or not has_words(draft.script):
         return
     reading = normalise(draft.script)
     if not reading.changes:

@@ -1,13 +1,21 @@
 """Findings of a script's length, and checks of the longest scripts, which cost linear work."""
 
 import gc
+import re
 import time
 
 import pytest
 
+from dia_demo.errors import InputError
+from dia_demo.services.models import DIA_NAME
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, encode_script
 from dia_demo.text.script_check import check_script
 from tests.helpers.scripts import codes_of, finding_of
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def test_a_voice_of_unknown_habits_has_no_natural_length():
@@ -28,7 +36,9 @@ def test_a_cut_script_fits_both_limits():
     over = finding_of(script, "too_many_bytes", byte_limit=1000, max_seconds=20.0)
     after = check_script(over.repaired, byte_limit=1000, max_seconds=20.0)
     assert after.num_bytes < 1000 and 15 < after.expected_seconds <= 20
-    assert finding_of(over.repaired + script[5:], "over_max_tokens", max_seconds=20).repaired
+    assert finding_of(
+        over.repaired + script[5:], "over_max_tokens", max_seconds=20, byte_limit=2000
+    ).repaired
 
 
 # The byte limit
@@ -42,6 +52,51 @@ def test_a_script_over_the_limit_is_cut_at_a_sentence():
     assert fitting[-7:] + " | rd is too long" in over.message
     assert "too_many_bytes" not in codes_of(script)
     assert over.repaired == "[S1] One sentence. Two sentences."
+
+
+def test_one_cut_makes_a_long_script_fit_as_it_is_read():
+    """Forty turns, with numbers that are longer in words."""
+    lines = [
+        f"[S{n % 2 + 1}] Turn {n} has 1,234 words, and costs $5.50 at 10:45." for n in range(40)
+    ]
+    synthesis = Synthesis(Settings())
+    for model, tokens, normalise in (("nano", 1024, False), (DIA_NAME, 3072, True)):
+        report = synthesis.check("\n".join(lines), model, tokens, normalise=normalise)
+        assert not report.can_be_made
+        cuts = [one for one in report.findings if one.repair_label == "Cut after the last sentence"]
+        assert [one.code for one in cuts] == ["too_many_bytes"]
+        after = synthesis.check(cuts[0].repaired, model, tokens, normalise=normalise)
+        assert after.can_be_made and len(after.turns) >= 2
+        assert not {"too_many_bytes", "over_max_tokens"} & {one.code for one in after.findings}
+
+
+def test_advice_on_max_tokens_can_be_followed():
+    script = "[S1] " + "This is one of many sentences. " * 30
+    over = finding_of(script, "over_max_tokens", max_seconds=10.0, most_seconds=100.0)
+    assert "Raise max tokens" in over.message
+    over = finding_of(script, "over_max_tokens", max_seconds=10.0, most_seconds=37.0)
+    assert "Raise" not in over.message and "at most 37 s" in over.message
+
+
+def test_no_message_holds_a_control_character():
+    script = "[S1] Bell\x07 (od\x1bd). [\x02x] [S2] Hi \x01. " * 40
+    for finding in check_script(script, byte_limit=500).findings:
+        assert not CONTROL.search(finding.message), finding
+    info = Synthesis(Settings()).info("nano")
+    with pytest.raises(InputError) as refused:
+        Request("[S1] Hello. [S2] Ho. " * 200, info.config.defaults).encode(info)
+    assert "[S2] Ho." in str(refused.value) and not CONTROL.search(str(refused.value))
+    assert not CONTROL.search(str(InputError(script)))
+
+
+@pytest.mark.parametrize(
+    "script", ["[S1]", "[S1] [S2]", "[S1]\n[S2] ... [S1] ?!", "[S1] \U0001f600"]
+)
+def test_a_script_without_words_is_refused(script):
+    (finding,) = check_script(script).findings
+    assert finding.code == "empty" and finding.level == "error"
+    with pytest.raises(InputError, match="no words"):
+        encode_script(script)
 
 
 def test_the_transcript_counts_towards_the_limit():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from dia_demo.errors import printable
 from dia_demo.text.formats import labels
 from dia_demo.text.formats.table import Recognition, recognise
 from dia_demo.text.remark import Draft, Level, Remark
@@ -54,10 +55,12 @@ def note_on(script: str, is_read: bool) -> str | None:
     if found is None:
         return None
     if not found.is_sure:
-        return _question(found).message
-    if is_read:
-        return f"{sentence_on(found)} Put [S1] before it to have it read as written."
-    return f"{_shown(found)} is read aloud as written; normalising the script makes turns of it."
+        note = _question(found).message
+    elif is_read:
+        note = f"{sentence_on(found)} Put [S1] before it to have it read as written."
+    else:
+        note = f"{_shown(found)} is read aloud as written; normalising makes turns of it."
+    return printable(note)
 
 
 def sentence_on(found: Recognition) -> str:

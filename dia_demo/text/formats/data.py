@@ -56,19 +56,26 @@ def _parsed(text: str) -> list[object]:
     """The values of a text that is JSON or lines of JSON; none if it is neither."""
     text = text.strip()
     for candidate in (text, _COMMA_AT_END.sub(r"\1", text)):
-        for read in (json.loads, ast.literal_eval):
-            try:
-                return [read(candidate)]
-            except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-                continue
+        if (value := _value(candidate)) is not None:
+            return [value]
     values: list[object] = []
     for line in text.split("\n"):
         if line.strip().rstrip(","):
-            try:
-                values.append(json.loads(line.strip().rstrip(",")))
-            except (ValueError, RecursionError):
+            value = _value(line.strip().rstrip(","))
+            if value is None:
                 return []
+            values.append(value)
     return values
+
+
+def _value(text: str) -> object | None:
+    """The value of a text in JSON or Python; None if it is neither."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+    return None
 
 
 def _lines_of(value: object, depth: int) -> Iterator[Line]:

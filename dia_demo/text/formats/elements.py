@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 
 from dia_demo.text.formats.frame import unframed
 from dia_demo.text.formats.lines import Format, Found, Line
@@ -30,6 +31,7 @@ _CARRIERS = frozenset(
     "character segment host guest actor role".split()
 )
 _TAGGED = re.compile(rf"[\s>*_+-]{{0,40}}{TAG.pattern}")
+_ZERO_FIRST = re.compile(r"\s{0,99}\[S0\]")
 _HTML = frozenset("b i u p a s q em br hr div span li ul ol td tr th sub sup del ins".split())
 
 
@@ -47,6 +49,8 @@ def find(script: str) -> Found | None:
     body, left_out = unframed(_NAMED.sub(lambda match: f'<speaker name="{match["name"]}">', plain))
     if body.strip() != script.strip() and _TAGGED.match(body):
         return Found((Line(None, body.strip()),), True, left_out)
+    if _ZERO_FIRST.match(body) and "[S2]" not in body:
+        return Found(tuple(_numbered_from_zero(body)), True, left_out)
     openings = [
         (match, speaker)
         for match in _ELEMENT.finditer(body)
@@ -60,6 +64,13 @@ def find(script: str) -> Found | None:
         words = _ELEMENT.sub(_inner, body[match.end() : end])
         lines += [Line(speaker, text.strip()) for text in words.split("\n") if text.strip()]
     return Found(tuple(lines), True, left_out) if lines else None
+
+
+def _numbered_from_zero(body: str) -> Iterator[Line]:
+    """The lines of a script whose speakers are [S0] and [S1]."""
+    parts = re.split(r"\[S([01])\]", body)
+    for number, words in zip(parts[1::2], parts[2::2], strict=True):
+        yield Line(f"Speaker {number}", words.strip())
 
 
 def _inner(match: re.Match) -> str:
@@ -127,6 +138,7 @@ FORMAT = Format(
             "[S1] Hi there.\n[S2] Ho.",
         ),
         ("# Scene\n\n- [S1] Hi there.\n> [S2] Ho.", "- [S1] Hi there.\n> [S2] Ho."),
+        ("[S0] Hi there. [S1] Ho.", "[S1] Hi there. [S2] Ho."),
         ("```\n[S1] Hi there.\n[S2] Ho.\n```", "[S1] Hi there.\n[S2] Ho."),
     ),
     left_alone=(

@@ -51,6 +51,7 @@ _SECTION = re.compile(
     r"|bridge)\b",
     re.IGNORECASE,
 )
+_INLINE = re.compile(r"[ \t]{0,9}\[([^\[\]\n]{1,60})\]")
 _SPEAKER_TAG = re.compile(r"^\s{0,9}\\?\[S\d{1,2}\\?\]", re.IGNORECASE)
 _MOST_TITLE_WORDS = 9
 
@@ -81,6 +82,11 @@ def _direction(words: str) -> bool:
     return nearest_sound(words.strip().lower(), 0.8) is None and words[0] not in "('"
 
 
+def without_sections(line: str) -> str:
+    """A line without "[music]" and other section marks among its words."""
+    return _INLINE.sub(lambda match: "" if _SECTION.match(match[1]) else match[0], line)
+
+
 def is_lead_in(line: str) -> bool:
     """Whether a chat bot introduces what follows: "Sure! Here is a short dialogue:"."""
     return bool(_LEAD_IN.match(line))
@@ -96,7 +102,9 @@ def is_title(line: str) -> bool:
     if _BOLD.match(line) or _FACT.match(line):
         return True
     words = line.strip().strip("*_#\"'“”").split()
-    return 0 < len(words) <= _MOST_TITLE_WORDS and not words[-1].endswith((".", "!", ",", ";", "…"))
+    if not 0 < len(words) <= _MOST_TITLE_WORDS or any(word.endswith(":") for word in words[:-1]):
+        return False
+    return not words[-1].endswith((".", "!", "?", ",", ";", "…"))
 
 
 def is_before(line: str) -> bool:

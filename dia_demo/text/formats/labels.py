@@ -16,9 +16,10 @@ from dia_demo.text.formats.frame import (
     is_closing,
     is_silent,
     spoken_like,
+    without_sections,
 )
 from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import NAME, Likeness, key_of, likenesses
+from dia_demo.text.formats.names import NAME, Likeness, key_of, likeness, likenesses
 from dia_demo.text.formats.stamps import FRAMED, STAMP
 from dia_demo.text.repairs import nearest_sound
 from dia_demo.text.script import TAG
@@ -32,8 +33,10 @@ _BEFORE = (
     rf"|{STAMP}{_SPACE}[-–—|]?|\[(?:intro|outro|music)\])){{0,5}}{_SPACE}"
 )
 _MANNER = rf"(?:{_SPACE}[,]?{_SPACE}[*_]{{0,2}}[\[(](?P<%s>[^()\[\]\n]{{1,60}})[\])][*_]{{0,2}})?"
+_AFTER_COMMA = r"(?:,[ ](?P<comma>[a-z]{3,20}(?:[ ][a-z]{2,20}){0,2}))?"
 _PLAIN = (
-    rf"{_MARK}(?P<plain>{NAME}){_MARK}{_MANNER % 'manner'}{_SPACE}(?:{FRAMED})?{_MARK}{_SPACE}[:：]"
+    rf"{_MARK}(?P<plain>{NAME}){_MARK}{_MANNER % 'manner'}{_AFTER_COMMA}{_SPACE}"
+    rf"(?:{FRAMED})?{_MARK}{_SPACE}[:：]"
     rf"(?![/\\\d]){_MARK}(?=\s|\Z|[\"'“‘(*\w¿¡…])"
 )
 _INNER = rf"[ \t]{{0,3}}(?P<%s>{NAME})[ \t]{{0,3}}[:：]?[ \t]{{0,3}}"
@@ -45,6 +48,10 @@ _LABEL = re.compile(
     rf"(?:^{_BEFORE}|(?<=[.!?…\"'”’)\]])[ \t]{{1,9}})(?:{_PLAIN}|{_FRAMED})"
     rf"{_SPACE}(?:{FRAMED}[:]?)?",
     re.MULTILINE,
+)
+_DASHED = re.compile(
+    rf"^{_BEFORE}{_MARK}(?P<name>{NAME}){_MARK}[ \t]{{1,3}}(?:[-–—>|»]|->)[ \t]{{1,3}}"
+    r"(?P<text>\S[^\n]*)$"
 )
 _FRAMES = ("square", "round", "curly", "angle")
 _HTML = frozenset(
@@ -74,17 +81,17 @@ def find(script: str) -> Found | None:
         return None
     labels = _labels(script)
     if not labels:
-        return None
-    likeness = likenesses([label.name for label in labels])
+        return _with_dashes(script)
+    known = likenesses([label.name for label in labels])
     # With one label it may be a remark's: that is asked.
-    kept = [label for label in labels if likeness[key_of(label.name)] > Likeness.NOTE]
+    kept = [label for label in labels if known[key_of(label.name)] > Likeness.NOTE]
     if not kept:
-        return _question(script, labels[0], likeness)
+        return _question(script, labels[0], known)
     kept = _of_the_dialogue(kept)
     before = script[: kept[0].at].split("\n")
     lines, left_out = _lines(script, kept)
     above = [line for line in before if not is_silent(line)]
-    is_sure = _is_sure(lines, likeness, kept) and all(map(is_before, before))
+    is_sure = _is_sure(lines, known, kept) and all(map(is_before, before))
     if not is_sure and len(kept) == 1 and above:
         return None  # A colon within prose.
     if not is_sure and above and not all(map(is_before, before)):
@@ -94,9 +101,21 @@ def find(script: str) -> Found | None:
     return Found(tuple(lines), is_sure, spoken_like(left_out), "" if is_sure else kept[0].name)
 
 
-def _question(script: str, label: _Label, likeness: dict[str, Likeness]) -> Found | None:
+def _with_dashes(script: str) -> Found | None:
+    """Lines that all begin with a known name and a dash: "Ann - Hello."."""
+    matches = [_DASHED.match(line) for line in script.split("\n") if line.strip()]
+    found = [match for match in matches if match is not None]
+    if len(found) < 2 or len(found) < len(matches):
+        return None
+    names = [match["name"] for match in found]
+    if any(likeness(name) < Likeness.SPEAKER for name in names):
+        return None
+    return Found(tuple(Line(match["name"], match["text"].strip()) for match in found))
+
+
+def _question(script: str, label: _Label, known: dict[str, Likeness]) -> Found | None:
     """A script that begins with a label which is hardly a name: it may still be one."""
-    if script[: label.at].strip() or likeness[key_of(label.name)] == Likeness.NEVER:
+    if script[: label.at].strip() or known[key_of(label.name)] == Likeness.NEVER:
         return None
     return Found((Line(label.name, script[label.words :].strip()),), False, (), label.name)
 
@@ -107,9 +126,11 @@ def _labels(script: str) -> list[_Label]:
         framed = next((match[frame] for frame in _FRAMES if match[frame]), "")
         name = match["plain"] or framed
         begins_line = not script[: match.start()].rstrip(" \t") or script[match.start() - 1] == "\n"
-        if framed and (nearest_sound(name.lower(), _LIKE_A_SOUND) or name.lower() in _HTML):
+        if framed and nearest_sound(name.lower(), _LIKE_A_SOUND):
             continue
-        manner = match["manner"] or match["framed_manner"] or ""
+        if match["angle"] and name.lower() in _HTML:
+            continue
+        manner = match["manner"] or match["framed_manner"] or match["comma"] or ""
         begins_line = begins_line or match.start() == 0
         found.append(_Label(name, match.start(), match.end(), begins_line, bool(framed), manner))
     return found
@@ -147,6 +168,7 @@ def _spoken(text: str, is_last: bool) -> tuple[list[str], list[str]]:
             blank = not line.strip() or is_silent(line)
     spoken = [_without_marks(line) for line in lines[:1] if line.strip()]
     spoken += [line.strip() for line in lines[1:] if not is_silent(line)]
+    spoken = [without_sections(line) for line in spoken]
     return spoken, [line for line in lines[1:] if is_silent(line)]
 
 
@@ -165,9 +187,9 @@ def sound_of(manner: str) -> str:
     return next((sound for part in candidates if part and (sound := nearest_sound(part, 0.9))), "")
 
 
-def _is_sure(lines: list[Line], likeness: dict[str, Likeness], labels: list[_Label]) -> bool:
+def _is_sure(lines: list[Line], known: dict[str, Likeness], labels: list[_Label]) -> bool:
     names = Counter(key_of(label.name) for label in labels)
-    strong = sum(likeness[name] == Likeness.SPEAKER for name in names)
+    strong = sum(known[name] == Likeness.SPEAKER for name in names)
     written_small = any(label.name[:1].islower() for label in labels if not label.is_framed)
     if len(names) == 1:
         return strong == 1 and not written_small
