@@ -27,8 +27,6 @@ SILENCE_DB = -60.0
 # A constant offset is inaudible, and up to this one it costs little headroom (0.4 dB).
 LARGEST_OFFSET = 0.05
 _FULL_SCALE = 0.999
-_SHORT_PROMPT_SECONDS = 3.0
-_PROMPT_RATES = Range(1000, 768000)
 # More than `write_audio` writes, but quick to read in a file from elsewhere.
 _MOST_CHUNKS = 1000
 _LONGEST_COMMENT = 10**6
@@ -115,84 +113,6 @@ def _riff_comment(path: Path) -> str | None:
             else:
                 file.seek(size + size % 2 - (4 if name == b"LIST" else 0), os.SEEK_CUR)
     raise ValueError("too many chunks")
-
-
-# Voice prompts
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """A voice prompt ready to be encoded: float32 [n], mono. notes: remarks for the person."""
-
-    samples: np.ndarray
-    notes: tuple[str, ...]
-
-
-def read_prompt(path: Path | str, sample_rate: int, max_seconds: float) -> Prompt:
-    """Read any file that libsndfile supports, as mono at `sample_rate` Hz.
-
-    The length is taken from the header, so a long file is rejected before it is read. Raises
-    InputError if it is missing, not audio, empty, silent, damaged or longer than `max_seconds`.
-    """
-    import soundfile
-    import soxr
-
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"The voice prompt {path.name} does not exist: choose an audio file.")
-    try:
-        with soundfile.SoundFile(str(path)) as file:
-            rate, channels = file.samplerate, file.channels
-            _check_header(path.name, file.frames, rate, max_seconds)
-            mono = _read_mono(file)
-    except (soundfile.LibsndfileError, TypeError, RuntimeError) as error:
-        raise InputError(
-            f"The voice prompt {path.name} cannot be read as audio: use WAV, FLAC, OGG or MP3."
-        ) from error
-    notes = _check_content(path.name, mono, rate)
-    if channels > 1:
-        notes.append(f"The voice prompt's {channels} channels were mixed into one.")
-    if rate != sample_rate:
-        mono = soxr.resample(mono, rate, sample_rate)
-    peak = float(np.abs(mono).max(initial=0.0))
-    return Prompt(mono / max(1.0, peak), tuple(notes))
-
-
-def _check_header(name: str, frames: int, rate: int, max_seconds: float) -> None:
-    if frames == 0:
-        raise InputError(f"The voice prompt {name} is empty: record 5-10 s of clear speech.")
-    _PROMPT_RATES.check("The voice prompt's sample rate", rate)
-    if frames / rate > max_seconds:
-        raise InputError(
-            f"The voice prompt {name} is {frames / rate:.1f} s long, and at most "
-            f"{max_seconds:.1f} s fit: cut it to 5-10 s."
-        )
-
-
-def _read_mono(file) -> np.ndarray:
-    blocks = file.blocks(65536, dtype="float32", always_2d=True)
-    means = [block.mean(axis=1) for block in blocks]
-    return np.concatenate([np.zeros(0, np.float32), *means])
-
-
-def _check_content(name: str, mono: np.ndarray, rate: int) -> list[str]:
-    """Notes on a prompt's audio. Raises InputError if it cannot contain a voice."""
-    measures = health(mono, rate)
-    if not measures.finite:
-        raise InputError(
-            f"The voice prompt {name} contains NaN or infinite values: export the file again."
-        )
-    if measures.rms_db < SILENCE_DB:
-        raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
-    notes = []
-    if measures.seconds < _SHORT_PROMPT_SECONDS:
-        notes.append(f"The voice prompt is only {measures.seconds:.1f} s long: 5-10 s work best.")
-    if measures.clipped_fraction > 0.001:
-        share = 100 * measures.clipped_fraction
-        notes.append(
-            f"The voice prompt is clipped ({share:.1f}% at full scale): a cleaner one works better."
-        )
-    return notes
 
 
 # Health

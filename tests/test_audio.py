@@ -12,7 +12,6 @@ import soundfile
 from dia_demo.audio import (
     health,
     read_metadata,
-    read_prompt,
     spectrogram,
     to_int16,
     write_audio,
@@ -121,120 +120,6 @@ def test_settings_behind_very_many_chunks_are_not_looked_for(tmp_path):
     few, many = [chunk(b"JUNK", b"")] * 100, [chunk(b"JUNK", b"")] * 5000
     assert read_metadata(wav_with(tmp_path, *few, comment)) == {"seed": 1}
     assert read_metadata(wav_with(tmp_path, *many, comment)) is None
-
-
-# Voice prompts
-
-
-def prompt_file(tmp_path, samples, rate=RATE, name="prompt.wav", subtype=None):
-    path = tmp_path / name
-    soundfile.write(path, samples, rate, subtype=subtype)
-    return path
-
-
-def test_a_prompt_at_the_right_rate_is_read_as_it_is(tmp_path):
-    prompt = read_prompt(prompt_file(tmp_path, sine(), subtype="FLOAT"), RATE, 20)
-    assert prompt.notes == ()
-    assert prompt.samples.dtype == np.float32
-    assert np.array_equal(prompt.samples, sine())
-
-
-@pytest.mark.parametrize("rate", [8000, 22050, 44100, 96000])
-@pytest.mark.parametrize("name", ["a.wav", "a.flac"])
-def test_resampling_preserves_the_sound(tmp_path, rate, name):
-    prompt = read_prompt(prompt_file(tmp_path, sine(5.0, rate), rate, name), RATE, 20)
-    assert abs(prompt.samples.size / RATE - 5.0) < 0.01
-    assert abs(pitch(prompt.samples, RATE) - 440) < 0.5
-    assert abs(np.abs(prompt.samples[RATE:-RATE]).max() - 0.3) < 0.01
-    assert prompt.notes == (), "nobody can act on it"
-
-
-@pytest.mark.parametrize("name", ["a.ogg", "a.mp3", "a.aiff"])
-def test_every_format_libsndfile_reads_is_taken(tmp_path, name):
-    prompt = read_prompt(prompt_file(tmp_path, sine(), name=name), RATE, 20)
-    assert abs(pitch(prompt.samples, RATE) - 440) < 0.5
-
-
-def test_channels_are_mixed_by_their_mean(tmp_path):
-    left, right = sine(hz=300), sine(hz=500)
-    path = prompt_file(tmp_path, np.stack([left, right], 1), subtype="FLOAT")
-    prompt = read_prompt(path, RATE, 20)
-    np.testing.assert_allclose(prompt.samples, (left + right) / 2, atol=1e-6)
-    assert any("2 channels" in note for note in prompt.notes)
-
-
-def test_an_unsuitable_prompt_is_accepted_with_a_note(tmp_path):
-    short = read_prompt(prompt_file(tmp_path, sine(1.0)), RATE, 20)
-    assert any("1.0 s" in note and "5-10 s" in note for note in short.notes)
-    loud = np.clip(sine(level=2.0), -1, 1)
-    assert any(
-        "clipped" in note for note in read_prompt(prompt_file(tmp_path, loud), RATE, 20).notes
-    )
-    over = read_prompt(prompt_file(tmp_path, sine(level=2.0), subtype="FLOAT"), RATE, 20)
-    assert np.abs(over.samples).max() <= 1.0
-
-
-def broken_files():
-    silence = np.zeros(RATE * 4, "f")
-    nan = sine()
-    nan[100] = np.nan
-    return {
-        "silent": (silence, "silent"),
-        "hiss": (1e-4 * np.random.default_rng(0).standard_normal(RATE * 4).astype("f"), "silent"),
-        "offset": (silence + 0.2, "silent"),
-        "empty": (silence[:0], "empty"),
-        "nan": (nan, "NaN or infinite"),
-        "long": (sine(21.0), "21.0 s long, and at most 20.0 s.*5-10 s"),
-    }
-
-
-@pytest.mark.parametrize("kind", broken_files())
-def test_a_prompt_without_a_voice_is_refused(tmp_path, kind):
-    samples, message = broken_files()[kind]
-    with pytest.raises(InputError, match=message):
-        read_prompt(prompt_file(tmp_path, samples, subtype="FLOAT"), RATE, 20)
-
-
-@pytest.mark.parametrize("name", ["a.wav", "a.raw", "a.flac", "a.txt"])
-def test_what_is_not_audio_is_refused(tmp_path, name):
-    for content in (b"", b"not audio at all", b"RIFF\x00\x00\x00\x00WAVEfmt "):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=name):
-            read_prompt(tmp_path / name, RATE, 20)
-
-
-def test_a_prompt_that_is_not_a_file_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "none.wav"):
-        with pytest.raises(InputError, match="does not exist"):
-            read_prompt(path, RATE, 20)
-
-
-def test_a_damaged_flac_is_refused_or_read(tmp_path):
-    path = prompt_file(tmp_path, sine(), name="a.flac")
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match="a.flac"):
-        read_prompt(path, RATE, 20)
-
-
-def test_ten_minutes_are_refused_from_the_header(tmp_path):
-    path = tmp_path / "long.wav"
-    rate, seconds = 96000, 600
-    with soundfile.SoundFile(path, "w", rate, 2, "FLOAT") as file:
-        file.write(np.zeros((1, 2), "f"))
-    # A sparse file with the header of the whole: reading it would cost half a gigabyte.
-    size = rate * seconds * 8
-    data = bytearray(path.read_bytes())
-    at = data.index(b"data") + 4
-    data[at : at + 4] = size.to_bytes(4, "little")
-    data[4:8] = (at - 4 + size).to_bytes(4, "little")
-    with open(path, "wb") as file:
-        file.write(data[: at + 4])
-        file.truncate(at + 4 + size)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(InputError, match=r"600\.0 s long, and at most 20\.0 s"):
-        read_prompt(path, RATE, 20)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kB
 
 
 # Health

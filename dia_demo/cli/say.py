@@ -79,7 +79,7 @@ def _say(options: argparse.Namespace) -> int:
     settings = Settings.from_env()
     synthesis = Synthesis(settings)
     request = _request(options, settings)
-    result = _run(synthesis, request)
+    result, notes = _run(synthesis, request)
     if options.codes is not None:
         _write_codes(options.codes, result.codes)
     remark = length_remark(result.figures)
@@ -90,7 +90,7 @@ def _say(options: argparse.Namespace) -> int:
         remarks = take.remarks
     for remark in remarks:
         print(f"warning: {remark}", file=sys.stderr)
-    _print_figures(result, remarks, options)
+    _print_figures(result, (*notes, *remarks), options)
     return 0
 
 
@@ -137,8 +137,9 @@ def _write_codes(path: Path, codes: np.ndarray) -> None:
         raise RunError(f"{path} could not be written: {error.strerror}.") from error
 
 
-def _run(synthesis: Synthesis, request: Request) -> Result:
-    """Generate the take, with progress on the status line."""
+def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...]]:
+    """Generate the take, with progress on the status line; also the notes on its start."""
+    notes: tuple[str, ...] = ()
     show = StatusLine()
     cancel = threading.Event()
     with stop_on_interrupt(cancel):
@@ -146,8 +147,8 @@ def _run(synthesis: Synthesis, request: Request) -> Result:
             match event:
                 case Loading():
                     show(event.text)
-                case Started():
-                    for note in event.notes:
+                case Started(notes=notes):
+                    for note in notes:
                         print(f"warning: {note}", file=sys.stderr)
                 case Progress():
                     show(
@@ -156,10 +157,10 @@ def _run(synthesis: Synthesis, request: Request) -> Result:
                     )
                 case Finished():
                     show("")
-                    return event.result
+                    return event.result, notes
                 case Cancelled(result=Result() as result):
                     show("")
-                    return result
+                    return result, notes
                 case Cancelled():
                     raise RunError("Stopped before there was any audio, so no file was written.")
                 case Failed():

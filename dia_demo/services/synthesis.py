@@ -40,7 +40,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
-from dia_demo.services.take import Request, Take, VoicePrompt
+from dia_demo.services.take import Request, Take
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.script import expected_seconds
 from dia_demo.text.script_check import ScriptReport, check_script, with_reading
@@ -217,8 +217,12 @@ class Synthesis:
         request.encode(info)
         audio.SPEEDS.check("speed", request.speed)
         self._place(request.runtime, info)
-        if request.voice is not None and request.voice.codes is not None:
+        if request.voice is None:
+            return
+        if request.voice.codes is not None:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
+        else:
+            request.voice.read(info, params.max_tokens, self.settings.prompt_seconds)
 
     def _place(self, runtime: RuntimeConfig, info: ModelInfo) -> None:
         """Raise InputError if the model cannot run as requested. The self-check of a device needs
@@ -301,8 +305,7 @@ class Synthesis:
                 if key not in prompts:
                     if request.voice.codes is None:
                         yield Loading("Reading the voice prompt", None, index)
-                    longest = self.settings.prompt_seconds
-                    prompts[key] = _prompt_codes(engine, request.voice, *key[1:], longest)
+                    prompts[key] = self._prompt_codes(engine, request, info)
                 prompt, prompt_notes = prompts[key]
             text = request.encode(info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel))
@@ -327,23 +330,22 @@ class Synthesis:
         finally:
             events.close()
 
+    def _prompt_codes(
+        self, engine: Engine, request: Request, info: ModelInfo
+    ) -> tuple[np.ndarray, tuple[str, ...]]:
+        """A voice prompt's codes, int [frames, channels], and notes on how it was read."""
+        voice = request.voice
+        assert voice is not None
+        notes = () if voice.transcript else (NO_TRANSCRIPT,)
+        if voice.codes is not None:
+            return voice.codes, notes
+        longest = self.settings.prompt_seconds
+        prompt = voice.read(info, request.params.max_tokens, longest)
+        with torch_threads(engine.placement.threads):
+            return engine.codec.encode(prompt.samples), prompt.notes + notes
+
     def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
         """Update this machine's speed with a take that was generated alone."""
         if request.voice is None and request.runtime.device == "cpu":
             info, threads = self.info(request.runtime.model), engine.placement.threads
             self.speed.learn_take(info, result.figures, threads, len(row.text), request.speed)
-
-
-def _prompt_codes(
-    engine: Engine, voice: VoicePrompt, max_tokens: int, max_seconds: float
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A voice prompt's codes, int [frames, channels], and notes on how it was read."""
-    notes = () if voice.transcript else (NO_TRANSCRIPT,)
-    if voice.codes is not None:
-        return voice.codes, notes
-    room = engine.config.frames_within(max_tokens) - 1
-    longest = min(max_seconds, max(0, room) / engine.format.frames_per_second)
-    assert voice.audio is not None, "a prompt is audio or codes"
-    prompt = audio.read_prompt(voice.audio, engine.format.sample_rate, longest)
-    with torch_threads(engine.placement.threads):
-        return engine.codec.encode(prompt.samples), prompt.notes + notes

@@ -12,6 +12,7 @@ from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.engine.events import Figures
 from dia_demo.errors import InputError
+from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
 from dia_demo.text.formats.check import note_on
@@ -25,6 +26,15 @@ class VoicePrompt:
     audio: Path | None = None
     codes: np.ndarray | None = None
     transcript: str = ""
+
+    def read(self, info: ModelInfo, max_tokens: int, longest: float) -> Prompt:
+        """The audio as a model gets it; at least one frame of `max_tokens` is left for the take.
+
+        longest: seconds that are allowed in any case. Raises InputError if it cannot be used.
+        """
+        assert self.audio is not None, "a prompt is audio or codes"
+        room = info.seconds_of(max_tokens) - 1 / info.frames_per_second
+        return read_prompt(self.audio, info.sample_rate, min(longest, max(0.0, room)))
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,15 @@ def expected_seconds(script: str, seconds_per_character: float = SECONDS_PER_CHA
 
 
 def joined(script: str, transcript: str) -> str:
-    """The whole text the model reads: the voice prompt's transcript on its own line, the script."""
-    return f"{transcript}\n{script}" if transcript else script
+    """The whole text the model reads: the voice prompt's transcript on its own line, the script.
+
+    A take's words may end with a tag, which ends their last turn. Before a script that begins with
+    a tag it would be a turn without words, and the model makes one up.
+    """
+    if TAG.match(script.lstrip()):
+        while (words := transcript.rstrip()).endswith(("[S1]", "[S2]")):
+            transcript = words[:-4].rstrip()
+    return f"{transcript}\n{script}" if transcript.strip() else script
 
 
 def to_bytes(text: str) -> bytes:

@@ -30,6 +30,7 @@ from tests.helpers.page.browser import (
     wait_state,
     write_script,
 )
+from tests.helpers.voices import write_voice
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -155,7 +156,7 @@ def test_the_page_is_quiet_when_nothing_happens(open_window, tmp_path):
     write_script(page, SHORT, max_tokens=60)
     press(page, "Generate")
     wait_state(page, *OVER)
-    soundfile.write(tmp_path / "voice.wav", 0.1 * np.sin(np.arange(5 * 16000) / 20), 16000)
+    write_voice(tmp_path / "voice.wav")
     unfold(page, "Voice prompt")
     page.locator("#voice-prompt input[type=file]").set_input_files(tmp_path / "voice.wav")
     page.locator("#voice-prompt").get_by_label("Clear").wait_for()

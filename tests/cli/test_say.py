@@ -13,6 +13,7 @@ from dia_demo.audio import read_metadata
 from dia_demo.engine import engine as engine_module
 from tests.helpers.cli import SCRIPT, error_line
 from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
+from tests.helpers.voices import write_voice
 
 KEYS = (
     "audio_seconds, wall_seconds, realtime_factor, token_seconds, codec_seconds, "
@@ -140,11 +141,13 @@ def test_voice_codes_stand_in_for_a_prompt(say):
 
 
 def test_a_voice_prompt_is_heard(say):
-    time = np.arange(6400) / 16000
-    soundfile.write("voice.wav", 0.3 * np.sin(2 * np.pi * 220 * time), 16000)
+    write_voice(Path("voice.wav"), 1.5, channels=2)
     voice = ("--voice-prompt", "voice.wav", "--voice-transcript", "[S1] A.")
-    assert say(SCRIPT, "-o", "take.wav", "--codes", "a.npy", *voice)[0] == 0
-    assert len(np.load("a.npy")) == SMALL.frames_within(60, 25)
+    long = ("--max-tokens", "150", "--codes", "a.npy")
+    code, out, err = say(SCRIPT, "-o", "take.wav", "--json", *long, *voice)
+    assert code == 0 and "Channel 1 of 2" in err
+    assert any("Channel 1 of 2" in remark for remark in json.loads(out)["remarks"])
+    assert 0 < len(np.load("a.npy")) < SMALL.frames_within(150)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +196,8 @@ def test_a_prompt_that_is_not_audio_is_refused(say):
     Path("voice.wav").write_bytes(b"not audio")
     voice = ("--voice-prompt", "voice.wav")
     assert "cannot be read as audio" in error_line(say(SCRIPT, "-o", "take.wav", *voice))
+    soundfile.write("voice.wav", 0.3 * np.sin(np.arange(64000) / 6), 16000)
+    assert "not speech" in error_line(say(SCRIPT, "-o", "take.wav", *voice))
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,17 @@ import pytest
 import soundfile
 
 from dia_demo.engine.events import Finished, Started
+from dia_demo.errors import InputError
+from dia_demo.prompt.prompt import read_prompt
 from dia_demo.services.take import VoicePrompt
 from tests.helpers.models.checkpoints import SMALL, random_codes
 from tests.helpers.synthesis_requests import make_request, refusal, say
+from tests.helpers.voices import RATE, write_voice
 
 pytestmark = [pytest.mark.processor, pytest.mark.usefixtures("talkative")]
 
-
-def write_wav(path, seconds, rate=16000, channels=1, subtype="FLOAT", level=0.3):
-    time = np.arange(int(seconds * rate)) / rate
-    wave = level * np.sin(2 * np.pi * 220 * time) * (1 + 0.3 * np.sin(2 * np.pi * 3 * time))
-    soundfile.write(path, np.stack([wave] * channels, axis=1), rate, subtype=subtype)
-    return path
+# Room for a prompt of 1.5 s and some frames.
+TOKENS = 150
 
 
 def started(events) -> Started:
@@ -27,22 +26,24 @@ def started(events) -> Started:
 
 def test_a_prompt_as_sound_is_its_codes_as_prompt(synthesis, tmp_path):
     """And the take holds new frames alone, within max_tokens less the prompt."""
-    wav = write_wav(tmp_path / "voice.wav", 0.4)
+    wav = write_voice(tmp_path / "voice.wav", 1.5)
     voice = VoicePrompt(wav, transcript="[S1] Before.")
-    sound = say(synthesis, make_request(synthesis, voice=voice))
-    samples, _ = soundfile.read(wav, dtype="float32")
-    codes = synthesis._engine.codec.encode(samples)
+    sound = say(synthesis, make_request(synthesis, voice=voice, max_tokens=TOKENS))
+    codes = synthesis._engine.codec.encode(read_prompt(wav, RATE, 10).samples)
     as_codes = VoicePrompt(codes=codes, transcript="[S1] Before.")
-    expected = say(synthesis, make_request(synthesis, voice=as_codes))[-1].result
+    request = make_request(synthesis, voice=as_codes, max_tokens=TOKENS)
+    expected = say(synthesis, request)[-1].result
     np.testing.assert_array_equal(sound[-1].result.codes, expected.codes)
-    assert len(codes) == 25 and len(expected.codes) == SMALL.frames_within(60, 25)
-    without = say(synthesis, make_request(synthesis))[-1].result.codes
+    assert len(expected.codes) == SMALL.frames_within(TOKENS, len(codes))
+    without = say(synthesis, make_request(synthesis, max_tokens=TOKENS))[-1].result.codes
     assert (expected.codes != without[: len(expected.codes)]).any()
 
 
 def test_one_voice_for_several_takes_is_encoded_once(synthesis, tmp_path, monkeypatch):
-    voice = VoicePrompt(write_wav(tmp_path / "voice.wav", 0.4), transcript="[S1] Before.")
-    requests = [make_request(synthesis, voice=voice, seed=seed) for seed in (1, 2, 3)]
+    voice = VoicePrompt(write_voice(tmp_path / "voice.wav", 1.5), transcript="[S1] Before.")
+    requests = [
+        make_request(synthesis, voice=voice, seed=seed, max_tokens=TOKENS) for seed in (1, 2, 3)
+    ]
     alone = [say(synthesis, request)[-1].result.codes for request in requests]
     codec, heard = synthesis._engine.codec, []
     encode = codec.encode
@@ -73,37 +74,41 @@ def test_only_a_prompt_without_transcript_brings_a_warning(synthesis):
     assert started(say(synthesis, make_request(synthesis, voice=voice))).notes == ()
 
 
-def test_a_96_khz_stereo_float_prompt_is_converted(synthesis, tmp_path):
-    wav = write_wav(tmp_path / "voice.wav", 0.4, rate=96000, channels=2)
-    events = say(synthesis, make_request(synthesis, voice=VoicePrompt(wav, transcript="[S1] Hm.")))
-    assert any("2 channels" in note for note in started(events).notes)
-    assert len(events[-1].result.codes) == SMALL.frames_within(60, 25)
-
-
-def test_a_prompt_of_a_second_is_used_with_a_note(synthesis, tmp_path):
-    wav = write_wav(tmp_path / "voice.wav", 1.0)
-    events = say(
-        synthesis, make_request(synthesis, voice=VoicePrompt(wav, transcript="."), max_tokens=200)
-    )
-    assert "only 1.0 s" in " ".join(started(events).notes)
+def test_what_was_done_to_a_prompt_is_noted(synthesis, tmp_path):
+    wav = write_voice(tmp_path / "voice.wav", 1.5, rate=96000, channels=2, level=0.02)
+    voice = VoicePrompt(wav, transcript="[S1] Hm.")
+    events = say(synthesis, make_request(synthesis, voice=voice, max_tokens=TOKENS))
+    notes = " ".join(started(events).notes)
+    assert "Channel 1 of 2" in notes and "dB louder" in notes and "of speech: 5-10 s" in notes
     assert isinstance(events[-1], Finished)
 
 
-def test_the_longest_prompt_fits_but_not_one_frame_more(synthesis, tmp_path):
-    room = SMALL.frames_within(60) - 1
-    fits = write_wav(tmp_path / "fits.wav", room * 256 / 16000)
-    events = say(synthesis, make_request(synthesis, voice=VoicePrompt(fits, transcript=".")))
-    assert len(events[-1].result.codes) == 1
-    longer = write_wav(tmp_path / "longer.wav", (room + 1) * 256 / 16000)
-    assert "fit" in refusal(synthesis, make_request(synthesis, voice=VoicePrompt(longer)))
+def test_a_prompt_leaves_room_for_a_frame(synthesis, tmp_path):
+    wav = write_voice(tmp_path / "voice.wav", 1.5)
+    seconds = len(read_prompt(wav, RATE, 10).samples) / RATE
+    frames = round(seconds * RATE / 256 + 0.5)
+    fits = next(n for n in range(1000) if SMALL.frames_within(n) > frames)
+    voice = VoicePrompt(wav, transcript=".")
+    assert isinstance(
+        say(synthesis, make_request(synthesis, voice=voice, max_tokens=fits))[-1], Finished
+    )
+    less = make_request(synthesis, voice=voice, max_tokens=fits - 2)
+    assert "fit" in refusal(synthesis, less)
+
+
+def test_an_unusable_prompt_is_refused_before_the_run_waits(synthesis, tmp_path):
+    soundfile.write(tmp_path / "tone.wav", 0.3 * np.sin(np.arange(4 * RATE) / 6), RATE)
+    request = make_request(synthesis, voice=VoicePrompt(tmp_path / "tone.wav"), max_tokens=600)
+    with pytest.raises(InputError, match="not speech"):
+        synthesis.validate(request)
 
 
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda path: write_wav(path, 2.0, level=0.0), "silent"),
-        (lambda path: write_wav(path, 600.0, rate=8000, subtype="PCM_U8"), "600.0 s long"),
-        (lambda path: write_wav(path, 0.0), "empty"),
+        (lambda path: write_voice(path, 2.0, level=0.0), "silent"),
+        (lambda path: write_voice(path, 600.0, rate=8000), "600.0 s long"),
+        (lambda path: soundfile.write(path, np.zeros(0), RATE), "empty"),
         (lambda path: path.write_bytes(b"not audio at all" * 100), "cannot be read as audio"),
         (lambda path: path.write_bytes(b""), "cannot be read as audio"),
         (lambda path: None, "does not exist"),

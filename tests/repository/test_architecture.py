@@ -11,7 +11,7 @@ from dia_demo.files import ROOT
 
 PACKAGE = ROOT / "dia_demo"
 # Files of the package's own folder are its base, but for those that are at the top.
-BASE_FOLDERS = ("hub", "text")
+BASE_FOLDERS = ("hub", "prompt", "text")
 HEAVY = ("torch", "gradio", "transformers", "dac", "matplotlib", "librosa")
 
 SOURCES = sorted(PACKAGE.rglob("*.py")) + [ROOT / "app.py"]

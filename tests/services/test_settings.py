@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-import soundfile
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
@@ -23,6 +22,7 @@ from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
 from dia_demo.ui.page import build_ui, launch_options
 from tests.helpers.page.page_stubs import parts_by_name
 from tests.helpers.synthesis_requests import make_request, refusal, runtime
+from tests.helpers.voices import write_voice
 
 MISTAKES = {
     "DIA_CPU": "pentium",
@@ -102,14 +102,12 @@ def test_a_script_above_the_limit_is_refused(folder, tmp_path):
 
 
 def test_a_voice_prompt_above_the_limit_is_refused(synthesis, tmp_path, monkeypatch):
-    rate = synthesis.info(synthesis.settings.runtime.model).sample_rate
-    tone = [0.5, -0.5] * (rate * 3 // 4)
-    soundfile.write(tmp_path / "voice.wav", tone, rate)
+    write_voice(tmp_path / "voice.wav", 1.5)
     limited = replace(synthesis.settings, prompt_seconds=1)
     monkeypatch.setattr(synthesis, "settings", limited)
     voice = VoicePrompt(audio=tmp_path / "voice.wav", transcript="[S1] Hello.")
     request = make_request(synthesis, voice=voice, max_tokens=600)
-    assert "1.5 s long, and at most 1.0 s" in refusal(synthesis, request)
+    assert "1.9 s long, and at most 1.0 s" in refusal(synthesis, request)
 
 
 def test_a_visitor_has_the_places_of_the_settings():

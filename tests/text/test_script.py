@@ -13,6 +13,21 @@ def test_bytes_are_utf8_with_one_byte_a_tag():
     assert encode_script("[S1] b", "[S2] a") == b"\x02 a\n\x01 b"
 
 
+@pytest.mark.parametrize("ending", ["", " [S2]", "\n[S1]", " [S2] [S1] "])
+def test_a_prompts_last_tag_is_no_turn_before_the_script(ending):
+    """Some takes had a garbled turn there."""
+    assert encode_script("[S1] b", f"[S2] a{ending}") == b"\x02 a\n\x01 b"
+    assert encode_script("\n [S2] b [S1]", f"[S2] a{ending}") == b"\x02 a\n\n \x02 b \x01"
+
+
+def test_a_prompts_last_tag_is_the_scripts_if_that_has_none():
+    assert encode_script("b", "[S2] a [S1]") == b"\x02 a \x01\nb"
+
+
+def test_tags_without_words_are_no_words_of_a_prompt():
+    assert encode_script("[S1] b", "[S2] ") == b"\x01 b"
+
+
 def test_what_is_no_tag_stays_as_it_is():
     assert encode_script("[s1] [S3] (S1) [S 1]") == b"[s1] [S3] (S1) [S 1]"
 

@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.config import PARAMS, PRECISIONS
-from dia_demo.engine.events import Failed
+from dia_demo.engine.events import Failed, Started
 from dia_demo.errors import RunError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
@@ -66,9 +66,11 @@ def make_generate(
             for name, default in form.defaults_of(handlers.synthesis.info(named["model"])).items():
                 named[name] = default if named[name] is None else named[name]
             form_values = form.Form.of([named[name] for name in form.FIELDS])
-            take = whole_take(handlers.synthesis, form_values, cancel)
+            take, notes = whole_take(handlers.synthesis, form_values, cancel)
+            report = take.report()
+            report["remarks"] = [*notes, *report["remarks"]]
             # Yielded while the folder exists: gradio copies the file first.
-            yield str(take.save(folder / "take.wav")), take.report()
+            yield str(take.save(folder / "take.wav")), report
 
     return with_signature(generate, arguments)
 
@@ -79,15 +81,20 @@ def _checked(arguments: dict[str, Argument], values: tuple) -> dict[str, Any]:
     return {argument.name: argument.checked(value) for argument, value in pairs}
 
 
-def whole_take(synthesis: Synthesis, values: form.Form, cancel: threading.Event) -> Take:
-    """Run to the end. Raises RunError if there is no audio."""
+def whole_take(
+    synthesis: Synthesis, values: form.Form, cancel: threading.Event
+) -> tuple[Take, tuple[str, ...]]:
+    """Run to the end: the take, and the notes on its start. Raises RunError without audio."""
+    notes: tuple[str, ...] = ()
     request = values.to_request(synthesis.settings.runtime)
     with closing(synthesis.stream(request, cancel, in_int8_meanwhile=True)) as events:
         for event in events:
             if isinstance(event, Failed):
                 raise RunError(event.message)
+            if isinstance(event, Started):
+                notes = event.notes
             if result := finished_result(event):
-                return synthesis.take(request, result)
+                return synthesis.take(request, result), notes
     raise RunError("The run was stopped before there was any audio. Send the request again.")
 
 
@@ -186,7 +193,7 @@ FIGURES = _object(
     sample_rate="integer: samples a second",
     peak_rss_bytes="integer: most memory of the program so far",
     expected_seconds="number: how long the script was expected to take",
-    remarks="array: what is wrong with the sound or odd about its length, in words",
+    remarks="array: what was done to a voice prompt, and what is odd about sound or length",
 )
 REPORT = _object(
     "The contents of the script, and findings with their repairs.",

@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from tests.helpers.page.browser import script_of, unfold, write_script
+from tests.helpers.voices import write_voice
 
 pytest.importorskip("playwright.sync_api")
 
@@ -37,10 +38,8 @@ RECORD = """async (mimeType) => {
 
 @pytest.fixture
 def memo(tmp_path):
-    """A voice prompt of a second."""
-    path = tmp_path / "memo.wav"
-    soundfile.write(path, 0.2 * np.sin(np.arange(16000) / 12).astype(np.float32), 16000)
-    return path
+    """A voice prompt of two seconds."""
+    return write_voice(tmp_path / "memo.wav")
 
 
 def add_prompt(page, path) -> str:

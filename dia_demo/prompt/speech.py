@@ -1,0 +1,120 @@
+"""Whether a sound is speech, and where in it the speech is. No recogniser: pitch and levels.
+
+Speech alternates between voiced sounds, whose pitch glides, and unvoiced ones, in syllables that
+differ in level. A tone, noise, a siren or notes lack at least one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+RATE = 16000  # of the waves analysed here, Hz
+FRAME_SECONDS = 0.01
+_HOP, _WINDOW = 160, 640
+_PITCHES = (60.0, 450.0)  # Hz
+# A frame is voiced above this autocorrelation at the lag of its pitch.
+_VOICED = 0.6
+# A pitch is steady if it changes by less than this in a frame, in cents.
+_STEADY_CENTS = 2.0
+# Frames: the rank of the level that counts as loud, and what a background is averaged over.
+_LOUDEST, _SMOOTH = 20, 5
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What tells speech from other sounds, of the frames that are not silent.
+
+    Takes in 16 voices: voiced 0.66 to 0.87, steady up to 0.11, range_db from 13.5.
+    voiced: the share of frames with a pitch. steady: the share of neighbouring voiced frames with
+    the same pitch. range_db: between the quiet and the loud frames.
+    """
+
+    seconds: float
+    voiced: float
+    steady: float
+    range_db: float
+
+    def problem(self) -> str | None:
+        """What this sound is instead of speech; None if it may be speech."""
+        if self.voiced < 0.15:
+            return "noise: it has no voice in it"
+        if self.range_db < 6 or self.voiced > 0.97:
+            return "a tone or hum: it has no syllables"
+        if self.steady > 0.35 or (self.steady > 0.2 and self.range_db < 10):
+            return "music or tones: its pitch stands still, where a voice glides"
+        return None
+
+
+def frame_levels(wave: np.ndarray, rate: int) -> np.ndarray:
+    """The level of each frame of FRAME_SECONDS, in dB of full scale, at least -120."""
+    step = max(1, round(FRAME_SECONDS * rate))
+    pieces = wave[: len(wave) // step * step].reshape(-1, step).astype(np.float64)
+    return 10 * np.log10(np.maximum((pieces**2).mean(axis=1), 1e-12))
+
+
+def loud_frames(levels: np.ndarray) -> np.ndarray:
+    """Which frames are not silent, bool: those within 35 dB of the loud ones, less where a steady
+    background is louder than that.
+
+    Silence and clicks beside the speech make no difference.
+    """
+    if len(levels) < _LOUDEST:
+        return np.zeros(len(levels), bool)
+    loud = np.sort(levels)[-_LOUDEST]
+    smooth = np.convolve(levels, np.full(_SMOOTH, 1 / _SMOOTH), mode="valid")
+    floor = np.percentile(smooth, 3)
+    return levels > np.clip(floor + 8, loud - 35, loud - 20)
+
+
+def spans(active: np.ndarray, longest_gap: int, shortest: int) -> list[tuple[int, int]]:
+    """The runs of active frames [start, end), joined over gaps up to `longest_gap`, without those
+    shorter than `shortest`: a click beside the speech is none of it."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], active, [False]]).astype(int)))
+    joined: list[list[int]] = []
+    for start, end in edges.reshape(-1, 2):
+        if joined and start - joined[-1][1] <= longest_gap:
+            joined[-1][1] = int(end)
+        else:
+            joined.append([int(start), int(end)])
+    return [(start, end) for start, end in joined if active[start:end].sum() >= shortest]
+
+
+def traits(wave: np.ndarray, active: np.ndarray) -> Traits:
+    """Measure a wave [n] at RATE. active: which of its frames are not silent."""
+    count = min(len(active), max(0, (len(wave) - _WINDOW) // _HOP + 1))
+    active = active[:count]
+    if not active.any():
+        return Traits(0.0, 0.0, 0.0, 0.0)
+    at = np.arange(count)[:, None] * _HOP + np.arange(_WINDOW)
+    pieces = wave[at] - wave[at].mean(axis=1, keepdims=True)
+    pitch, strength = _pitches(pieces)
+    voiced = (strength > _VOICED) & active
+    pairs = voiced[1:] & voiced[:-1]
+    cents = np.abs(1200 * np.diff(np.log2(pitch)))[pairs]
+    levels = frame_levels(wave, RATE)[:count][active]
+    return Traits(
+        seconds=float(active.sum() * FRAME_SECONDS),
+        voiced=float(voiced.sum() / active.sum()),
+        steady=float((cents < _STEADY_CENTS).mean()) if len(cents) else 0.0,
+        range_db=float(np.subtract(*np.percentile(levels, (90, 10)))),
+    )
+
+
+def _pitches(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pitch in Hz and its autocorrelation of windows [frames, _WINDOW]."""
+    size = 2 * _WINDOW
+    spectrum = np.fft.rfft(pieces * np.hanning(_WINDOW), size)
+    correlation = np.fft.irfft(np.abs(spectrum) ** 2)[:, :_WINDOW]
+    # The window's own correlation, which falls with the lag.
+    window = np.fft.irfft(np.abs(np.fft.rfft(np.hanning(_WINDOW), size)) ** 2)[:_WINDOW]
+    low, high = (round(RATE / pitch) for pitch in reversed(_PITCHES))
+    normal = correlation / np.maximum(correlation[:, :1], 1e-12) * (window[0] / window)
+    lags = normal[:, low:high]
+    best = lags.argmax(axis=1)
+    rows, inner = np.arange(len(lags)), np.clip(best, 1, lags.shape[1] - 2)
+    before, here, after = (lags[rows, inner + offset] for offset in (-1, 0, 1))
+    curve = before - 2 * here + after
+    shift = 0.5 * (before - after) / np.where(np.abs(curve) > 1e-9, curve, np.inf)
+    return RATE / (low + inner + np.clip(shift, -1, 1)), lags[rows, best]
