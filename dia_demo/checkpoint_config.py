@@ -24,6 +24,7 @@ from dia_demo.config import (
 )
 from dia_demo.errors import InputError
 from dia_demo.untrusted import read_json
+from dia_demo.voices import VoiceTable, parse_voices
 
 T = TypeVar("T", EncoderConfig, DecoderConfig)
 
@@ -99,6 +100,7 @@ def parse_model_config(raw: dict, source: str = "config.json") -> ModelConfig:
     )
     cross_width = _table(raw, "decoder_config", source).get("cross_hidden_size")
     _check_sizes(config, cross_width, source)
+    config = replace(config, voices=_voices(raw, config, source))
     limit = config.decoder.max_positions
     low, high = config.cfg_scales
     defaults = replace(
@@ -226,6 +228,18 @@ def _frames_per_step(raw: dict, source: str) -> int:
     frames = raw.get("frames_per_step", 1)
     FRAMES_PER_STEP.check(f"{source}: frames_per_step", frames)
     return int(frames)
+
+
+def _voices(raw: dict, config: ModelConfig, source: str) -> VoiceTable | None:
+    """The voices of a checkpoint that was taught them by name."""
+    section = raw.get("voices")
+    if section is None:
+        return None
+    table = parse_voices(section, config.decoder.num_channels, config.num_codes, source)
+    # The codes of the turn's first frames must be known where the mark is sampled.
+    if config.delay_pattern[-1] < config.max_delay:
+        raise InputError(f"{source}: with voices, the last channel must have the longest delay.")
+    return table
 
 
 def _check_sizes(config: ModelConfig, cross_width: int | None, source: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from dia_demo.errors import InputError
+from dia_demo.voices import VoiceTable
 
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int4")
 # cuda goes through the same self-check as xpu; the page does not offer it.
@@ -246,6 +247,8 @@ class ModelConfig:
     Empty for an ordinary checkpoint.
     frames_per_step: frames that one pass of the decoder reads and gives; 1 for an ordinary one.
     prepared: None for original weights, which can be loaded in every precision.
+    voices: those that the checkpoint was taught by name; None for Dia itself, whose voices a seed
+    chooses by what it samples first.
     """
 
     encoder: EncoderConfig = EncoderConfig()
@@ -255,6 +258,7 @@ class ModelConfig:
     guidance_scales: tuple[float, ...] = ()
     frames_per_step: int = 1
     prepared: PreparedWeights | None = None
+    voices: VoiceTable | None = None
 
     @property
     def precisions(self) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...
 def _print_figures(result: Result, remarks: Sequence[str], options: argparse.Namespace) -> None:
     figures = result.figures
     if options.json:
-        print(json.dumps(asdict(figures) | {"remarks": remarks}))
+        print(json.dumps(asdict(figures) | {"voices": result.voices, "remarks": remarks}))
         return
     written = " and ".join(str(path) for path in (options.output, options.codes) if path)
     print(

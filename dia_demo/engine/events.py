@@ -125,12 +125,14 @@ class Figures:
 class Result:
     """What a row produced: codes int16 [frames, channels] with delays undone, and measurements.
 
-    samples is float32 [n], or None without a codec.
+    samples is float32 [n], or None without a codec. voices: the names of those of S1 and S2, where
+    the model has names for them (see `Row.voices`).
     """
 
     codes: np.ndarray
     samples: np.ndarray | None
     figures: Figures
+    voices: tuple[str | None, str | None] | None = None
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Batch:
         for row, uniforms in self._by_row:
             row.draw_uniforms(uniforms)
         drawn = self._sample_codes(logits_BCV, self._uniforms.numpy())
-        for row, codes in zip(self._rows, drawn, strict=True):
+        for row, codes, slots in zip(self._rows, drawn, self._slots, strict=True):
             if row.done:
                 continue
             if codes[0] == NOT_FINITE:
@@ -170,5 +170,7 @@ class Batch:
                     "is dropped, because its audio would be noise. Try float32; if that fails too, "
                     "the weights are damaged: fetch them again."
                 )
-            else:
-                row.accept(codes)
+                continue
+            if row.begins_turn:
+                row.set_mark(codes, logits_BCV[slots.start, -1].numpy())
+            row.accept(codes)

@@ -17,6 +17,7 @@ from torch import Tensor
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.decoder_model import DecoderCache
 from dia_demo.engine.events import FinishReason
+from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
 
@@ -25,8 +26,8 @@ class Row:
     """One row of a batch.
 
     text: the bytes the encoder reads, including a prompt's transcript. prompt: codes [frames, C] or
-    None. cancel: set from any thread, at any time, to stop the row. Raises InputError where a
-    parameter is out of range or the prompt leaves no room.
+    None; said: how many bytes of the text it says. cancel: set from any thread, at any time, to
+    stop the row. Raises InputError where a parameter is out of range or the prompt leaves no room.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Row:
         params: GenerationParams,
         prompt: np.ndarray | None = None,
         cancel: threading.Event | None = None,
+        said: int = 0,
     ) -> None:
         self.config = config
         self.text = text
@@ -56,6 +58,10 @@ class Row:
         self._known_positions = len(delayed)
         self._generator = torch.Generator().manual_seed(self.params.seed)
         self._delay, self._max_delay = np.array(config.delay_pattern), config.max_delay
+        self._turns: TurnVoices | None = None
+        # Of a prompt without a transcript it is not known who speaks in it.
+        if config.voices is not None and (said or not self.prompt_frames):
+            self._turns = TurnVoices(config, self.params.seed, text, said)
         self._end: int | None = None
         self.position = self.prompt_frames - self.prompt_frames % frames
         self.steps = 0
@@ -90,6 +96,28 @@ class Row:
         complete = self.position - self.config.max_delay
         last = complete if self._end is None else min(complete, self._end - 1)
         return max(0, last - self.prompt_frames)
+
+    @property
+    def voices(self) -> tuple[str | None, str | None] | None:
+        """The names of the voices of S1 and S2; None for one that has the voice prompt's, or where
+        the model has no voices by name."""
+        return None if self._turns is None else self._turns.names
+
+    @property
+    def begins_turn(self) -> bool:
+        """Whether a turn begins at the next position, so that the last channel's code there is a
+        mark (dia_demo/voices.py)."""
+        if self._turns is None or self._end is not None:
+            return False
+        frame = self.position - self._max_delay  # Whose last code is at the next position.
+        return self._turns.begins(self._tokens, frame, self.prompt_frames)
+
+    def set_mark(self, codes: np.ndarray, logits_V: np.ndarray) -> None:
+        """Where a turn begins: put its speaker's mark into the codes [C] that were sampled.
+        logits: of the last channel."""
+        assert self._turns is not None, "a turn begins"
+        frame = self.position - self._max_delay
+        codes[-1] = self._turns.mark(int(codes[-1]), logits_V, frame)
 
     def draw_uniforms(self, out: Tensor) -> None:
         """Write uniforms in [0, 1) for one frame to out [C], independent of all other rows."""

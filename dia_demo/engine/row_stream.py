@@ -203,4 +203,4 @@ class RowStream:
             peak_rss_bytes=peak_rss_bytes(),
             expected_seconds=self.expected,
         )
-        return Result(self.row.codes(), samples, figures)
+        return Result(self.row.codes(), samples, figures, self.row.voices)

@@ -206,7 +206,8 @@ class Synthesis:
         rate = result.figures.sample_rate
         health = audio.health(result.samples, rate)
         notes = request.notes(self.info(request.runtime.model))
-        return Take(result.samples, rate, result.codes, result.figures, request, health, notes)
+        codes, figures, voices = result.codes, result.figures, result.voices
+        return Take(result.samples, rate, codes, figures, request, health, notes, voices)
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
@@ -308,7 +309,8 @@ class Synthesis:
                     prompts[key] = self._prompt_codes(engine, request, info)
                 prompt, prompt_notes = prompts[key]
             text = request.encode(info)
-            rows.append(Row(engine.config, text, request.params, prompt, cancel))
+            said = request.transcript_bytes(info)
+            rows.append(Row(engine.config, text, request.params, prompt, cancel, said))
             notes.append(engine.take_notes() + prompt_notes + request.notes(info))
             script = info.reading(request.script, request.normalise).text
             expected.append(expected_seconds(script, info.seconds_per_character))

@@ -16,7 +16,7 @@ from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
 from dia_demo.text.formats.check import note_on
-from dia_demo.text.script import encode_script, from_bytes
+from dia_demo.text.script import encode_script, from_bytes, to_bytes
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,17 @@ class Request:
             )
         return text
 
+    def transcript_bytes(self, info: ModelInfo) -> int:
+        """How many of those bytes precede the script: the transcript of the voice prompt."""
+        script = info.reading(self.script, self.normalise).text
+        return len(self.encode(info)) - len(to_bytes(script))
+
 
 @dataclass(frozen=True)
 class Take:
     """A finished or stopped take: samples float32 [n] at sample_rate in Hz, codes [frames,
-    channels], and the request that it was generated from. notes: how its script was read."""
+    channels], and the request that it was generated from. notes: how its script was read. voices:
+    see `Result.voices`."""
 
     samples: np.ndarray
     sample_rate: int
@@ -84,6 +90,7 @@ class Take:
     request: Request
     health: audio.Health
     notes: tuple[str, ...] = ()
+    voices: tuple[str | None, str | None] | None = None
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -92,8 +99,9 @@ class Take:
         return self.health.problems() + (() if remark is None else (remark,))
 
     def report(self) -> dict:
-        """The figures and the remarks, for programs."""
-        return asdict(self.figures) | {"remarks": [*self.remarks, *self.notes]}
+        """The figures, the voices and the remarks, for programs."""
+        remarks = [*self.remarks, *self.notes]
+        return asdict(self.figures) | {"voices": self.voices, "remarks": remarks}
 
     def metadata(self) -> dict:
         """The metadata of the audio file: enough to generate the take again."""
@@ -105,6 +113,7 @@ class Take:
             "speed": request.speed,
             "normalise": request.normalise,
             "voice_transcript": request.voice.transcript if request.voice else None,
+            "voices": self.voices,
             "figures": asdict(self.figures),
         }
 

@@ -1,5 +1,6 @@
 """The embedded voice's folder: the public implementation loads it and says the same codes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ def test_transformers_finds_no_missing_surplus_or_misshapen_key(theirs):
 def test_greedy_codes_are_those_of_transformers(theirs, cfg_scale):
     text = encode_script("[S1] Hello there. [S2] Good morning.")
     model = load(EMBEDDED_FOLDER)
+    model.config = replace(model.config, voices=None)  # transformers sets no marks.
     max_tokens = 90
     settings = dict(temperature=0.0, cfg_scale=cfg_scale, top_k=45, max_tokens=max_tokens)
     row = say(model, text, **settings)

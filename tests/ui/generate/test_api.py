@@ -102,6 +102,7 @@ def test_the_figures_are_described_one_by_one(offered):
     _, figures = offered["/generate"]["returns"]
     assert list(figures["type"]["properties"]) == [
         *(field.name for field in fields(Figures)),
+        "voices",
         "remarks",
     ]
     assert all(field["description"] for field in figures["type"]["properties"].values())

@@ -65,12 +65,17 @@ def say(
             Row(engine.config, encode_script(s), replace(params, seed=params.seed + start + k))
             for k, s in enumerate(scripts[start : start + batch])
         ]
-        found = {}
-        for event in engine.stream(rows, [3.0] * len(rows), with_audio=False):
-            if isinstance(event, Finished):
-                found[event.row] = event.result
-        out += [_spoken(engine, found[k]) for k in range(len(rows))]
+        out += run_rows(engine, rows)
     return out
+
+
+def run_rows(engine: Engine, rows: Sequence[Row]) -> list[Spoken]:
+    """Takes of rows, some at a time."""
+    found = {}
+    for event in engine.stream(rows, [3.0] * len(rows), with_audio=False):
+        if isinstance(event, Finished):
+            found[event.row] = event.result
+    return [_spoken(engine, found[k]) for k in range(len(rows))]
 
 
 def _spoken(engine: Engine, result) -> Spoken:

@@ -1,0 +1,155 @@
+"""Keeps the voice of every speaker: the mark at the beginning of a turn is that of its speaker.
+
+A model that was taught voices by name (dia_demo/voices.py) draws marks by itself: two speakers may
+get similar voices, and a speaker may get another one in a later turn. Here the seed chooses both
+voices, and the marks are set while the row is sampled.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from dia_demo.config import ModelConfig
+from dia_demo.voices import Voice
+
+_TAGS = re.compile(rb"([\x01\x02])")
+_SENTENCE_ENDS = re.compile(rb"[.?!][^\w\s]*\s+\S")
+# Share of the first codes of a turn that it must have: at a high temperature one or two differ, and
+# elsewhere more than half of them do.
+SAME = 0.75
+
+
+# How far the length of speech is from that of its text, standard deviation.
+SPREAD = 0.12
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What one speaker says before the other does, of so many characters. ends: the characters up
+    to the end of each sentence and turn in it but the last. A model may begin there as if it were
+    another turn."""
+
+    speaker: int
+    characters: int
+    ends: tuple[int, ...] = ()
+
+
+def passages(text: bytes, said: int) -> list[Passage]:
+    """The passages of a row's text from byte `said` on, where the transcript of a voice prompt
+    ends. Words before any tag are those of speaker 1."""
+    found: list[Passage] = []
+    speaker, place = 1, 0
+    for part in _TAGS.split(text):
+        words = part[max(0, said - place) :].strip()
+        place += len(part)
+        if _TAGS.fullmatch(part):
+            speaker = part[0]
+        elif words:
+            ends = tuple(match.end() - 1 for match in _SENTENCE_ENDS.finditer(words))
+            passage = Passage(speaker, len(words), ends)
+            if found and found[-1].speaker == speaker:
+                passage = _joined(found.pop(), passage)
+            found.append(passage)
+    return found
+
+
+def _joined(one: Passage, other: Passage) -> Passage:
+    ends = *one.ends, one.characters, *(one.characters + end for end in other.ends)
+    return Passage(one.speaker, one.characters + other.characters, ends)
+
+
+def speakers_of(text: bytes) -> set[int]:
+    """The speakers of a transcript; without a tag, speaker 1."""
+    return {passage.speaker for passage in passages(text, 0)}
+
+
+class TurnVoices:
+    """The marks of one row.
+
+    said: how many bytes of its text a voice prompt says. The prompt's speakers have no mark: they
+    keep its voice.
+    """
+
+    def __init__(self, config: ModelConfig, seed: int, text: bytes, said: int = 0) -> None:
+        table = config.voices
+        assert table is not None, "the model has voices by name"
+        drawn = dict(enumerate(table.drawn(seed), start=1))
+        prompted = speakers_of(text[:said]) if said else set()
+        self.voices: dict[int, Voice | None] = {
+            speaker: None if speaker in prompted else voice for speaker, voice in drawn.items()
+        }
+        self._marks = np.array([voice.mark for voice in table.voices])
+        self._no_marks = np.setdiff1d(np.arange(config.num_codes), self._marks)
+        # What the turns of each speaker may have in the place of the mark.
+        self._codes = {
+            speaker: self._no_marks if voice is None else np.array([voice.mark])
+            for speaker, voice in self.voices.items()
+        }
+        self._passages = passages(text, said)
+        self._current, self._began = -1, 0
+        self._heard: set[int] = set()
+        self._frames_per_character = table.frames_per_character
+        self._start = np.array(table.turn_start)
+        frames = np.arange(len(self._start))[:, None] - len(self._start)
+        # Of the codes of _start, from the frame after them on.
+        self._positions = frames + 1 + np.array(config.delay_pattern)
+        self._channels = np.arange(self._start.shape[1])
+
+    @property
+    def names(self) -> tuple[str | None, str | None]:
+        """The names of the voices of S1 and S2; None for one that the voice prompt has."""
+        one, two = (None if voice is None else voice.name for voice in self.voices.values())
+        return one, two
+
+    def begins(self, tokens: np.ndarray, frame: int, first: int) -> bool:
+        """Whether a turn's first codes end before `frame`, in the tokens [positions, C] of a row
+        whose first frame is `first`."""
+        if frame - len(self._start) < first:
+            return False
+        found = tokens[frame + self._positions, self._channels]
+        return int((found == self._start).sum()) >= SAME * self._start.size
+
+    def mark(self, code: int, logits_V: np.ndarray, frame: int) -> int:
+        """The code of `frame`, where a turn begins, for the sampled one and its logits."""
+        speaker = self._next_speaker(logits_V, frame)
+        self._heard.add(speaker)
+        allowed = self._codes[speaker]
+        return code if code in allowed else int(allowed[logits_V[allowed].argmax()])
+
+    def _next_speaker(self, logits_V: np.ndarray, frame: int) -> int:
+        """Whose turn begins: the next passage's, unless the current one goes on."""
+        if not self._passages:
+            return 1
+        now, following = self._current, self._current + 1
+        if following == len(self._passages) or (
+            now >= 0 and self._passages[now].ends and self._goes_on(logits_V, frame)
+        ):
+            return self._passages[now].speaker
+        self._current, self._began = following, frame
+        return self._passages[following].speaker
+
+    def _goes_on(self, logits_V: np.ndarray, frame: int) -> bool:
+        """Whether the current passage is continued: by the mark that the model expects, and by how
+        long it has lasted."""
+        passage, following = self._passages[self._current : self._current + 2]
+        said = (frame - self._began) / self._frames_per_character
+
+        def fit(characters: int) -> float:
+            return -0.5 * ((said / characters - 1) / SPREAD) ** 2
+
+        lasted = max(map(fit, passage.ends)) - fit(passage.characters)
+        expected = self._expected(passage.speaker, following.speaker, logits_V)
+        return lasted + expected > 0
+
+    def _expected(self, here: int, there: int, logits_V: np.ndarray) -> float:
+        """By how much the logits of the codes that continue speaker `here` are above those of the
+        codes that begin a turn of `there`."""
+        same, other = self._codes[here], self._codes[there]
+        if self.voices[there] is not None:
+            # A continued turn may have no mark, and a new speaker is expected to have any.
+            same = np.union1d(same, self._no_marks)
+            other = other if there in self._heard else np.setdiff1d(self._marks, same)
+        return float(logits_V[same].max() - logits_V[other].max())

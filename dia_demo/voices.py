@@ -1,0 +1,142 @@
+"""The voices that a checkpoint was taught by name, and which two of them a seed chooses.
+
+In such a checkpoint, a turn begins with frames that occur nowhere else, and after them comes a
+mark: a code of the last channel that is not heard and selects the voice. `config.json` lists them
+under "voices"; engine/turns/voices.py sets the marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from math import dist, isfinite
+from random import Random
+from typing import Any
+
+from dia_demo.errors import InputError
+
+MOST_VOICES = 500
+MOST_FRAMES = 10  # of the beginning of a turn
+LONGEST_NAME = 50
+NUMBERS = ("semitones_apart", "envelopes_apart", "frames_per_character")
+
+
+@dataclass(frozen=True)
+class Voice:
+    """mark: its code. semitones: its median pitch above 100 Hz. envelope: its place among the
+    spectral envelopes of all voices, so that distances compare them."""
+
+    name: str
+    mark: int
+    semitones: float
+    envelope: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class VoiceTable:
+    """turn_start: the codes [frames, C] before every mark. semitones_apart, envelopes_apart: how
+    far the two voices of a dialogue are from each other at least. frames_per_character: of speech,
+    on average."""
+
+    voices: tuple[Voice, ...]
+    turn_start: tuple[tuple[int, ...], ...]
+    semitones_apart: float
+    envelopes_apart: float
+    frames_per_character: float
+
+    def are_apart(self, one: Voice, other: Voice) -> bool:
+        """Whether a dialogue may have these two voices."""
+        return (
+            abs(one.semitones - other.semitones) >= self.semitones_apart
+            and dist(one.envelope, other.envelope) >= self.envelopes_apart
+        )
+
+    @property
+    def pairs(self) -> tuple[tuple[Voice, Voice], ...]:
+        """All pairs of voices that a dialogue may have, in both orders."""
+        return _pairs(self)
+
+    def drawn(self, seed: int) -> tuple[Voice, Voice]:
+        """The voices of S1 and S2. They depend on nothing but the seed, and all `pairs` are
+        equally likely."""
+        return self.pairs[int(Random(seed).random() * len(self.pairs))]
+
+
+@cache
+def _pairs(table: VoiceTable) -> tuple[tuple[Voice, Voice], ...]:
+    return tuple(pair for pair in permutations(table.voices, 2) if table.are_apart(*pair))
+
+
+def parse_voices(section: object, channels: int, num_codes: int, source: str) -> VoiceTable:
+    """The table of "voices" in a config. Raises InputError that says what is wrong with it."""
+    try:
+        table = _parse(section, channels, num_codes)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f'{source}: "voices" must have turn_start (codes [frames, {channels}]), '
+            f"{', '.join(NUMBERS)}, and a table of voices with name, mark, semitones and "
+            f"envelope; wrong is {error}."
+        ) from None
+    if not table.pairs:
+        raise InputError(f"{source}: no two of its voices are far enough apart for a dialogue.")
+    return table
+
+
+def _parse(section: Any, channels: int, num_codes: int) -> VoiceTable:
+    section = _instance(section, Mapping, "voices")
+    entries = _list(section["table"], MOST_VOICES, "table")
+    voices = tuple(_voice(_instance(entry, Mapping, "a voice"), num_codes) for entry in entries)
+    for what in ("name", "mark"):
+        if len({getattr(voice, what) for voice in voices}) < len(voices):
+            raise ValueError(f"a {what} that two voices have")
+    if len({len(voice.envelope) for voice in voices}) > 1:
+        raise ValueError("an envelope of another length")
+    start = tuple(
+        tuple(_code(code, num_codes) for code in _list(frame, channels, "turn_start"))
+        for frame in _list(section["turn_start"], MOST_FRAMES, "turn_start")
+    )
+    if not start or {len(frame) for frame in start} != {channels}:
+        raise ValueError("turn_start")
+    numbers = [_number(section[key]) for key in NUMBERS]
+    if numbers[-1] <= 0:
+        raise ValueError(f"the number {numbers[-1]}")
+    return VoiceTable(voices, start, *numbers)
+
+
+def _voice(entry: Mapping, num_codes: int) -> Voice:
+    name = _instance(entry["name"], str, "name")
+    if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise ValueError(f"the name {name[:LONGEST_NAME]!r}")
+    envelope = _list(entry["envelope"], MOST_VOICES, "envelope")
+    return Voice(
+        name,
+        _code(entry["mark"], num_codes),
+        _number(entry["semitones"]),
+        tuple(_number(number) for number in envelope),
+    )
+
+
+def _instance(value, kind: type, what: str):
+    if not isinstance(value, kind):
+        raise TypeError(what)
+    return value
+
+
+def _list(value, longest: int, what: str) -> list:
+    if len(_instance(value, list, what)) > longest:
+        raise ValueError(f"{what}, which is too long")
+    return value
+
+
+def _number(value) -> float:
+    if type(value) not in (int, float) or not isfinite(value):
+        raise ValueError(f"the number {str(value)[:20]!r}")
+    return float(value)
+
+
+def _code(value, num_codes: int) -> int:
+    if type(value) is not int or not 0 <= value < num_codes:
+        raise ValueError(f"the code {str(value)[:20]!r}")
+    return value

@@ -1,0 +1,154 @@
+"""Every turn has the mark of its speaker's voice; the seed alone says which voices these are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.engine.loop import run_to_end
+from dia_demo.engine.row import Row
+from dia_demo.engine.turns.voices import Passage, TurnVoices, passages
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.text.script import encode_script
+from tests.helpers.models.checkpoints import load
+
+pytestmark = pytest.mark.processor
+
+CONFIG = read_model_config(EMBEDDED_FOLDER)
+TABLE = CONFIG.voices
+START = np.array(TABLE.turn_start)
+NAMES = {voice.mark: voice.name for voice in TABLE.voices}
+TURNS = "[S1] Is that a horse? [S2] Yes, it is. [S1] I see. [S2] Look at it. [S1]"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load(EMBEDDED_FOLDER)
+
+
+def make_row(script, *, prompt=None, said="", **params) -> Row:
+    text = encode_script(script, said)
+    params = replace(CONFIG.defaults, max_tokens=400, **params)
+    return Row(CONFIG, text, params, prompt, said=len(encode_script(said)) if said else 0)
+
+
+def marks_of(codes) -> list[int]:
+    """The code in the place of the mark of every turn, found as a reader of the codes would."""
+    starts = [
+        frame
+        for frame in range(len(codes) - 2)
+        if (codes[frame : frame + 2] == START).mean() >= 0.75
+    ]
+    return [int(codes[frame + 2, -1]) for frame in starts]
+
+
+def voices_of(codes) -> list[str | None]:
+    return [NAMES.get(mark) for mark in marks_of(codes)]
+
+
+# Whole takes
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.1, 1.0])
+def test_every_turn_has_its_speakers_voice(model, temperature):
+    rows = [make_row(TURNS, seed=seed, temperature=temperature) for seed in range(6)]
+    run_to_end(model, rows)
+    for seed, row in enumerate(rows):
+        one, two = (voice.name for voice in TABLE.drawn(seed))
+        assert row.voices == (one, two)
+        assert voices_of(row.codes()) == [one, two, one, two]
+
+
+def test_a_row_alone_has_the_codes_that_it_has_beside_others(model):
+    rows = [make_row(TURNS, seed=seed) for seed in range(3)]
+    run_to_end(model, rows)
+    alone = make_row(TURNS, seed=1)
+    run_to_end(model, [alone])
+    np.testing.assert_array_equal(alone.codes(), rows[1].codes())
+
+
+def test_the_voices_do_not_depend_on_the_settings():
+    for params in ({"temperature": 1.0}, {"top_p": 0.5}, {"cfg_scale": 3.0}, {"top_k": 5}):
+        assert make_row(TURNS, seed=7, **params).voices == make_row(TURNS, seed=7).voices
+
+
+def test_a_script_of_the_second_speaker_has_the_second_voice(model):
+    row = make_row("[S2] Look at it.", seed=3)
+    run_to_end(model, [row])
+    assert voices_of(row.codes()) == [TABLE.drawn(3)[1].name]
+
+
+def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model):
+    said = make_row("[S1] Put the blue cup on the shelf.", seed=2)
+    run_to_end(model, [said])
+    prompt = said.codes().astype(np.int64)
+    row = make_row(TURNS, prompt=prompt, said="[S1] Put the blue cup on the shelf.", seed=3)
+    run_to_end(model, [row])
+    two = TABLE.drawn(3)[1].name
+    assert row.voices == (None, two)
+    assert voices_of(row.codes()) == [None, two, None, two]
+
+
+def test_without_a_transcript_nobody_gets_a_mark():
+    prompt = np.full((5, 4), 77)
+    assert make_row(TURNS, prompt=prompt).voices is None
+
+
+# Passages
+
+
+@pytest.mark.parametrize(
+    "script, expected",
+    [
+        ("[S1] A b. [S2] C.", [Passage(1, 4), Passage(2, 2)]),
+        ("Hello.", [Passage(1, 6)]),
+        ("[S1] A. B? [S2] C. [S1]", [Passage(1, 5, (3,)), Passage(2, 2)]),
+        ("[S1] A. [S1] B. C. [S2] D", [Passage(1, 7, (2, 5)), Passage(2, 1)]),
+        ('[S2] "No." Stop… now', [Passage(2, 17, (6,))]),
+        ("[S1] [S2] A", [Passage(2, 1)]),
+    ],
+)
+def test_passages_are_what_one_speaker_says_before_the_other(script, expected):
+    assert passages(encode_script(script), 0) == expected
+
+
+def test_passages_begin_after_the_transcript_with_its_last_speaker():
+    said = "[S1] One. [S2] Two."
+    text = encode_script("Three. [S1] Four.", said)
+    assert passages(text, len(encode_script(said))) == [Passage(2, 6), Passage(1, 5)]
+
+
+# Turns in which a model begins a sentence as if it were a turn
+
+
+def logits(**likely) -> np.ndarray:
+    """Of the last channel: likely voices by name, "other" for a code that is no mark."""
+    out = np.full(CONFIG.decoder.vocab_size, -9.0, np.float32)
+    codes = {voice.name: voice.mark for voice in TABLE.voices} | {"other": 0}
+    for name, value in likely.items():
+        out[codes[name]] = value
+    return out
+
+
+def two_sentences():
+    """Two sentences of 50 characters of S1, a turn of S2, another of S1; and their voices."""
+    sentence = "a" * 48 + ". "
+    text = encode_script(f"[S1] {sentence * 2} [S2] {sentence} [S1] {sentence}")
+    turns = TurnVoices(CONFIG, 0, text)
+    return turns, *(voice for voice in turns.voices.values())
+
+
+def test_a_sentence_after_half_of_the_passage_has_the_same_voice():
+    turns, one, two = two_sentences()
+    half = round(50 * TABLE.frames_per_character)
+    expected = [(0, one), (half, one), (2 * half, two), (3 * half, one)]
+    for frame, voice in expected:
+        assert turns.mark(0, logits(other=0.0), frame) == voice.mark
+
+
+def test_a_turn_that_is_expected_before_its_time_is_taken_for_one():
+    turns, one, two = two_sentences()
+    assert turns.mark(0, logits(), 0) == one.mark
+    frame = round(75 * TABLE.frames_per_character)
+    assert turns.mark(0, logits(**{two.name: 5.0}), frame) == two.mark

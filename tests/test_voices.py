@@ -1,0 +1,110 @@
+"""The voices by name: what a seed draws from the embedded voice's table, and what is no table."""
+
+from collections import Counter
+from copy import deepcopy
+from math import dist
+
+import pytest
+
+from dia_demo.checkpoint_config import parse_model_config, read_model_config
+from dia_demo.errors import InputError
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.untrusted import read_json
+from dia_demo.voices import parse_voices
+
+RAW = read_json(EMBEDDED_FOLDER / "config.json")
+TABLE = read_model_config(EMBEDDED_FOLDER).voices
+SEEDS = range(20_000)
+
+
+def changed(**entries):
+    """The table with some of its entries replaced."""
+    return parse_voices({**RAW["voices"], **entries}, 4, 256, "config.json")
+
+
+def test_the_two_voices_of_a_seed_are_apart_in_pitch_and_envelope():
+    for seed in SEEDS:
+        one, two = TABLE.drawn(seed)
+        assert abs(one.semitones - two.semitones) >= 3
+        assert dist(one.envelope, two.envelope) >= 0.5
+
+
+def test_all_voices_are_drawn_and_both_orders_are_equally_likely():
+    drawn = Counter((one.name, two.name) for one, two in map(TABLE.drawn, SEEDS))
+    assert set(drawn) == {(one.name, two.name) for one, two in TABLE.pairs}
+    for speaker in (0, 1):
+        assert {pair[speaker] for pair in drawn} == {voice.name for voice in TABLE.voices}
+    expected = len(SEEDS) / len(TABLE.pairs)
+    for pair, count in drawn.items():
+        assert 0.5 * expected < count < 1.6 * expected, pair
+
+
+def test_a_seed_draws_the_same_voices_on_every_machine():
+    entries = [
+        {"name": name, "mark": mark, "semitones": 3 * mark, "envelope": [mark]}
+        for mark, name in enumerate("abcd")
+    ]
+    table = changed(table=entries)
+    drawn = [table.drawn(seed) for seed in (0, 1, 2, 2**32 - 1)]
+    assert ["".join(voice.name for voice in pair) for pair in drawn] == ["db", "ac", "dc", "cb"]
+
+
+def test_a_voice_left_out_of_the_table_is_never_drawn():
+    rest = RAW["voices"]["table"][:-1]
+    table = changed(table=rest)
+    assert {voice.name for pair in table.pairs for voice in pair} == {one["name"] for one in rest}
+
+
+def test_dia_has_no_voices_by_name():
+    raw = {key: value for key, value in RAW.items() if key != "voices"}
+    assert parse_model_config(raw).voices is None
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("table", []),
+        ("table", "all"),
+        ("table", RAW["voices"]["table"] * 2),
+        ("table", [{"name": "one", "mark": 1}]),
+        ("turn_start", []),
+        ("turn_start", [[1, 2, 3]]),
+        ("turn_start", [[1, 2, 3, 256]]),
+        ("turn_start", [[1, 2, 3, 4]] * 11),
+        ("semitones_apart", "far"),
+        ("semitones_apart", 100),
+        ("envelopes_apart", float("nan")),
+        ("frames_per_character", 0),
+        ("frames_per_character", None),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_with_the_file(key, value):
+    with pytest.raises(InputError, match=r"^config\.json: "):
+        changed(**{key: value})
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("name", ""),
+        ("name", "a\nb"),
+        ("name", "a" * 51),
+        ("name", 5),
+        ("mark", -1),
+        ("mark", 256),
+        ("mark", True),
+        ("semitones", float("inf")),
+        ("envelope", [0.1]),
+        ("envelope", ["a", "b"]),
+    ],
+)
+def test_a_voice_that_cannot_be_used_is_refused_with_the_file(key, value):
+    table = deepcopy(RAW["voices"]["table"])
+    table[0][key] = value
+    with pytest.raises(InputError, match=r"^config\.json: "):
+        changed(table=table)
+
+
+def test_voices_need_the_last_channels_delay_to_be_the_longest():
+    with pytest.raises(InputError, match="longest delay"):
+        parse_model_config({**RAW, "delay_pattern": [0, 1, 3, 2]})
