@@ -43,6 +43,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, random_seed
 from dia_demo.services.wording import ENDINGS, length_remark
 from dia_demo.task import result_of
+from dia_demo.text.pronunciations import NONE, Pronunciations
 
 
 def register(commands) -> None:
@@ -64,6 +65,8 @@ def register(commands) -> None:
     add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
     add_voice(parser)
     add_normalise(parser)
+    listed = "words and how to say them: lines “word = how to say it”, .csv or .json"
+    add("--pronunciations", type=Path, metavar="FILE", help=listed)
     add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
     add("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -126,6 +129,9 @@ def _request(options: argparse.Namespace, settings: Settings) -> Request:
         speed=options.speed,
         with_audio=options.output is not None,
         normalise=options.normalise,
+        pronunciations=Pronunciations.read(options.pronunciations)
+        if options.pronunciations
+        else NONE,
     )
 
 

@@ -43,7 +43,8 @@ _REMOVED, _UNFINISHED = "removed", "unfinished"
 
 @dataclass(frozen=True)
 class EarlierTake:
-    """One earlier take. settings, script, speed and normalise are what its file contains."""
+    """One earlier take. settings, script, speed, normalise and pronunciations are what its file
+    contains."""
 
     id: str
     path: Path
@@ -54,6 +55,7 @@ class EarlierTake:
     figures: dict
     voice_transcript: str | None = None
     normalise: bool = False
+    pronunciations: str | None = None
 
     def values(self) -> dict:
         """The values for a form (see `form_values`)."""
@@ -251,7 +253,8 @@ def read_samples(path: Path) -> tuple[np.ndarray, int]:
 
 def read_take(path: Path) -> dict | None:
     """The metadata of a WAV or FLAC that this program saved: script, settings, speed, figures,
-    whether the script was normalised, and the transcript of the voice prompt; None without it."""
+    whether the script was normalised, the list of pronunciations, and the transcript of the voice
+    prompt; None without it."""
     raw = audio.read_metadata(path)
     if raw is None or not isinstance(raw.get("script"), str):
         return None
@@ -265,7 +268,7 @@ def read_take(path: Path) -> dict | None:
     }
     speed = raw.get("speed")
     speed = speed if isinstance(speed, int | float) and 0.5 <= speed <= 2.0 else 1.0
-    voice = raw.get("voice_transcript")
+    voice, listed = raw.get("voice_transcript"), raw.get("pronunciations")
     return {
         "script": raw["script"],
         "settings": numbers,
@@ -273,14 +276,17 @@ def read_take(path: Path) -> dict | None:
         "figures": figures,
         "voice_transcript": voice if isinstance(voice, str) else None,
         "normalise": raw.get("normalise") is True,
+        "pronunciations": listed if isinstance(listed, str) else None,
     }
 
 
 def form_values(take: Mapping[str, Any]) -> dict:
     """The values for a form from the metadata that `read_take` returns: script, speed, every
-    sampling parameter, seed, model, normalise, and the precision that was used."""
+    sampling parameter, seed, model, normalise, pronunciations, and the precision that was used."""
     figures = take["figures"]
     values = {name: take[name] for name in ("script", "speed", "normalise")} | take["settings"]
+    if take["pronunciations"] is not None:  # Takes of earlier versions leave the list as it is.
+        values["pronunciations"] = take["pronunciations"]
     values |= {name: figures[name] for name in ("model",) if name in figures}
     if figures.get("precision") in PRECISIONS:
         values["precision"] = figures["precision"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import MANIFEST, weight_files
 from dia_demo.codec.config import CodecFormat, check_codec_fits, codec_format
-from dia_demo.config import GenerationParams, ModelConfig
+from dia_demo.config import PARAMS, GenerationParams, ModelConfig
 from dia_demo.engine.memory import STEP_BYTES, gb, model_bytes, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
@@ -19,7 +19,9 @@ from dia_demo.hub.fetch import fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.checks import NATURAL_SECONDS
 from dia_demo.text.normaliser import Reading, normalise, unchanged
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import SECONDS_PER_CHARACTER
+from dia_demo.text.script_check import ScriptReport, check_script, with_reading
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
 # The generation defaults of that checkpoint, shown until its own file has been downloaded.
@@ -85,16 +87,47 @@ class ModelInfo:
     natural_seconds: tuple[float, float] | None = NATURAL_SECONDS
     hints: Mapping[str, str] = field(default_factory=dict)
 
-    def reading(self, script: str, in_words: bool = False) -> Reading:
+    def reading(
+        self, script: str, in_words: bool = False, pronunciations: Pronunciations = NONE
+    ) -> Reading:
         """The script as the model reads it, and what differs from how it was written.
 
         in_words: normalise it for a model that reads what is written, because a person asked.
+        pronunciations: the person's words, said as they wish whatever the model.
         """
         longest = _MOST_CHARACTERS_PER_BYTE * self.config.encoder.max_positions
         # A longer script is rejected in any case.
         if not (self.normalises or in_words) or len(script) > longest:
-            return unchanged(script)
-        return normalise(script, letter_names=self.normalises)
+            return unchanged(script, pronunciations)
+        return normalise(script, self.normalises, pronunciations)
+
+    def check(
+        self,
+        script: str,
+        max_tokens: int,
+        transcript: str = "",
+        normalise: bool = False,
+        pronunciations: Pronunciations = NONE,
+    ) -> ScriptReport:
+        """The script checker's report for this number of tokens (see `Synthesis.check`)."""
+        check = partial(
+            check_script,
+            byte_limit=self.config.encoder.max_positions,
+            seconds_per_character=self.seconds_per_character,
+            max_seconds=self.seconds_of(max_tokens),
+            most_seconds=self.seconds_of(int(PARAMS["max_tokens"].range(self.config).high)),
+            transcript=self.reading(transcript, normalise, pronunciations).text,
+            natural_seconds=self.natural_seconds,
+            is_normalised=self.normalises or normalise,
+        )
+        reading = self.reading(script, normalise, pronunciations)
+        if self.normalises or normalise:
+            read = partial(self.reading, in_words=True, pronunciations=pronunciations)
+            return with_reading(check(reading.text), reading, check, lambda text: read(text).text)
+        # Only the words of the list differ: findings and their repairs are those of the script.
+        size = check(reading.text).num_bytes if reading.changes else None
+        report = check(script)
+        return report if size is None else replace(report, reading=reading, num_bytes=size)
 
     def seconds_of(self, max_tokens: int) -> float:
         """Seconds of audio that max_tokens can hold."""

@@ -15,7 +15,7 @@ from dia_demo import audio
 from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import place_on_device
-from dia_demo.config import PARAMS, RuntimeConfig
+from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
     Cancelled,
@@ -42,8 +42,9 @@ from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.take import Request, Take
 from dia_demo.system import exclude_from_collection
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
-from dia_demo.text.script_check import ScriptReport, check_script, with_reading
+from dia_demo.text.script_check import ScriptReport
 
 WARM_UP_POLL_SECONDS = 0.25
 NO_TRANSCRIPT = (
@@ -128,6 +129,7 @@ class Synthesis:
         max_tokens: int,
         transcript: str = "",
         normalise: bool = False,
+        pronunciations: Pronunciations = NONE,
     ) -> ScriptReport:
         """The script checker's report for this model and number of tokens.
 
@@ -135,21 +137,7 @@ class Synthesis:
         original.
         """
         info = self.info(model)
-        check = partial(
-            check_script,
-            byte_limit=info.config.encoder.max_positions,
-            seconds_per_character=info.seconds_per_character,
-            max_seconds=info.seconds_of(max_tokens),
-            most_seconds=info.seconds_of(int(PARAMS["max_tokens"].range(info.config).high)),
-            transcript=info.reading(transcript, normalise).text,
-            natural_seconds=info.natural_seconds,
-            is_normalised=info.normalises or normalise,
-        )
-        reading = info.reading(script, normalise)
-        report = check(reading.text)
-        if not (info.normalises or normalise):
-            return report
-        return with_reading(report, reading, check, lambda text: info.reading(text, True).text)
+        return info.check(script, max_tokens, transcript, normalise, pronunciations)
 
     def stream(
         self, request: Request, cancel: threading.Event, in_int8_meanwhile: bool = False
@@ -312,7 +300,7 @@ class Synthesis:
             said = request.transcript_bytes(info)
             rows.append(Row(engine.config, text, request.params, prompt, cancel, said))
             notes.append(engine.take_notes() + prompt_notes + request.notes(info))
-            script = info.reading(request.script, request.normalise).text
+            script = request.reading(info, request.script).text
             expected.append(expected_seconds(script, info.seconds_per_character))
         speeds = [request.speed for request in requests]
         events = engine.stream(rows, expected, requests[0].with_audio, speeds)

@@ -16,6 +16,8 @@ from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
 from dia_demo.text.formats.check import note_on
+from dia_demo.text.normaliser import Reading
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import encode_script, from_bytes, to_bytes
 
 
@@ -41,7 +43,8 @@ class VoicePrompt:
 class Request:
     """Everything that a take depends on. speed: changes the tempo of the finished take, not its
     pitch. with_audio: False gives codes only and loads no codec. normalise: write out numbers,
-    abbreviations and signs for the model, which is always done for the nano voice."""
+    abbreviations and signs for the model, which is always done for the nano voice. pronunciations:
+    words and how the person wants them said."""
 
     script: str
     params: GenerationParams
@@ -50,17 +53,22 @@ class Request:
     speed: float = 1.0
     with_audio: bool = True
     normalise: bool = False
+    pronunciations: Pronunciations = NONE
+
+    def reading(self, info: ModelInfo, text: str) -> Reading:
+        """How the model reads the script, or the words of the voice prompt."""
+        return info.reading(text, self.normalise, self.pronunciations)
 
     def notes(self, info: ModelInfo) -> tuple[str, ...]:
         """What to know of how the model reads the script, one sentence each."""
         note = note_on(self.script, is_read=info.normalises or self.normalise)
-        remarks = info.reading(self.script, self.normalise).remarks
+        remarks = self.reading(info, self.script).remarks
         return remarks if note is None else (note, *remarks)
 
     def encode(self, info: ModelInfo) -> bytes:
         """The bytes that the model reads. Raises InputError if there are too many."""
         transcript = self.voice.transcript if self.voice else ""
-        texts = (info.reading(text, self.normalise).text for text in (self.script, transcript))
+        texts = (self.reading(info, text).text for text in (self.script, transcript))
         text = encode_script(*texts)
         limit = info.config.encoder.max_positions
         if len(text) > limit:
@@ -112,6 +120,7 @@ class Take:
             "settings": settings,
             "speed": request.speed,
             "normalise": request.normalise,
+            "pronunciations": request.pronunciations.text,
             "voice_transcript": request.voice.transcript if request.voice else None,
             "voices": self.voices,
             "figures": asdict(self.figures),

@@ -16,6 +16,7 @@ from dia_demo.text.edits import Change, EditedText
 from dia_demo.text.formats.near_tags import tag_speakers
 from dia_demo.text.formats.table import recognise
 from dia_demo.text.markup import remove_markup
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.reading import (
     abbreviations,
     addresses,
@@ -92,9 +93,11 @@ class Reading:
         return [("".join(letter for letter, _ in group), flag) for flag, group in groups]
 
 
-def unchanged(script: str) -> Reading:
-    """A script that is read as it was written."""
-    return Reading(script, script, ())
+def unchanged(script: str, pronunciations: Pronunciations = NONE) -> Reading:
+    """A script that is read as it was written, but for the words of a person's list."""
+    text = EditedText(script)
+    pronunciations.apply(text, is_normalised=False)
+    return Reading(script, text.text, text.changes())
 
 
 def plain_characters(script: str) -> str:
@@ -108,19 +111,23 @@ def plain_characters(script: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def normalise(script: str, letter_names: bool = False) -> Reading:
+def normalise(
+    script: str, letter_names: bool = False, pronunciations: Pronunciations = NONE
+) -> Reading:
     """The script in plain words: no typographic characters, markup, digits or abbreviations.
 
     A script in another format (formats.table) becomes turns of [S1] and [S2], and a script without
     tags begins with [S1].
     letter_names: spell initialisms with the names of their letters ("eff bee eye"), remove accents
-    and leave out sounds but (laughs), for a model that was trained on none of them. Normalising
+    and leave out sounds but (laughs), for a model that was trained on none of them. The words of
+    pronunciations are written first, so that they win over all rules. Normalising
     twice changes nothing. The work is linear in the length of the script.
     """
     text = EditedText(script)
     reader = Reader(letter_names, _SOUNDS_OF_NANO if letter_names else None)
     if (found := recognise(script)) and found.is_sure:
         text.rewrite(found.edits)
+    pronunciations.apply(text, is_normalised=True)
     for _ in range(_MOST_ROUNDS):
         before = text.text
         _read(text, reader)

@@ -223,3 +223,22 @@ def test_a_normalised_script_is_spoken_in_words(say):
     assert not np.array_equal(as_written, in_words), "unasked, the script is read byte for byte"
     metadata = read_metadata("take.wav")
     assert metadata["normalise"] is True and metadata["script"] == odd
+
+
+# A list of pronunciations
+
+
+def test_a_word_is_said_as_the_list_says(say):
+    Path("list.txt").write_text("# mine\nNguyen = win\n", encoding="utf-8")
+    script, listed = "[S1] Hello, Nguyen.", ("--pronunciations", "list.txt")
+    assert say(script, "--codes", "listed.npy", "-o", "take.wav", *listed)[0] == 0
+    assert say("[S1] Hello, win.", "--codes", "win.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("listed.npy"), np.load("win.npy"))
+    metadata = read_metadata("take.wav")
+    assert metadata["script"] == script and metadata["pronunciations"] == "Nguyen = win"
+
+
+def test_a_bad_list_is_refused_with_its_line(say):
+    Path("list.txt").write_text("Nguyen = win\nnginx\n", encoding="utf-8")
+    answer = say("[S1] Hi.", "--codes", "a.npy", "--pronunciations", "list.txt")
+    assert "list.txt: Pronunciations, line 2: write" in error_line(answer)

@@ -20,6 +20,7 @@ from dia_demo.errors import RunError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
+from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.script_check import ScriptReport
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.arguments import (
@@ -110,7 +111,12 @@ def make_check(synthesis: Synthesis, arguments: dict[str, Argument]) -> Callable
             tokens = info.config.defaults.max_tokens
         PARAMS["max_tokens"].range(info.config).check("max_tokens", tokens)
         report = synthesis.check(
-            named["script"], info.name, int(tokens), named["voice_transcript"], named["normalise"]
+            named["script"],
+            info.name,
+            int(tokens),
+            named["voice_transcript"],
+            named["normalise"],
+            Pronunciations.parse(named["pronunciations"]),
         )
         return report_of(report, named["script"], info)
 

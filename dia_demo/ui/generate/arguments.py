@@ -19,6 +19,7 @@ from dia_demo.audio import SPEEDS
 from dia_demo.config import PARAMS, PRECISIONS, SEED_LIMIT
 from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
+from dia_demo.text.pronunciations import MAX_CHARACTERS, MAX_ENTRIES
 from dia_demo.ui.generate import form
 
 EXAMPLE = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
@@ -139,8 +140,8 @@ def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: st
 
 def arguments_of_check(models: Sequence[ModelInfo], model: str) -> dict[str, Argument]:
     """The arguments of "/check", by their names."""
-    script, *others = _arguments_of_script(models, model)
-    listed = [script, *others, _sampling("max_tokens", models)]
+    *listed, pronunciations = _arguments_of_script(models, model)
+    listed += [_sampling("max_tokens", models), pronunciations]
     return {argument.name: argument for argument in listed}
 
 
@@ -174,6 +175,14 @@ def _arguments_of_script(models: Sequence[ModelInfo], model: str) -> list[Argume
             f"written; with {always} it is always done.",
             {"type": "boolean"},
             False,
+        ),
+        Argument(
+            "pronunciations",
+            "Pronunciations",
+            "Words and how to say them, one a line: word = how to say it. At most "
+            f"{MAX_ENTRIES} words.",
+            {"type": "string", "maxLength": MAX_CHARACTERS},
+            "",
         ),
     ]  # fmt: skip
 

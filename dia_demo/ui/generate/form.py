@@ -11,6 +11,7 @@ from dia_demo.config import PARAMS, SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.take import Request, VoicePrompt, random_seed
+from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
 
 # Parameters with a slider, in the order of the page.
 SAMPLING = tuple(
@@ -33,6 +34,7 @@ _FIRST_FIELDS = (
     "precision",
     "xpu",
     "normalise",
+    "pronunciations",
 )
 FIELDS = _FIRST_FIELDS + tuple(name for name in SAMPLING if name not in _FIRST_FIELDS)
 # Sound and words of a voice prompt: a reload brings both back, or neither.
@@ -40,7 +42,7 @@ VOICE = ("voice_prompt", "voice_transcript")
 # The experimental toggle starts off every time.
 REMEMBERED = tuple(name for name in FIELDS if name not in (*VOICE, "xpu"))
 # What the script checker depends on.
-CHECKED = ("script", "model", "max_tokens", *VOICE, "normalise")
+CHECKED = ("script", "model", "max_tokens", *VOICE, "normalise", "pronunciations")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Form:
 
     sampling: by the names of SAMPLING. seed: None, blank or -1 for a random one. voice_prompt: the
     path of an upload. normalise: write the script out in words for a model that reads it as it is.
+    pronunciations: words and how to say them, as `Pronunciations.parse` reads them.
     """
 
     script: str
@@ -61,6 +64,7 @@ class Form:
     precision: str
     xpu: bool
     normalise: bool
+    pronunciations: str
 
     @classmethod
     def of(cls, values: Sequence) -> Form:
@@ -71,7 +75,7 @@ class Form:
     def to_request(self, runtime: RuntimeConfig) -> Request:
         """The request for the services; what the page does not set is taken from `runtime`.
 
-        Raises InputError for an invalid seed and for an unknown precision.
+        Raises InputError for an invalid seed, an unknown precision and a bad list.
         """
         voice = None
         if self.voice_prompt:
@@ -86,8 +90,15 @@ class Form:
             # The page shows beside the toggle that the card is slower: turning it on insists.
             insist=self.xpu,
         )
-        normalise = self.normalise is True
-        return Request(self.script or "", params, runtime, voice, self.speed, normalise=normalise)
+        return Request(
+            self.script or "",
+            params,
+            runtime,
+            voice,
+            self.speed,
+            normalise=self.normalise is True,
+            pronunciations=Pronunciations.parse(self.pronunciations or ""),
+        )
 
 
 def chosen_seed(seed: str | float | None) -> int:
@@ -126,6 +137,9 @@ def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     values = {name: saved[name] for name in REMEMBERED if name in saved}
     if not isinstance(values.get("normalise", False), bool):
         del values["normalise"]
+    listed = values.get("pronunciations", "")
+    if not isinstance(listed, str) or len(listed) > MAX_CHARACTERS:
+        del values["pronunciations"]
     for name, (low, high) in ends.items():
         value = values.pop(name, None)
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:

@@ -3,15 +3,19 @@ restores."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
+from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.text.script_check import ScriptReport, fix_all
+from dia_demo.text.pronunciations import Pronunciations
+from dia_demo.text.remark import Level
+from dia_demo.text.script_check import Finding, ScriptReport, fix_all
 from dia_demo.ui import html
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, slider_info
@@ -95,13 +99,21 @@ class FormHandlers:
         return (info, self._report(checked)) if low <= tokens <= high else None
 
     def _report(self, checked: dict) -> ScriptReport:
-        """The report on a script. The words of a voice prompt count only beside its sound."""
+        """The report on a script. The words of a voice prompt count only beside its sound, and a
+        bad list of pronunciations is a finding."""
+        try:
+            listed = Pronunciations.parse(checked["pronunciations"] or "")
+        except InputError as error:
+            report = self._report(checked | {"pronunciations": ""})
+            bad = Finding("pronunciations", Level.ERROR, str(error))
+            return replace(report, findings=(bad, *report.findings))
         return self.synthesis.check(
             checked["script"] or "",
             checked["model"],
             int(checked["max_tokens"]),
             (checked["voice_transcript"] or "") if checked["voice_prompt"] else "",
             checked["normalise"] is True,
+            listed,
         )
 
     def live_rate(self, model: str) -> dict:

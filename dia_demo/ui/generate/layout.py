@@ -12,6 +12,7 @@ import gradio as gr
 from dia_demo.config import PARAMS, PRECISIONS, RuntimeConfig
 from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.models import ModelInfo
+from dia_demo.text.pronunciations import MAX_CHARACTERS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import html
 from dia_demo.ui.generate import download, expectation, form
@@ -91,7 +92,7 @@ def build_layout(
             dice, defaults = settings.pop("dice"), settings.pop("defaults")
             xpu = build_xpu()
     fields = settings | {"model": model, "precision": precision, "xpu": xpu.toggle}
-    fields |= {name: script.pop(name) for name in ("script", "normalise")}
+    fields |= {name: script.pop(name) for name in ("script", "normalise", "pronunciations")}
     return GenerateParts(
         fields=fields,
         download=panel,
@@ -146,6 +147,17 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
         visible=not info.normalises,
         elem_id="normalise",
     )
+    # Folded: most people need no list.
+    with gr.Accordion("Pronunciations", open=False, elem_id="pronunciations-panel"):
+        pronunciations = gr.Textbox(
+            label="Words and how to say them",
+            info="One a line: word = how to say it. What follows # is a comment.",
+            placeholder="nginx = engine ex\nNguyen = win",
+            lines=4,
+            max_lines=12,
+            max_length=MAX_CHARACTERS,
+            elem_id="pronunciations",
+        )
     generate, expected = expectation.build_layout(
         lambda: gr.Button("Generate", variant="primary", elem_id="generate")
     )
@@ -161,7 +173,8 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
         js_on_load=start_class(SCRIPT_FILES / "report.js", "Report", field=FIELD),
     )
     return {
-        "script": script, "normalise": normalise, "examples": examples, "generate": generate,
+        "script": script, "normalise": normalise, "pronunciations": pronunciations,
+        "examples": examples, "generate": generate,
         "expectation": expected, "chips": chips, "lost_prompt": lost_prompt, "report": report,
     }  # fmt: skip
 

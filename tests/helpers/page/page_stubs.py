@@ -59,7 +59,7 @@ def silent_take(script: str = "[S1] Hi.", samples: int = 4000) -> Take:
 def field_values(**changes) -> list:
     """The values of the Generate tab's fields, in the order of the page."""
     sampling = 0.4, 1.5, 200, 0.9, 40, 7, 1.0
-    first = ("[S1] Hi. [S2]", *sampling, None, "", "nano", "float32", False, False)
+    first = ("[S1] Hi. [S2]", *sampling, None, "", "nano", "float32", False, False, "")
     values = dict(zip(form.FIELDS, first, strict=True)) | changes
     return [values[name] for name in form.FIELDS]
 

@@ -29,7 +29,7 @@ from tests.helpers.stand_ins.bench_stubs import QUICK
 
 ARGUMENTS = (
     "script temperature cfg_scale max_tokens top_p top_k seed speed voice_prompt voice_transcript "
-    "model precision xpu normalise"
+    "model precision xpu normalise pronunciations"
 ).split()
 WHOLE = {"seed", "top_k", "max_tokens"}
 
@@ -136,6 +136,7 @@ WRONG = {
     "precision": ["int3", 8],
     "xpu": ["yes", 1],
     "normalise": ["no", 0],
+    "pronunciations": [5, {}, ["a = b"]],
     "voice_transcript": [5, {}],
     "voice_prompt": ["/etc/passwd", {"path": "/etc/passwd"}, {"meta": {"_type": "x"}, "path": "a"}],
 }

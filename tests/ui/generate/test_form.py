@@ -77,3 +77,24 @@ def test_the_choice_to_normalise_is_shown_where_it_has_an_effect(model, visible)
 def test_a_remembered_choice_to_normalise_is_true_or_false():
     assert form.restored({"normalise": "yes"}, {}) == {}
     assert form.restored({"normalise": True}, {}) == {"normalise": True}
+
+
+def test_a_list_of_pronunciations_reaches_the_request_or_is_refused():
+    asked = form.Form.of(field_values(pronunciations="Nguyen = win")).to_request(RuntimeConfig())
+    assert asked.pronunciations.entries == (("Nguyen", "win"),)
+    with pytest.raises(InputError, match="line 1"):
+        form.Form.of(field_values(pronunciations="Nguyen")).to_request(RuntimeConfig())
+    assert form.restored({"pronunciations": "a = b"}, {}) == {"pronunciations": "a = b"}
+    assert form.restored({"pronunciations": 5}, {}) == {}
+
+
+def test_a_bad_list_of_pronunciations_is_a_finding_beside_those_of_the_script():
+    handlers = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
+    checked = {
+        "script": "[S1] Hello, Nguyen. [S2] Hi. [S1]", "model": "nano", "max_tokens": 400,
+        "voice_prompt": None, "voice_transcript": "", "normalise": False,
+    }  # fmt: skip
+    report = handlers._report(checked | {"pronunciations": "Nguyen = win\nnginx"})
+    assert report.findings[0].level == "error" and "line 2" in report.findings[0].message
+    report = handlers._report(checked | {"pronunciations": "Nguyen = win"})
+    assert report.reading.text == "[S1] Hello, win. [S2] Hi. [S1]"
