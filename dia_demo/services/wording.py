@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
 from dia_demo.engine.events import Figures, FinishReason
 from dia_demo.engine.memory import gb
 
@@ -56,6 +59,16 @@ def about(seconds: float) -> str:
     steps = ((20, 1), (100, 5), (600, 30), (3600, 60))
     step = next((step for limit, step in steps if seconds < limit), 300)
     return f"about {duration(step * round(seconds / step))}"
+
+
+def local_time(when: datetime, zone: str | None = None) -> str:
+    """A time for people: "27 Nov 2026, 14:05", in the browser's time zone if that is known, and
+    otherwise in this machine's. zone: its name, such as "Europe/Berlin"."""
+    try:
+        local = when.astimezone(ZoneInfo(zone)) if zone else when.astimezone()
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        local = when.astimezone()
+    return f"{local:%d %b %Y, %H:%M}".lstrip("0")
 
 
 def plural(count: int, noun: str) -> str:

@@ -20,8 +20,10 @@ from dia_demo.ui import about, head, html, problems, xpu
 from dia_demo.ui import machine as machine_tab
 from dia_demo.ui.compare import events as compare_events
 from dia_demo.ui.compare import layout as compare_layout
+from dia_demo.ui.compare import two_takes
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.room_api import RoomApi
+from dia_demo.ui.compare.two_takes import TwoTakesHandlers
 from dia_demo.ui.generate import api, form, returning
 from dia_demo.ui.generate import events as generate_events
 from dia_demo.ui.generate import history as history_tab
@@ -80,6 +82,7 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
             with gr.Tab("Compare", id="compare"):
                 room = RoomApi(comparisons)
                 compare = compare_layout.build_layout(synthesis, models, settings.runtime, room)
+                two = two_takes.build_layout()
             if settings.measure:
                 with gr.Tab("Machine", id="machine-tab"):
                     machine = machine_tab.build_layout()
@@ -106,6 +109,8 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         api.add_endpoints(handlers)
         compare_events.connect(page, compare, parts, compare_handlers, tabs, person, saved_plan)
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
+        two_handlers = TwoTakesHandlers(history, compare_handlers, two)
+        two_takes.connect(two, compare, earlier.earlier, two_handlers, person)
         # Last, because it covers only the events registered before it.
         problems.explain_errors(page)
         zero_gpu.add_probe()

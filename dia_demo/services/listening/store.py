@@ -12,7 +12,7 @@ import secrets
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from dia_demo.errors import DiaDemoError, InputError, RunError
@@ -82,10 +82,19 @@ class ComparisonStore:
         """Store a new comparison; returns its id."""
         self._check_models(plan)
         prompt = size_of(voice.audio) if voice is not None and voice.audio is not None else 0
-        self._enforce_quota(self._expected_bytes(plan) + prompt)
+        return self.add(
+            key,
+            self._expected_bytes(plan) + prompt,
+            lambda folder: Comparison.create(folder, plan, self.synthesis, voice),
+        )
+
+    def add(self, key: str, size: int, write: Callable[[Path], Comparison]) -> str:
+        """Store a comparison that `write` makes in a new folder; returns its id. size: its expected
+        bytes."""
+        self._enforce_quota(size)
         identity, folder = self._new_place(key)
         try:
-            comparison = Comparison.create(folder, plan, self.synthesis, voice)
+            comparison = write(folder)
         except DiaDemoError:
             shutil.rmtree(folder, ignore_errors=True)
             raise

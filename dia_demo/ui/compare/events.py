@@ -20,6 +20,8 @@ from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change
 QUESTIONS = ("kind", "differs", "separate")
 # Of choices that come while one is answered, the last is answered too.
 LAST: dict[str, Any] = {"trigger_mode": "always_last", **IMMEDIATE}
+# Times are shown in the browser's time zone.
+WITH_ZONE = "(key) => [key, Intl.DateTimeFormat().resolvedOptions().timeZone]"
 DOWNLOAD = """({ file }) => {
   if (!file) return;
   const link = document.createElement("a");
@@ -41,7 +43,10 @@ def connect(
 ) -> None:
     """Connect the tab's components. person: the key of this browser; saved: the form's values."""
     # The server checks the key when the page opens and gives a new browser one.
-    entered = page.load(handlers.enter, person, [person, parts.kept], **IMMEDIATE)
+    zone = gr.JSON(visible=False)
+    entered = page.load(
+        handlers.enter, [person, zone], [person, parts.kept], js=WITH_ZONE, **IMMEDIATE
+    )
     restored, opened = reload.connect(page, entered, parts, tabs, handlers, person, saved)
     _connect_setup(page, parts, generate, handlers.setup, restored)
     _connect_making(page, parts, generate, handlers, person, opened)

@@ -32,6 +32,8 @@ ALREADY_RUNNING = (
     "Your other comparison is still being generated, and this page now shows it. Wait for it, or "
     "press Stop making, then try again."
 )
+# Time zones that are remembered, of the latest browsers.
+MOST_ZONES = 1000
 
 
 class CompareHandlers:
@@ -49,20 +51,37 @@ class CompareHandlers:
         self._abandoned: set[str] = set()
         # What a page's room shows during a run in place of the run's pairs, by the page's session.
         self._rooms: WeakKeyDictionary[WatchedRun, dict[str | None, dict]] = WeakKeyDictionary()
+        self._zones: dict[str, str] = {}
         self._tick = 0
 
     # -- stored comparisons --------------------------------------------------------------------
 
-    def enter(self, key):
-        """Check the key of the browser or create one, and list its comparisons."""
+    def enter(self, key, zone=None):
+        """Check the key of the browser or create one, and list its comparisons. zone: the name of
+        the browser's time zone."""
         key = key if is_key(key) else new_key()
+        if isinstance(zone, str):
+            self._zones[key] = zone[:100]
+            while len(self._zones) > MOST_ZONES:
+                self._zones.pop(next(iter(self._zones)))
         return key, gr.update(choices=self._choices(key), value=None)
 
     def _choices(self, key: str) -> list[tuple[str, str]]:
-        return [(title(stored), name) for name, stored in self.comparisons.list(key)]
+        return [
+            (title(stored, self.zone_of(key)), name) for name, stored in self.comparisons.list(key)
+        ]
+
+    def zone_of(self, key: str) -> str | None:
+        """The time zone of the browser with this key, if it said so since the program started."""
+        return self._zones.get(key)
 
     def show(self, request: gr.Request, key: str, identity: str) -> Updates:
         """Open a stored comparison in the listening room."""
+        return self._in_room(request, key, lambda: self._opened(key, identity))
+
+    def add(self, request: gr.Request, key: str, make: Callable[[], str]) -> Updates:
+        """Open the comparison that `make` stores. Errors are the caller's."""
+        identity = make()
         return self._in_room(request, key, lambda: self._opened(key, identity))
 
     def load(self, request: gr.Request, key: str, path: str) -> Updates:

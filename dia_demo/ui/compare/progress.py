@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.names import LABELS, at_start, in_sentence, value_texts
 from dia_demo.services.listening.plan import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent
-from dia_demo.services.wording import about, plural
+from dia_demo.services.wording import about, local_time, plural
 from dia_demo.ui.generate.person_runs import ABANDONED
 from dia_demo.ui.status import Status, explain, factor
 
@@ -74,8 +76,8 @@ def status_of_stored(comparison: Comparison, was_abandoned: bool) -> Status:
     return Status("stopped", "Incomplete", rest, reached, notes=notes)
 
 
-def title(comparison: Comparison) -> str:
-    """What is compared, how, how far it is, and when it began."""
+def title(comparison: Comparison, zone: str | None = None) -> str:
+    """What is compared, how, how far it is, and when it began. zone: the browser's time zone."""
     plan = comparison.plan
     kinds = {"preference": "blind", "abx": "ABX", "sighted": "side by side"}
     kind = "round" if len(plan.settings) > 2 else kinds[plan.kind]
@@ -83,9 +85,17 @@ def title(comparison: Comparison) -> str:
         f"{in_sentence(LABELS[name])} {' or '.join(value_texts(name, values))}"
         for name, values in differences(plan.settings).items()
     )
-    when = plan.created[:16].replace("T", " ")
+    when = _when(plan.created, zone)
     state = f"{len(comparison.votes)} of {len(plan.trials)} judged"
     state += ", audio removed" if plan.sound_removed else ""
     named = at_start(named) or "Identical settings"
     # On a phone only the beginning is shown.
-    return f"{named[:_MOST_NAMED]} · {state} · {kind} · {when} UTC"
+    return f"{named[:_MOST_NAMED]} · {state} · {kind}{when}"
+
+
+def _when(created: str, zone: str | None) -> str:
+    """When a plan was made; nothing if its file does not say so."""
+    try:
+        return f" · {local_time(datetime.fromisoformat(created), zone)}"
+    except ValueError:
+        return ""

@@ -1,0 +1,101 @@
+"""A comparison of two takes that exist already: one pair, nothing is generated."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import fields, replace
+from pathlib import Path
+
+from dia_demo import audio
+from dia_demo.config import PRECISIONS, GenerationParams, RuntimeConfig
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.history import EarlierTake, read_samples
+from dia_demo.services.listening import plan_file
+from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.plan import ComparisonPlan, Setting, TakeState, make_plan
+from dia_demo.services.listening.render import TAKES
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.text.script import parse_turns
+
+WHAT_ONE_PAIR_SHOWS = (
+    "One pair shows which of these two takes you like better, not which setting is better: the "
+    "next seed may turn it round. For a setting, compare several scripts above."
+)
+
+
+def compare_takes(
+    folder: Path, kind: str, takes: tuple[EarlierTake, EarlierTake], synthesis: Synthesis
+) -> Comparison:
+    """A comparison in the new `folder` whose only pair has the sound of two takes.
+
+    kind: "preference" or "sighted". Raises InputError if the takes say different things, have the
+    same settings and seed, or have different sample rates.
+    """
+    first, second = takes
+    if first.script.split() != second.script.split():
+        raise InputError("The two takes say different things: choose two takes of one script.")
+    settings = [_setting(take) for take in takes]
+    if settings[0] == settings[1]:
+        raise InputError(
+            "The two takes have the same settings and the same seed: choose takes that differ in "
+            "one of them."
+        )
+    sounds = [read_samples(take.path) for take in takes]
+    if sounds[0][1] != sounds[1][1]:
+        raise InputError(
+            f"The two takes have different sample rates, {sounds[0][1]:,} and {sounds[1][1]:,} Hz, "
+            "so the one could be told by its sound: choose takes of one model."
+        )
+    plan = make_plan(kind, settings, (first.script,), (0,))
+    plan = replace(
+        plan,
+        slots=tuple(replace(slot, state=TakeState.MADE) for slot in plan.slots),
+        facts={slot.id: _facts(takes[slot.setting], *sounds[slot.setting]) for slot in plan.slots},
+    )
+    _write(folder, plan, sounds)
+    comparison = Comparison.open(folder)
+    for _ in comparison.run(synthesis, threading.Event()):
+        pass
+    if failed := comparison.failed():
+        raise RunError(failed[0].message)
+    return comparison
+
+
+def _setting(take: EarlierTake) -> Setting:
+    """How a take was made. Its seed is the shift from the plan's, which is 0."""
+    names = {field.name for field in fields(GenerationParams)} - {"seed"}
+    params = {name: value for name, value in take.settings.items() if name in names}
+    figures = take.figures
+    precision = figures.get("precision")
+    runtime = RuntimeConfig(
+        model=str(figures.get("model")),
+        precision=precision if precision in PRECISIONS else "auto",
+    )
+    seed = int(figures.get("seed") or 0)
+    return Setting(GenerationParams(**params), runtime, take.speed, seed, take.normalise)
+
+
+def _facts(take: EarlierTake, samples, rate: int) -> dict:
+    seconds = len(samples) / rate
+    words = sum(len(turn.text.split()) for turn in parse_turns(take.script))
+    named = {
+        name: take.figures[name]
+        for name in ("finish_reason", "model", "precision")
+        if isinstance(take.figures.get(name), str)
+    }
+    return {
+        "seconds": round(seconds, 2),
+        "words_per_minute": round(60 * words / max(seconds, 0.1)),
+    } | named
+
+
+def _write(folder: Path, plan: ComparisonPlan, sounds) -> None:
+    try:
+        (folder / TAKES).mkdir(parents=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"The comparison cannot be saved: {reason}. Free some space.") from error
+    for slot in plan.slots:
+        samples, rate = sounds[slot.setting]
+        audio.write_audio(folder / TAKES / plan.take_file(slot), samples, rate, {})
+    plan_file.write_plan(folder, plan)

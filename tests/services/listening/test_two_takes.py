@@ -1,0 +1,64 @@
+"""Two earlier takes as one pair: their own sound, blind or side by side, nothing generated."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dia_demo.errors import InputError
+from dia_demo.services.history import History, read_samples
+from dia_demo.services.listening.store import new_key
+from dia_demo.services.listening.two_takes import compare_takes
+from tests.helpers.comparisons import HEARD, SCRIPTS, clips_of
+
+KEY = new_key()
+
+
+@pytest.fixture(scope="module")
+def earlier(base, synthesis, tmp_path_factory):
+    """A function that makes an earlier take."""
+    history = History(tmp_path_factory.mktemp("kept"))
+
+    def make(seed: int, script: str = SCRIPTS[0], **changes):
+        request = base.changed(changes).request(script, seed, None)
+        request = replace(request, runtime=synthesis.settings.runtime)
+        *_, finished = synthesis.stream(request, threading.Event())
+        take = synthesis.take(request, finished.result)
+        return history.get(KEY, history.add(KEY, take))
+
+    return make
+
+
+def test_two_takes_are_heard_as_they_are(earlier, synthesis, tmp_path, monkeypatch):
+    takes = earlier(41), earlier(42, temperature=1.9)
+    monkeypatch.setattr(synthesis, "stream_together", None)
+    comparison = compare_takes(tmp_path / "dir", "preference", takes, synthesis)
+    (trial,) = comparison.plan.trials
+    assert not comparison.is_unblinded and not list((tmp_path / "dir" / "takes").iterdir())
+    comparison.vote(trial.id, "A", HEARD)
+    result = comparison.result()
+    assert result.sentence.startswith("Too few scripts to tell")
+    assert {"seed shift 41", "seed shift 42"} <= set(", ".join(result.names).split(", "))
+    (pair,) = comparison.revealed()
+    for clip, side in enumerate(pair.heard):
+        samples, rate = read_samples(takes["AB".index(side)].path)
+        heard = clips_of(comparison)[trial.id][clip][0][: len(samples)].astype(float)
+        assert np.corrcoef(heard, samples)[0, 1] > 0.999
+        assert pair.facts[clip]["seconds"] == pytest.approx(len(samples) / rate, abs=0.01)
+
+
+def test_side_by_side_nothing_is_asked(earlier, synthesis, tmp_path):
+    comparison = compare_takes(tmp_path / "dir", "sighted", (earlier(1), earlier(2)), synthesis)
+    assert comparison.is_unblinded and comparison.next_trial() is None
+    assert [pair.heard for pair in comparison.revealed()] == [("A", "B")]
+
+
+def test_takes_that_cannot_be_compared_are_refused(earlier, synthesis, tmp_path):
+    one = earlier(1)
+    for other, why in ((earlier(2, SCRIPTS[1]), "say different things"), (earlier(1), "same seed")):
+        with pytest.raises(InputError, match=why):
+            compare_takes(tmp_path / "dir", "preference", (one, other), synthesis)
+        assert not (tmp_path / "dir").exists()

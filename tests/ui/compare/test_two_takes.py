@@ -1,0 +1,48 @@
+"""The card with two earlier takes: its lists, and errors beside its buttons."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from dia_demo.services.history import History
+from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.wording import local_time
+from dia_demo.ui.compare.handlers import CompareHandlers
+from dia_demo.ui.compare.layout import CompareParts
+from dia_demo.ui.compare.progress import title
+from dia_demo.ui.compare.two_takes import NOT_CHOSEN, TwoTakesHandlers, TwoTakesParts
+from tests.helpers.page.page_stubs import parts_by_name
+
+PAGE = SimpleNamespace(session_hash="page")
+
+
+@pytest.fixture
+def card(synthesis, tmp_path):
+    store = ComparisonStore(tmp_path / "kept", synthesis)
+    compare = CompareHandlers(synthesis, store, parts_by_name(CompareParts))
+    return TwoTakesHandlers(History(tmp_path / "kept"), compare, parts_by_name(TwoTakesParts))
+
+
+def test_an_error_is_told_beside_the_button(card):
+    key, gone = new_key(), "1764203520000000-0123456789ab"
+    assert card.fill(key)["first"]["choices"] == [] == card.fill(None)["second"]["choices"]
+    for first, second in ((None, None), (gone, None), (gone, gone)):
+        assert NOT_CHOSEN in card.open("preference", PAGE, key, first, second)["problem"]
+    told = card.open("preference", PAGE, key, gone, gone.replace("0", "1"))
+    assert list(told) == ["problem"] and "no longer exists" in told["problem"]
+
+
+def test_times_are_those_of_the_browser(card, finished):
+    when = datetime(2026, 11, 7, 23, 5, tzinfo=UTC)
+    assert local_time(when, "Asia/Tokyo") == "8 Nov 2026, 08:05"
+    assert local_time(when, "America/New_York") == "7 Nov 2026, 18:05"
+    here = f"{when.astimezone():%H:%M}"
+    assert local_time(when).endswith(here) and local_time(when, "../etc/passwd").endswith(here)
+    key, _ = card.compare.enter(None, "Asia/Tokyo")
+    assert card.compare.zone_of(key) == "Asia/Tokyo" and card.compare.zone_of(new_key()) is None
+    named = title(finished, "Asia/Tokyo")
+    made = datetime.fromisoformat(finished.plan.created)
+    assert named.endswith(f" · {local_time(made, 'Asia/Tokyo')}") and "UTC" not in named
