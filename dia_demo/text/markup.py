@@ -34,19 +34,68 @@ _UNDERSCORES = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,300})(?<=[^\s_])_(?!\w)"
 _CODE = re.compile(r"(`{1,3})([^`\n]{1,300})\1")
 
 
+# What belongs to a page and not to what is said: notes, where links lead, attributes, task boxes.
+_ASIDE = re.compile(
+    r"^[ \t]{0,3}\[\^?[\w-]{1,30}\]:[ \t][^\n]{0,500}(?:\n|\Z)"
+    r"|^[ \t]{0,3}:{3,9}[^\n]{0,60}(?:\n|\Z)|^[ \t]{0,9}(?:[-*+][ \t])?\[[ xX]\][ \t]"
+    r"|%%[^%\n]{1,200}%%|\[\^[\w-]{1,30}\]|\^\[[^\[\]\n]{1,200}\]"
+    r"|[ \t]?\[(?:sic|edit|citation needed|note \d{1,2}|who\?)\]|\{[#.][\w.# =\"-]{1,80}\}",
+    re.MULTILINE | re.IGNORECASE,
+)
+# "as shown^1", and not "mc^2", "cm^2" or "sin^2".
+_NOTE_MARK = re.compile(
+    r"(?:(?<=[a-z]{3})(?<!\bsin)(?<!\bcos)(?<!\btan)(?<!\blog)|(?<=[.,;!?\"']))\^\d{1,2}\b"
+)
+_WIKI_LINK = re.compile(r"!?\[\[(?!S\d)(?:[^\[\]|\n]{1,200}\|)?([^\[\]|\n]{1,200})\]\]")
+_REFERENCE = re.compile(
+    r"(?<!\])\[(?!S\d{1,3}\])(?=[\W\d]{0,20}[A-Za-z])([^\[\]\n]{1,200})\]"
+    r"\[(?!S\d)(?=[a-zA-Z\d])[\w -]{1,40}\](?!\()"
+)
+_PAIRED = re.compile(
+    r"(?<![\w+|~])(\+\+|\|\||~)(?=[^\s+|~])([^\n]{1,300}?)(?<=[^\s+|~])\1(?![\w+|~])"
+)
+_LOWERED = re.compile(r"(?<=\w)~(\w{1,9})~|(?<=\w)\^(\w{1,9})\^")
+_ARROW = re.compile(r"[ \t]{0,9}(?:<-{1,2}>?|<=>|-{1,2}>|=>)[ \t]{0,9}")
+_PLACEHOLDER = re.compile(r"(?<!\w)<([A-Za-z][A-Za-z']{0,20}(?:[ ][A-Za-z']{1,20}){1,4})>(?!\w)")
+_LINE_BREAK = re.compile(r"(?<=[a-z.!?…,;\"'’”])[ ]?\\n[ ]?(?=[^a-z]|\Z)")
+# Brackets whose other half is missing; [S1] and its kind are tags.
+_LONELY = re.compile(r"\[S\d{1,3}\]|(\[)(?![^\[\]\n]{0,200}\])|\[[^\[\]\n]{0,200}\]|(\])")
+
+
 def remove_markup(text: EditedText) -> None:
     """Remove marks and keep the words between them."""
     text.sub(_FENCE, _nothing)
     text.sub(_RULE, _nothing)
     text.sub(_COMMENT, _nothing)
+    text.sub(_LINE_BREAK, lambda match: "\n")
+    text.sub(_ASIDE, _nothing)
+    text.sub(_NOTE_MARK, _nothing)
+    text.sub(_WIKI_LINK, lambda match: match[1])
+    text.sub(_REFERENCE, lambda match: match[1])
+    text.sub(_LOWERED, lambda match: match[1] or f"^{match[2]}")
+    text.sub(_PAIRED, lambda match: match[2])
     text.sub(_ELEMENT, _element)
+    text.sub(_PLACEHOLDER, lambda match: match[1])
+    text.sub(_ARROW, _arrow)
     text.sub(_ENTITY, lambda match: html.unescape(match[0]))
     text.sub(_LINK, lambda match: match[1])
     text.sub(_LINE_MARK, _nothing)
     # Twice: bold within italics and the reverse.
     for pattern in (_STRONG, _EMPHASIS, _UNDERSCORES, _STRONG, _CODE):
         text.sub(pattern, _between)
+    text.sub(_LONELY, _lonely)
     text.sub(EMOJI, _nothing)
+
+
+def _arrow(match: re.Match) -> str:
+    """A pause between words; nothing at the start or end of a line."""
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    after = match.string[match.end() : match.end() + 1]
+    return ", " if before.strip("]\n") and after.strip() else ""
+
+
+def _lonely(match: re.Match) -> str:
+    return "" if match[1] or match[2] else match[0]
 
 
 def _nothing(_: re.Match) -> str:

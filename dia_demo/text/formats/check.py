@@ -74,6 +74,12 @@ def _question(found: Recognition) -> Remark:
     if found.unsure_of:
         name = _short(found.unsure_of)
         message = f"“{name}” is read aloud. If it names a speaker, make a turn of it."
+    elif not found.speakers and found.left_out:
+        quoted = _list([f"“{_short(line)}”" for line in found.left_out[:2]])
+        message = f"{quoted} is read aloud, and may be no part of the script."
+        return Remark(
+            "format_unsure", Level.TIP, message, None, partial(str, found.script), "Leave it out"
+        )
     else:
         message = f"This may be {found.format}: it is read as written."
     label = f"Make {_speakers(found)}" if found.speakers else "Keep only the words"

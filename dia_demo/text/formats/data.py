@@ -175,6 +175,8 @@ def _of_rows(rows: list[list[str]]) -> tuple[Line, ...]:
         names = [row[0] for row in rows]
         known = all(likeness(name) >= Likeness.MAYBE for name in names)
         strong = [name for name in names if likeness(name) == Likeness.SPEAKER]
+        if not all(row[1][:1].isupper() or not row[1][:1].isalpha() for row in rows):
+            return ()
         if not known or len(strong) < 2 or len(set(names)) > len(names) / 2 + 1:
             return ()
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.repairs import nearest_sound
 
 _OPENINGS = (
@@ -28,6 +30,11 @@ _CLOSING = re.compile(
     r"|happy (?:podcasting|recording)|i can (?:also|adjust|make|change)|this should|\(?approx"
     r"|this (?:dialog|script|conversation|version|podcast|exchange)|note: (?:this|the|i|you)"
     r"|(?:the )?end\b[^a-z]{0,6}$|end of\b|fin\b[^a-z]{0,3}$|word count)",
+    re.IGNORECASE,
+)
+_SURE_LEAD_IN = re.compile(
+    r"^\s{0,9}(?:sure|certainly|of course|absolutely|great)\b[^\n]{0,60}[!,.][^\n]{0,40}"
+    r"\bhere(?:'s|’s| is| are)\b[^\n]{0,200}:[*_]{0,3}[ \t]*\n\s*\n",
     re.IGNORECASE,
 )
 _RULE = re.compile(r"^\s{0,3}(?:[-*_=~•·][ \t]{0,2}){3,80}$")
@@ -112,6 +119,20 @@ def is_before(line: str) -> bool:
     return is_silent(line) or is_lead_in(line) or is_title(line)
 
 
+def find(script: str) -> Found | None:
+    """A text of one speaker, or of turns, around which a chat bot says something.
+
+    It is certain only for an introduction that nobody would write into a script.
+    """
+    body, left_out = unframed(script)
+    is_tagged = _SPEAKER_TAG.match(script) is not None
+    remarks = [line for line in left_out if is_lead_in(line) or is_closing(line)]
+    if not body.strip() or not remarks or (is_tagged and not is_closing(left_out[-1])):
+        return None
+    is_sure = not is_tagged and bool(_SURE_LEAD_IN.match(script))
+    return Found((Line(None, body.strip()),), is_sure, left_out)
+
+
 def unframed(script: str) -> tuple[str, tuple[str, ...]]:
     """The script without what a chat bot says around it, and the lines that were left out."""
     lines = script.split("\n")
@@ -139,10 +160,30 @@ def _end(lines: list[str], first: int) -> int:
     return last
 
 
-def spoken_like(lines: list[str]) -> tuple[str, ...]:
+def spoken_like(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines that somebody could miss: without blank ones and marks."""
     return tuple(
         line.strip()
         for line in lines
         if line.strip() and not _RULE.match(line) and not _FENCE.match(line)
     )
+
+
+FORMAT = Format(
+    "a text with a chat bot's remarks",
+    find,
+    examples=(
+        (
+            "Sure! Here's a short voiceover script:\n\nWelcome to the farm. It is quiet here.\n\n"
+            "Let me know if you want it longer!",
+            "[S1] Welcome to the farm. It is quiet here.",
+        ),
+    ),
+    left_alone=(
+        "Here is a poem:\n\nRoses are red.\nViolets are blue.",
+        "[S1] It is late.\n[S2] Good night.\n\nLet me know what you think!",
+        "Sure! I can do that.",
+        "Let me know.",
+        "Here's the plan. We leave at ten.",
+    ),
+)

@@ -90,6 +90,8 @@ def find(script: str) -> Found | None:
     kept = _of_the_dialogue(kept)
     before = script[: kept[0].at].split("\n")
     lines, left_out = _lines(script, kept)
+    if not any(line.text for line in lines):
+        return None
     above = [line for line in before if not is_silent(line)]
     is_sure = _is_sure(lines, known, kept) and all(map(is_before, before))
     if not is_sure and len(kept) == 1 and above:
@@ -192,7 +194,8 @@ def _is_sure(lines: list[Line], known: dict[str, Likeness], labels: list[_Label]
     strong = sum(known[name] == Likeness.SPEAKER for name in names)
     written_small = any(label.name[:1].islower() for label in labels if not label.is_framed)
     if len(names) == 1:
-        return strong == 1 and not written_small
+        begins = lines[0].text[:1]
+        return strong == 1 and not written_small and not (begins.islower() and len(labels) == 1)
     if len(names) > _MOST_NAMES:
         return False
     if strong == len(names) or (strong and not written_small):
@@ -201,11 +204,78 @@ def _is_sure(lines: list[Line], known: dict[str, Likeness], labels: list[_Label]
         return False
     if max(names.values()) > 1 and sum(names.values()) - len(names) >= len(names) / 2:
         return True
-    return len(names) == 2 and all(_SENTENCE.match(line.text) for line in lines)
+    one_word = all(len(name.split()) == 1 for name in names)
+    return len(names) == 2 and one_word and all(_SENTENCE.match(line.text) for line in lines)
 
 
+_TWO = "[S1] Hi there.\n[S2] Ho."
 FORMAT = Format(
     "a dialogue with names",
     find,
-    examples=(("Ann: Are you there?\nBen: Yes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),),
+    examples=(
+        *(
+            (script, _TWO)
+            for script in (
+                "Ann: Hi there.\nBen: Ho.",
+                "**Ann:** Hi there.\n\n**Ben**: Ho.",
+                "*Ann:* Hi there.\n__Ben__: Ho.",
+                "ann: Hi there.\nben: Ho.",
+                "1. Ann: Hi there.\n2. Ben: Ho.",
+                "- **Ann**: Hi there.\n- **Ben**: Ho.",
+                "> Ann: Hi there.\n> Ben: Ho.",
+                "Ann:Hi there.\nBen:Ho.",
+                "Ann:\nHi there.\n\nBen:\nHo.",
+                "Ann - Hi there.\nBen - Ho.",
+                "Ann (whispering): Hi there.\nBEN (V.O.): Ho.",
+                "Ann (0:01): Hi there.\nBen (0:04): Ho.",
+                "Speaker 0: Hi there.\nSpeaker 1: Ho.",
+                "Speaker A: Hi there.\nSpeaker B: Ho.",
+                "S1: Hi there.\nS2: Ho.",
+                "[SPEAKER_00] (00:01 - 00:03) Hi there.\n[SPEAKER_01] (00:04 - 00:05) Ho.",
+                "[Ann] Hi there.\n(Ben) Ho.",
+                "user: Hi there.\nassistant: Ho.",
+                "Q: Hi there.\nA: Ho.",
+                "Dr. Smith: Hi there.\nMrs. O'Brien: Ho.",
+                "Zorblax: Hi there.\nKweem: Ho.",
+                "\U0001f399\ufe0f Ann: Hi there.\n\U0001f3a7 Ben: Ho.",
+                "# Tea\n\n**Host:** Hi there.\n\n---\n\n**Guest:** Ho.\n\nI hope this helps!",
+                "Title: Tea\nCharacters: Ann, Ben\n\nAnn: Hi there.\nBen: Ho.",
+                "Sure! Here is a short dialogue:\n\nAnn: Hi there.\nBen: Ho.\n\nLet me know!",
+                "Here is a dialogue between two friends.\n\nAnn: Hi there.\nBen: Ho.",
+                "[INTRO MUSIC]\nAnn: Hi there. [music]\nBen: Ho.\n(They leave.)\n[OUTRO]",
+                "```\nAnn: Hi there.\nBen: Ho.\n```",
+            )
+        ),
+        (
+            "Ann (laughing): Hi there.\nBen, sighing: Ho.",
+            "[S1] (laughs) Hi there.\n[S2] (sighs) Ho.",
+        ),
+        ("Ann: Hi there. Ben: Ho.", "[S1] Hi there. [S2] Ho."),
+        (
+            "Ann: I have one: this.\nBen: At 10:30? Remember: tea.",
+            "[S1] I have one: this.\n[S2] At 10:30? Remember: tea.",
+        ),
+        ("Speaker 2: Ho.\nSpeaker 1: Hi.", "[S2] Ho.\n[S1] Hi."),
+        ("Narrator: It was late.\nNobody came.", "[S1] It was late.\nNobody came."),
+        ("Ann: Hi.\nBen: Ho.\nCleo: Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
+    ),
+    left_alone=(
+        "Note: bring water.",
+        "Warning: hot",
+        "The answer is simple: no.",
+        "It was late. John looked up: nobody was there.",
+        "Dear Ann:\n\nThank you for your letter.\n\nYours, Ben",
+        "We meet at 10:30: bring water.",
+        "See https://example.com: it is good.",
+        "Pros: It is cheap.\nCons: It is slow.",
+        "Breakfast: Eggs.\nLunch: Soup.",
+        "Step 1: Open it.\nStep 2: Close it.",
+        "Star Wars: A New Hope is a film.\nStar Trek: Picard is a series.",
+        'He said: "Come in."\nShe said: "No."',
+        "Ann and Ben meet at the station.\n\nAnn: Hi there.\nBen: Ho.",
+        "Ann, come here.\nBen, go there.",
+        "(Laughs) Hello there. (sighs) Well.",
+        "- eggs\n- milk",
+        "[S1] Ann: is that you? [S2] Yes: it is.",
+    ),
 )

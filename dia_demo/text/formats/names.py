@@ -50,6 +50,7 @@ _PAIRS = ({"q", "a"}, {"a", "b"}, {"x", "y"}, {"m", "f"}, {"m", "w"}, {"i", "r"}
 _PAIRED_WORDS = ({"question", "answer"}, {"me", "you"}, {"him", "her"}, {"he", "she"})
 _NOTES = frozenset(
     """
+    fig tab eq vol ch pt sec
     note notes nb warning warnings caution danger remember reminder important tip tips hint
     hints example examples summary title titles subject topic topics theme date dates day time
     times place location where when who what why how which scene scenes setting characters
@@ -122,10 +123,11 @@ def likeness(name: str) -> Likeness:
         return Likeness.NEVER
     if number_of(name) is not None or key in ("unknown speaker", "unknown"):
         return Likeness.SPEAKER
-    if words[0] in _NOTES or words[-1] in _NOTES:
-        return Likeness.NOTE
     written = re.split(r"[\s_]+", name.strip())
-    if not all(word[:1].isupper() or word[:1].isdigit() or word in _SMALL for word in written):
+    is_title = all(word[:1].isupper() or word[:1].isdigit() or word in _SMALL for word in written)
+    if words[0] in _NOTES or words[-1] in _NOTES:
+        return Likeness.NOTE if is_title or len(words) == 1 else Likeness.NEVER
+    if not is_title:
         # One word in lower case may be a name where others are.
         if len(words) == 1 and (words[0] in GIVEN_NAMES or words[0] in _ROLES):
             return Likeness.SPEAKER

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dia_demo.text.formats import data, elements, labels, screenplay, subtitles, transcripts
+from dia_demo.text.formats import data, elements, frame, labels, screenplay, subtitles, transcripts
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import key_of, tags_of
 from dia_demo.text.script import TAG
@@ -25,10 +25,12 @@ FORMATS: tuple[Format, ...] = (
     transcripts.STAMPED_FORMAT,
     labels.FORMAT,
     screenplay.FORMAT,
+    frame.FORMAT,
 )
 
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\ufeff\u202a-\u202e\u2066-\u2069]|\r(?=\n)")
 _SPACES = re.compile("[\u00a0\u2007\u2009\u202f\u3000]")
+_ESCAPED_LINE = re.compile(r"(?:\\n)+[\[<*]{0,3}[^\W\d_][^:\n]{0,30}[:\]>]")
 _LINE_ENDS = re.compile("\r|\u2028|\u2029|\u0085")
 
 
@@ -53,16 +55,29 @@ class Recognition:
 def recognise(script: str) -> Recognition | None:
     """What a script is, if it is in one of FORMATS; None for a script that is read as it is."""
     text = _LINE_ENDS.sub("\n", _SPACES.sub(" ", _INVISIBLE.sub("", script)))
-    if not text.strip() or TAG.match(text.lstrip()):
+    text = _unescaped(text)
+    if not text.strip():
         return None
+    # What begins with a tag is in turns already; at most a remark stands below it.
+    rows = (frame.FORMAT,) if TAG.match(text.lstrip()) else FORMATS
     unsure = None
-    for row in FORMATS:
+    for row in rows:
         found = row.find(text)
         if found is not None and found.lines:
             if found.is_sure:
                 return _recognition(row.name, script, found)
             unsure = unsure or _recognition(row.name, script, found)
     return unsure
+
+
+def _unescaped(text: str) -> str:
+    """A text in lines, where it is one line with escaped line ends, as strings within data are."""
+    if "\n" in text.strip() or text.count("\\n") < 1 or not _ESCAPED_LINE.search(text):
+        return text
+    inner = text.strip()
+    if len(inner) > 1 and inner[0] == inner[-1] and inner[0] in "\"'":
+        inner = inner[1:-1].replace(f"\\{inner[0]}", inner[0])
+    return inner.replace("\\r", "").replace("\\n", "\n")
 
 
 def in_turns(script: str) -> str:

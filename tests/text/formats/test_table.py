@@ -1,8 +1,14 @@
 """Every recogniser of the table reads its own examples, and leaves alone what only looks alike."""
 
+import random
+
 import pytest
 
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.formats.table import FORMATS, in_turns, recognise
+from dia_demo.text.normaliser import normalise
+from dia_demo.text.script import TAG
 
 EXAMPLES = [
     pytest.param(row.name, written, turns, id=f"{row.name} {number}")
@@ -28,3 +34,44 @@ def test_a_recogniser_reads_its_examples(name, written, turns):
 @pytest.mark.parametrize("script", LEFT_ALONE)
 def test_what_looks_alike_is_read_as_written(script):
     assert in_turns(script) == script
+
+
+def test_lines_of_all_formats_in_any_order_are_read_without_losing_the_tags():
+    """Nothing raises, what is certain begins with a tag, and is not recognised again."""
+    pieces = [line for row in FORMATS for script, _ in row.examples for line in script.split("\n")]
+    draw = random.Random(5)
+    certain = 0
+    for _ in range(600):
+        script = "\n".join(draw.choices(pieces, k=draw.randint(1, 6)))
+        found = recognise(script)
+        if found is None or not found.is_sure:
+            continue
+        certain += 1
+        assert TAG.search(found.script), script
+        assert in_turns(found.script) == found.script, script
+        reading = normalise(script)
+        assert TAG.match(reading.text.lstrip()), script
+        assert normalise(reading.text).text == reading.text, script
+    assert certain > 100
+
+
+def test_edits_tell_where_the_words_were():
+    found = recognise('[{"who": "Ann", "text": "Hi there."}, {"who": "Ben", "text": "Ho."}]')
+    assert found is not None
+    assert [edit[2] for edit in found.edits] == ["[S1] ", " [S2] ", ""]
+    marked = [
+        text.strip() for text, is_new in normalise("Ann: Hi there.\nBen: Ho.").parts() if is_new
+    ]
+    assert marked == ["[S1]", "[S2]"]
+
+
+def test_read_as_written_undoes_a_format():
+    synthesis = Synthesis(Settings())
+    script = "Ann: Hi there.\nBen: Ho."
+    report = synthesis.check(script, "nano", 400)
+    assert report.reading is not None and report.reading.text == "[S1] Hi there.\n[S2] Ho."
+    (choice,) = [one for one in report.findings if one.code == "format_read"]
+    assert choice.repair_label == "Read as written" and choice not in report.fixes
+    assert "Ann is [S1], Ben is [S2]" in choice.message
+    undone = synthesis.check(choice.repaired, "nano", 400)
+    assert undone.reading is None and "format_read" not in {one.code for one in undone.findings}
