@@ -18,7 +18,7 @@ from typing import Any
 from dia_demo.errors import InputError
 
 MOST_VOICES = 500
-MOST_FRAMES = 10  # of the beginning of a turn
+MOST_LISTS = 20  # of codes
 LONGEST_NAME = 50
 NUMBERS = ("semitones_apart", "envelopes_apart", "frames_per_character")
 
@@ -36,12 +36,15 @@ class Voice:
 
 @dataclass(frozen=True)
 class VoiceTable:
-    """turn_start: the codes [frames, C] before every mark. semitones_apart, envelopes_apart: how
-    far the two voices of a dialogue are from each other at least. frames_per_character: of speech,
-    on average."""
+    """turn_start: the codes [frames, C] before every mark. silence: the codes of a silent frame;
+    quiet: of the first channels, all codes that silent frames have. semitones_apart,
+    envelopes_apart: how far the two voices of a dialogue are from each other at least.
+    frames_per_character: of speech, on average."""
 
     voices: tuple[Voice, ...]
     turn_start: tuple[tuple[int, ...], ...]
+    silence: tuple[int, ...]
+    quiet: tuple[tuple[int, ...], ...]
     semitones_apart: float
     envelopes_apart: float
     frames_per_character: float
@@ -75,8 +78,8 @@ def parse_voices(section: object, channels: int, num_codes: int, source: str) ->
         table = _parse(section, channels, num_codes)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f'{source}: "voices" must have turn_start (codes [frames, {channels}]), '
-            f"{', '.join(NUMBERS)}, and a table of voices with name, mark, semitones and "
+            f'{source}: "voices" must have turn_start (codes [frames, {channels}]), silence, '
+            f"quiet, {', '.join(NUMBERS)}, and a table of voices with name, mark, semitones and "
             f"envelope; wrong is {error}."
         ) from None
     if not table.pairs:
@@ -93,16 +96,17 @@ def _parse(section: Any, channels: int, num_codes: int) -> VoiceTable:
             raise ValueError(f"a {what} that two voices have")
     if len({len(voice.envelope) for voice in voices}) > 1:
         raise ValueError("an envelope of another length")
-    start = tuple(
-        tuple(_code(code, num_codes) for code in _list(frame, channels, "turn_start"))
-        for frame in _list(section["turn_start"], MOST_FRAMES, "turn_start")
-    )
-    if not start or {len(frame) for frame in start} != {channels}:
-        raise ValueError("turn_start")
+    start = _frames(section["turn_start"], num_codes)
+    silence = _frames([section["silence"]], num_codes)[0]
+    if not start or {len(frame) for frame in (*start, silence)} != {channels}:
+        raise ValueError("turn_start or silence")
+    quiet = _frames(section["quiet"], num_codes)
+    if not 1 <= len(quiet) <= channels:
+        raise ValueError("quiet")
     numbers = [_number(section[key]) for key in NUMBERS]
     if numbers[-1] <= 0:
         raise ValueError(f"the number {numbers[-1]}")
-    return VoiceTable(voices, start, *numbers)
+    return VoiceTable(voices, start, silence, quiet, *numbers)
 
 
 def _voice(entry: Mapping, num_codes: int) -> Voice:
@@ -115,6 +119,13 @@ def _voice(entry: Mapping, num_codes: int) -> Voice:
         _code(entry["mark"], num_codes),
         _number(entry["semitones"]),
         tuple(_number(number) for number in envelope),
+    )
+
+
+def _frames(value, num_codes: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(
+        tuple(_code(code, num_codes) for code in _list(codes, num_codes, "codes"))
+        for codes in _list(value, MOST_LISTS, "codes")
     )
 
 

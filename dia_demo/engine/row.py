@@ -58,10 +58,10 @@ class Row:
         self._known_positions = len(delayed)
         self._generator = torch.Generator().manual_seed(self.params.seed)
         self._delay, self._max_delay = np.array(config.delay_pattern), config.max_delay
-        self._turns: TurnVoices | None = None
+        self.turns: TurnVoices | None = None
         # Of a prompt without a transcript it is not known who speaks in it.
         if config.voices is not None and (said or not self.prompt_frames):
-            self._turns = TurnVoices(config, self.params.seed, text, said)
+            self.turns = TurnVoices(config, self.params.seed, text, said)
         self._end: int | None = None
         self.position = self.prompt_frames - self.prompt_frames % frames
         self.steps = 0
@@ -101,23 +101,23 @@ class Row:
     def voices(self) -> tuple[str | None, str | None] | None:
         """The names of the voices of S1 and S2; None for one that has the voice prompt's, or where
         the model has no voices by name."""
-        return None if self._turns is None else self._turns.names
+        return None if self.turns is None else self.turns.names
 
     @property
     def begins_turn(self) -> bool:
         """Whether a turn begins at the next position, so that the last channel's code there is a
         mark (dia_demo/voices.py)."""
-        if self._turns is None or self._end is not None:
+        if self.turns is None or self._end is not None:
             return False
         frame = self.position - self._max_delay  # Whose last code is at the next position.
-        return self._turns.begins(self._tokens, frame, self.prompt_frames)
+        return self.turns.begins(self._tokens, frame, self.prompt_frames)
 
     def set_mark(self, codes: np.ndarray, logits_V: np.ndarray) -> None:
         """Where a turn begins: put its speaker's mark into the codes [C] that were sampled.
         logits: of the last channel."""
-        assert self._turns is not None, "a turn begins"
+        assert self.turns is not None, "a turn begins"
         frame = self.position - self._max_delay
-        codes[-1] = self._turns.mark(int(codes[-1]), logits_V, frame)
+        codes[-1] = self.turns.mark(int(codes[-1]), logits_V, frame)
 
     def draw_uniforms(self, out: Tensor) -> None:
         """Write uniforms in [0, 1) for one frame to out [C], independent of all other rows."""

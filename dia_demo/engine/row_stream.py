@@ -27,6 +27,7 @@ from dia_demo.engine.placement import Placement
 from dia_demo.engine.row import Row
 from dia_demo.engine.take_audio import TakeAudio
 from dia_demo.engine.time_stretch import StretchedAudio
+from dia_demo.engine.turns.pauses import Pauses
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.system import peak_rss_bytes
 
@@ -68,7 +69,10 @@ class RowStream:
         self.expected = expected / self.speed
         self.unchecked: list[np.ndarray] = []
         self.chunks: list[np.ndarray] = []
-        self.frames_decoded = 0
+        self.frames_read = 0
+        self.codes: list[np.ndarray] = []
+        turns, fps = row.turns, settings.format.frames_per_second
+        self.pauses = Pauses(turns, row.params.seed, row.prompt_frames, fps) if turns else None
         self.token_seconds = self.codec_seconds = 0.0
         self.first_audio: float | None = None
         self.ended = False
@@ -82,7 +86,7 @@ class RowStream:
     @property
     def audio_seconds(self) -> float:
         """The length of the frames that are complete so far."""
-        return self._seconds_of(self.row.known_frames)
+        return self._seconds_of(self.row.known_frames + (self.pauses.added if self.pauses else 0))
 
     def _seconds_of(self, frames: int) -> float:
         return frames / self.settings.format.frames_per_second / self.speed
@@ -127,12 +131,16 @@ class RowStream:
 
     def _decode(self, finish: bool) -> Iterator[AudioChunk]:
         """Decode the new frames; yields the samples that are final."""
+        codes = self.row.codes(self.frames_read)
+        self.frames_read = self.row.known_frames
+        if self.pauses is not None:
+            codes = self.pauses.push(codes, finish)
+        self.codes.append(codes)
         if self.decoding is None:
             return
         began = perf_counter()
         with torch_threads(self.settings.placement.threads):
-            samples = self.decoding.push(self.row.codes(self.frames_decoded))
-            self.frames_decoded = self.row.known_frames
+            samples = self.decoding.push(codes)
             if finish:
                 samples = np.concatenate([samples, self.decoding.finish()])
         samples = self._checked(self._finished(self.audio, samples, finish), finish)
@@ -203,4 +211,4 @@ class RowStream:
             peak_rss_bytes=peak_rss_bytes(),
             expected_seconds=self.expected,
         )
-        return Result(self.row.codes(), samples, figures, self.row.voices)
+        return Result(np.concatenate(self.codes), samples, figures, self.row.voices)

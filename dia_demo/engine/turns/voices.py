@@ -7,16 +7,12 @@ voices, and the marks are set while the row is sampled.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import numpy as np
 
 from dia_demo.config import ModelConfig
+from dia_demo.engine.turns.passages import passages, speakers_of
 from dia_demo.voices import Voice
 
-_TAGS = re.compile(rb"([\x01\x02])")
-_SENTENCE_ENDS = re.compile(rb"[.?!][^\w\s]*\s+\S")
 # Share of the first codes of a turn that it must have: at a high temperature one or two differ, and
 # elsewhere more than half of them do.
 SAME = 0.75
@@ -26,51 +22,11 @@ SAME = 0.75
 SPREAD = 0.12
 
 
-@dataclass(frozen=True)
-class Passage:
-    """What one speaker says before the other does, of so many characters. ends: the characters up
-    to the end of each sentence and turn in it but the last. A model may begin there as if it were
-    another turn."""
-
-    speaker: int
-    characters: int
-    ends: tuple[int, ...] = ()
-
-
-def passages(text: bytes, said: int) -> list[Passage]:
-    """The passages of a row's text from byte `said` on, where the transcript of a voice prompt
-    ends. Words before any tag are those of speaker 1."""
-    found: list[Passage] = []
-    speaker, place = 1, 0
-    for part in _TAGS.split(text):
-        words = part[max(0, said - place) :].strip()
-        place += len(part)
-        if _TAGS.fullmatch(part):
-            speaker = part[0]
-        elif words:
-            ends = tuple(match.end() - 1 for match in _SENTENCE_ENDS.finditer(words))
-            passage = Passage(speaker, len(words), ends)
-            if found and found[-1].speaker == speaker:
-                passage = _joined(found.pop(), passage)
-            found.append(passage)
-    return found
-
-
-def _joined(one: Passage, other: Passage) -> Passage:
-    ends = *one.ends, one.characters, *(one.characters + end for end in other.ends)
-    return Passage(one.speaker, one.characters + other.characters, ends)
-
-
-def speakers_of(text: bytes) -> set[int]:
-    """The speakers of a transcript; without a tag, speaker 1."""
-    return {passage.speaker for passage in passages(text, 0)}
-
-
 class TurnVoices:
     """The marks of one row.
 
     said: how many bytes of its text a voice prompt says. The prompt's speakers have no mark: they
-    keep its voice.
+    keep its voice. begun: of each turn so far, the frame of its mark, and its passage.
     """
 
     def __init__(self, config: ModelConfig, seed: int, text: bytes, said: int = 0) -> None:
@@ -88,10 +44,9 @@ class TurnVoices:
             speaker: self._no_marks if voice is None else np.array([voice.mark])
             for speaker, voice in self.voices.items()
         }
-        self._passages = passages(text, said)
-        self._current, self._began = -1, 0
+        self.table, self.passages = table, passages(text, said)
+        self.begun: list[tuple[int, int]] = []
         self._heard: set[int] = set()
-        self._frames_per_character = table.frames_per_character
         self._start = np.array(table.turn_start)
         frames = np.arange(len(self._start))[:, None] - len(self._start)
         # Of the codes of _start, from the frame after them on.
@@ -121,26 +76,27 @@ class TurnVoices:
 
     def _next_speaker(self, logits_V: np.ndarray, frame: int) -> int:
         """Whose turn begins: the next passage's, unless the current one goes on."""
-        if not self._passages:
+        if not self.passages:
             return 1
-        now, following = self._current, self._current + 1
-        if following == len(self._passages) or (
-            now >= 0 and self._passages[now].ends and self._goes_on(logits_V, frame)
-        ):
-            return self._passages[now].speaker
-        self._current, self._began = following, frame
-        return self._passages[following].speaker
+        now = self.begun[-1][1] if self.begun else -1
+        is_last = now + 1 == len(self.passages)
+        goes_on = is_last or (
+            now >= 0 and self.passages[now].ends and self._goes_on(now, logits_V, frame)
+        )
+        self.begun.append((frame, now if goes_on else now + 1))
+        return self.passages[self.begun[-1][1]].speaker
 
-    def _goes_on(self, logits_V: np.ndarray, frame: int) -> bool:
-        """Whether the current passage is continued: by the mark that the model expects, and by how
-        long it has lasted."""
-        passage, following = self._passages[self._current : self._current + 2]
-        said = (frame - self._began) / self._frames_per_character
+    def _goes_on(self, now: int, logits_V: np.ndarray, frame: int) -> bool:
+        """Whether a passage is continued: by the mark that the model expects, and by how long it
+        has lasted."""
+        passage, following = self.passages[now : now + 2]
+        began = next(frame for frame, place in self.begun if place == now)
+        said = (frame - began) / self.table.frames_per_character
 
         def fit(characters: int) -> float:
             return -0.5 * ((said / characters - 1) / SPREAD) ** 2
 
-        lasted = max(map(fit, passage.ends)) - fit(passage.characters)
+        lasted = max(map(fit, passage.ends)) - fit(len(passage.words))
         expected = self._expected(passage.speaker, following.speaker, logits_V)
         return lasted + expected > 0
 

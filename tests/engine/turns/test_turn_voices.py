@@ -8,7 +8,7 @@ import pytest
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
-from dia_demo.engine.turns.voices import Passage, TurnVoices, passages
+from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
 from tests.helpers.models.checkpoints import load
@@ -93,30 +93,6 @@ def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model):
 def test_without_a_transcript_nobody_gets_a_mark():
     prompt = np.full((5, 4), 77)
     assert make_row(TURNS, prompt=prompt).voices is None
-
-
-# Passages
-
-
-@pytest.mark.parametrize(
-    "script, expected",
-    [
-        ("[S1] A b. [S2] C.", [Passage(1, 4), Passage(2, 2)]),
-        ("Hello.", [Passage(1, 6)]),
-        ("[S1] A. B? [S2] C. [S1]", [Passage(1, 5, (3,)), Passage(2, 2)]),
-        ("[S1] A. [S1] B. C. [S2] D", [Passage(1, 7, (2, 5)), Passage(2, 1)]),
-        ('[S2] "No." Stop… now', [Passage(2, 17, (6,))]),
-        ("[S1] [S2] A", [Passage(2, 1)]),
-    ],
-)
-def test_passages_are_what_one_speaker_says_before_the_other(script, expected):
-    assert passages(encode_script(script), 0) == expected
-
-
-def test_passages_begin_after_the_transcript_with_its_last_speaker():
-    said = "[S1] One. [S2] Two."
-    text = encode_script("Three. [S1] Four.", said)
-    assert passages(text, len(encode_script(said))) == [Passage(2, 6), Passage(1, 5)]
 
 
 # Turns in which a model begins a sentence as if it were a turn

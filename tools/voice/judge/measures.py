@@ -13,6 +13,7 @@ STRIDE, COEFFICIENTS = 192, 20  # samples between cepstra, and how many numbers 
 WINDOW = 1024  # samples of a cepstrum
 PAUSE = 150.0  # of the first coefficient, below its median: a pause
 TURN_SLACK = 0.1, 0.25  # a turn may differ by this share, or by this many seconds
+STEP, SILENT_POWER = SAMPLE_RATE // 100, 1e-5  # of what is no sound: -50 dB of full scale
 PARTS = 2  # of a turn that are compared on their own
 
 
@@ -57,12 +58,25 @@ def turns(wave: np.ndarray, reference: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def lengths_fit(turns: list[np.ndarray], reference: list[np.ndarray]) -> bool:
-    """Whether every turn of a dialogue is as long as it should be, within TURN_SLACK."""
+    """Whether the sound of every turn of a dialogue is as long as it should be, within TURN_SLACK.
+
+    Pauses do not count: the app makes them as long as the punctuation says.
+    """
     share, seconds = TURN_SLACK
-    return all(
-        abs(len(wave) - len(expected)) <= max(share * len(expected), seconds * SAMPLE_RATE)
+    lengths = [
+        (_sounding(wave), _sounding(expected))
         for wave, expected in zip(turns, reference, strict=True)
+    ]
+    return all(
+        abs(length - expected) <= max(share * expected, seconds * SAMPLE_RATE)
+        for length, expected in lengths
     )
+
+
+def _sounding(wave: np.ndarray) -> int:
+    """Samples in pieces of 10 ms that are no silence."""
+    pieces = wave[: len(wave) // STEP * STEP].reshape(-1, STEP)
+    return STEP * int((np.square(pieces).mean(1) > SILENT_POWER).sum())
 
 
 def in_place(turns: list[np.ndarray], reference: list[np.ndarray]) -> bool:

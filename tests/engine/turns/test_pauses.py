@@ -1,0 +1,131 @@
+"""Passages of a text with their punctuation, and pauses of the length that it asks for."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.engine.turns.passages import PARAGRAPH, passages
+from dia_demo.engine.turns.pauses import Pauses
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.text.script import encode_script
+
+TABLE = read_model_config(EMBEDDED_FOLDER).voices
+RATE = 16000 / 384
+SPEECH, SILENCE = np.full(4, 1), np.array(TABLE.silence)
+# The first silence of a turn with its mark, and what the model makes of a comma and of a full stop.
+LEAD_IN, COMMA, STOP = 6, 7, 11
+
+
+# Passages
+
+
+@pytest.mark.parametrize(
+    "script, expected",
+    [
+        ("[S1] A b. [S2] C.", [(1, b"A b."), (2, b"C.")]),
+        ("Hello.", [(1, b"Hello.")]),
+        ("[S1] A. B? [S2] C. [S1]", [(1, b"A. B?"), (2, b"C.")]),
+        ("[S1] A [S1] B. C. [S2] D", [(1, b"A. B. C."), (2, b"D")]),
+        ("[S1] [S2] A", [(2, b"A")]),
+    ],
+)
+def test_passages_are_what_one_speaker_says_before_the_other(script, expected):
+    found = passages(encode_script(script), 0)
+    assert [(passage.speaker, passage.words) for passage in found] == expected
+
+
+def test_passages_begin_after_the_transcript_with_its_last_speaker():
+    said = "[S1] One. [S2] Two."
+    found = passages(encode_script("Three. [S1] Four.", said), len(encode_script(said)))
+    assert [(passage.speaker, passage.words) for passage in found] == [
+        (2, b"Three."),
+        (1, b"Four."),
+    ]
+
+
+def test_marks_are_those_that_words_follow():
+    (passage,) = passages(encode_script('[S1] Well, "no." So... it is: 3.5; ok?\n\nYes!'), 0)
+    assert [mark.kind for mark in passage.marks] == [",", ".", "...", ":", ";", PARAGRAPH]
+    assert passage.last_mark == "!"
+    assert passage.ends == [mark.characters for mark in passage.marks if mark.kind in ".\n..."]
+
+
+# Pauses
+
+
+def frames(*runs: tuple[np.ndarray, int]) -> np.ndarray:
+    return np.concatenate([np.tile(frame, (count, 1)) for frame, count in runs])
+
+
+def spoken(first: str, second: str, silence: int) -> tuple[np.ndarray, SimpleNamespace]:
+    """The frames of two parts of a turn, or of two turns where the second has a tag, with a silence
+    between them; and what is known of their turns."""
+    script = f"[S1] {first} {second}"
+    lengths = [round(TABLE.frames_per_character * len(part)) for part in (first, second)]
+    codes = frames((SILENCE, LEAD_IN), (SPEECH, lengths[0] - LEAD_IN), (SILENCE, silence))
+    begun = [(2, 0)]
+    if "[S2]" in second:
+        begun.append((len(codes) - LEAD_IN + 2, 1))
+    codes = np.concatenate([codes, frames((SPEECH, lengths[1]))])
+    return codes, SimpleNamespace(
+        table=TABLE, passages=passages(encode_script(script), 0), begun=begun
+    )
+
+
+def pause_seconds(first: str, second: str, silence: int, seed: int = 0) -> float:
+    codes, turns = spoken(first, second, silence)
+    out = Pauses(turns, seed, 0, RATE).push(codes, finish=True)
+    quiet = np.flatnonzero((out == SILENCE).all(1))
+    return float((quiet >= LEAD_IN).sum() / RATE)
+
+
+HALF = "I have a red boat"
+
+
+def test_pauses_differ_by_punctuation():
+    """Comma < semicolon, colon < full stop < question < ellipsis, paragraph."""
+
+    def within(mark: str, silence: int) -> float:
+        return np.mean([pause_seconds(HALF + mark, "and you.", silence, s) for s in range(20)])
+
+    comma, semicolon, colon = (within(mark, COMMA) for mark in ",;:")
+    stop, question, dots, paragraph = (within(m, STOP) for m in (".", "?", "...", ".\n\n"))
+    assert 0.1 < comma < semicolon - 0.05 and abs(semicolon - colon) < 0.02
+    assert max(semicolon, colon) + 0.05 < stop < question < min(dots, paragraph) < 0.8
+
+
+@pytest.mark.parametrize("mark", [".", "!", "?", "...", ".\n\n", ","])
+def test_a_pause_between_turns_is_longer_than_within_one(mark):
+    turn = np.mean([pause_seconds(HALF + mark, "[S2] Yes.", 12, seed) for seed in range(20)])
+    silence = COMMA if mark == "," else STOP
+    within = np.mean([pause_seconds(HALF + mark, "and you.", silence, s) for s in range(20)])
+    assert within - 0.01 <= turn <= 0.8
+
+
+def test_pauses_vary_with_the_seed_and_are_the_same_again():
+    seconds = [pause_seconds(HALF + ".", "[S2] Yes.", 12, seed) for seed in range(20)]
+    assert len(set(seconds)) > 3 and 0.1 <= min(seconds) and max(seconds) <= 0.8
+    assert seconds == [pause_seconds(HALF + ".", "[S2] Yes.", 12, seed) for seed in range(20)]
+
+
+def test_a_silence_that_is_too_long_is_shortened():
+    assert pause_seconds(HALF + ",", "and you.", 8) < 0.25
+    assert pause_seconds(HALF + ".", "[S2] Yes.", 60) < 0.6
+
+
+def test_a_silence_without_a_mark_stays_as_it_is():
+    assert pause_seconds(HALF, "and you.", 7) == pytest.approx(7 / RATE)
+
+
+@pytest.mark.parametrize("step", [1, 5, 40])
+def test_frames_that_arrive_in_pieces_give_the_same(step):
+    codes, turns = spoken(HALF + ".", "[S2] Yes.", 12)
+    whole = Pauses(turns, 3, 0, RATE).push(codes, finish=True)
+    pauses, pieces = Pauses(turns, 3, 0, RATE), []
+    for start in range(0, len(codes), step):
+        piece = codes[start : start + step]
+        pieces.append(pauses.push(piece, finish=start + step >= len(codes)))
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+    assert len(whole) == len(codes) + pauses.added
