@@ -81,7 +81,7 @@ class Request:
 
     def transcript_bytes(self, info: ModelInfo) -> int:
         """How many of those bytes precede the script: the transcript of the voice prompt."""
-        script = info.reading(self.script, self.normalise).text
+        script = self.reading(info, self.script).text
         return len(self.encode(info)) - len(to_bytes(script))
 
 

@@ -25,11 +25,11 @@ from dia_demo.text.script import (
     line_at,
     to_bytes,
 )
+from dia_demo.text.sounds import is_pause
 
 # The authors' guidance: shorter texts sound unnatural, longer ones are rushed.
 NATURAL_SECONDS = 5.0, 20.0
 
-_PAUSES = ("pause", "pauses", "beat", "silence", "long pause", "short pause")
 _CUT = "Cut after the last sentence"
 
 # Every repeat is bounded: two unbounded ones side by side backtrack quadratically, inside one call
@@ -172,12 +172,12 @@ def _check_sounds(draft: Draft) -> Iterator[Remark]:
         words = match[1].strip().lower()
         if match[1] in NONVERBALS:
             continue
-        meant = "..." if words in _PAUSES else nearest_sound(words, 0.8)
+        meant = "..." if is_pause(words) else nearest_sound(words, 0.8)
         if meant is None:
             unknown.append((token, line_at(draft.script, match.start())))
             continue
         message = f"“{token}” is not a sound Dia knows: it may be read aloud or skipped."
-        if words in _PAUSES:
+        if is_pause(words):
             message = f"Dia has no “{token}”: write “...”, or begin a new turn."
         yield _replacement("unknown_sound", Level.TIP, message, draft.script, match, meant, SOUND)
     if unknown:

@@ -17,27 +17,23 @@ _PAUSE = re.compile(
 _LIKENESS = 0.8
 # What is done and not said.
 _ACTIONS = frozenset(
-    "smiles smile smiling grins grinning nods nodding whispers whispering "
-    "whispered shouts shouting "
-    "yells yelling cries crying sobs sobbing weeps weeping giggles giggling snickers chuckles "
-    "chuckling laughs laughing laughter sighs sighing gasps gasping coughs "
-    "coughing clears clearing "
-    "groans groaning moans moaning mumbles mumbling mutters muttering hums humming sings singing "
-    "whistles whistling yawns yawning sneezes sneezing sniffs sniffing sniffles sniffling snorts "
-    "snorting snores snoring hiccups breathes breathing inhales inhaling exhales exhaling pants "
-    "panting gulps gulping swallows swallowing screams screaming shrieks groan applause applauds "
-    "applauding claps clapping cheers cheering burps burping belches winks "
-    "winking shrugs shrugging "
-    "frowns frowning stammers stammering stutters stuttering hesitates hesitating scoffs scoffing "
-    "tuts tsk growls growling howls howling barks barking meows hisses beep beeps music crosstalk "
-    "inaudible unintelligible blank_audio noise static footsteps knocking thunder silence rolls "
-    "rolling raises leans looks turns enters exits stands sits walks leaves "
-    "interrupts interrupting "
-    "sarcastically sarcastic softly quietly loudly angrily angry sadly happily "
-    "cheerfully excitedly "
-    "excited nervously nervous gently slowly quickly calmly seriously jokingly playfully warmly "
-    "coldly dryly surprised shocked confused whisper shout laugh cough sigh gasp yawn sob hum "
-    "deadpan offscreen off-screen voiceover o.s. v.o. continued cont'd sfx".split()
+    "smiles smile smiling grins grinning nods nodding whispers whispering whispered shouts "
+    "shouting yells yelling cries crying sobs sobbing weeps weeping giggles giggling snickers "
+    "chuckles chuckling laughs laughing laughter sighs sighing gasps gasping coughs coughing "
+    "clears clearing groans groaning moans moaning mumbles mumbling mutters muttering hums "
+    "humming sings singing whistles whistling yawns yawning sneezes sneezing sniffs sniffing "
+    "sniffles sniffling snorts snorting snores snoring hiccups breathes breathing inhales "
+    "inhaling exhales exhaling pants panting gulps gulping swallows swallowing screams screaming "
+    "shrieks groan applause applauds applauding claps clapping cheers cheering burps burping "
+    "belches winks winking shrugs shrugging frowns frowning stammers stammering stutters "
+    "stuttering hesitates hesitating scoffs scoffing tuts tsk growls growling howls howling barks "
+    "barking meows hisses beep beeps music crosstalk inaudible unintelligible blank_audio noise "
+    "static footsteps knocking thunder silence rolls rolling raises leans looks turns enters "
+    "exits stands sits walks leaves interrupts interrupting sarcastically sarcastic softly "
+    "quietly loudly angrily angry sadly happily cheerfully excitedly excited nervously nervous "
+    "gently slowly quickly calmly seriously jokingly playfully warmly coldly dryly surprised "
+    "shocked confused whisper shout laugh cough sigh gasp yawn sob hum deadpan offscreen off- "
+    "screen voiceover o.s. v.o. continued cont'd sfx".split()
 )
 
 
@@ -48,6 +44,11 @@ def _is_direction(words: str) -> bool:
         and len(others) <= 5
         or (0 < len(others) <= 3 and words.split()[-1] in _ACTIONS)
     )
+
+
+def is_pause(words: str) -> bool:
+    """Whether words in brackets ask for a pause: pause, beat, pause 1.5 s."""
+    return _PAUSE.fullmatch(words) is not None
 
 
 def is_action(words: str) -> bool:
@@ -69,7 +70,7 @@ def _read(match: re.Match, reader: Reader) -> str:
     words = " ".join((written or "").lower().split())
     if not words or not re.search(r"[a-z]", words):
         return match[0]
-    if _PAUSE.fullmatch(words):
+    if is_pause(words):
         before = match.string[max(0, match.start() - 4) : match.start()].rstrip()
         return "" if before.endswith("...") else "..."
     if reader.sounds is None:

@@ -13,6 +13,7 @@ from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
 from tests.text.readings import READ_AS, SCRIPTS
 from tests.text.readings_of_amounts import AMOUNTS
+from tests.text.readings_of_dates import DATES
 from tests.text.readings_of_numbers import NUMBERS
 from tests.text.readings_of_words import WORDS
 
@@ -28,7 +29,7 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("written, read", [*READ_AS, *AMOUNTS, *NUMBERS, *WORDS])
+@pytest.mark.parametrize("written, read", [*READ_AS, *AMOUNTS, *DATES, *NUMBERS, *WORDS])
 def test_what_is_written_is_read_in_words(written, read):
     assert normalise(f"[S1] {written}").text == f"[S1] {read}"
 

@@ -61,6 +61,11 @@ _COUNTED = {
     "ext": "extension", "Rm": "room", "Max": "maximum", "Min": "minimum", "temp": "temperature",
     "Temp": "temperature",
 }  # fmt: skip
+# The same without a dot.
+_BEFORE_NUMBERS = {
+    "Apt": "Apartment", "Ste": "Suite", "Vol": "volume", "Fig": "figure", "Ext": "extension",
+    "Bldg": "Building", "Rm": "room", "Eq": "equation", "Ep": "episode",
+}  # fmt: skip
 # Before a year.
 _LIFE = {"c": "circa", "b": "born", "d": "died", "r": "ruled", "fl": "flourished"}
 _UNDOTTED = {
@@ -156,6 +161,10 @@ RULES: tuple[Rule, ...] = (
     rule(
         rf"\b({any_of(_LIFE)})\.[ \t]?(?=1\d{{3}}\b|20\d\d\b)",
         lambda match, reader: f"{_LIFE[match[1]]} ",
+    ),
+    rule(
+        rf"\b({any_of(_BEFORE_NUMBERS)})\.?(?=[ \t]\d)",
+        lambda match, reader: _BEFORE_NUMBERS[match[1]],
     ),
     rule(r"\bPh\.?D\b\.?", lambda match, reader: reader.letters("PHD") + final_dot(match)),
     rule(

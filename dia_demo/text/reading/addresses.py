@@ -67,7 +67,8 @@ def _url(match: re.Match, reader: Reader) -> str:
     path = match["path"] or ""
     if not re.fullmatch(r"(?:/[A-Za-z_-]{1,30}){1,3}/?", path):
         path = ""
-    return _spoken(match["host"] + path.rstrip("/"), reader)
+    host = match["host"].lower() if match["host"].isupper() else match["host"]
+    return _spoken(host + path.rstrip("/"), reader)
 
 
 def _file_name(match: re.Match, reader: Reader) -> str:

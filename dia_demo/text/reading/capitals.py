@@ -10,21 +10,18 @@ from dia_demo.text.reading.word_lists import INITIALISMS, NAMES, RESPELLED, SPOK
 _VOWELS = re.compile(r"[AEIOUY]+")
 # Consonants that an English word may begin with, and end with.
 _ONSETS = frozenset(
-    "B BL BR C CH CHR CL CR D DR DW F FL FR G GH GL GN GR H J K KL KN KR L M N P PH PHR PL PR PS Q "
-    "QU R RH S SC SCH SCR SH SHR SK SKR SL SM SN SP SPH SPL SPR SQ ST STR SW T TH THR TR TW V W WH "
-    "WR X Z".split()
+    "B BL BR C CH CHR CL CR D DR DW F FL FR G GH GL GN GR H J K KL KN KR L M N P PH PHR PL PR PS "
+    "Q QU R RH S SC SCH SCR SH SHR SK SKR SL SM SN SP SPH SPL SPR SQ ST STR SW T TH THR TR TW V W "
+    "WH WR X Z".split()
 )
 _CODAS = frozenset(
-    "B BB BS C CH CHT CK CKS CT CTS D DD DS DTH F FF FFS FS FT FTS G GG GH GHS "
-    "GHT GHTS GN GNS GS H "
-    "J K KS L LB LBS LCH LD LDS LF LFS LFTH LK LKS LL LLS LM LMS LN LP LPS LS LSE LT LTH LTS LVE M "
-    "MB MBS MN MP MPS MPT MPTS MS N NCE NCH ND NDS NG NGS NGTH NGTHS NK NKS NN "
-    "NS NT NTH NTHS NTS P "
-    "PH PS PT PTH PTS Q R RB RBS RC RCH RD RDS RF RFS RG RGH RK RKS RL RLD RLDS "
-    "RLS RM RMS RMTH RN RNS "
-    "RP RPS RR RS RSE RST RT RTH RTS RTZ S SH SK SKS SM SMS SP SPS SS ST STS T "
-    "TCH TH THS TS TT TZ V VS W "
-    "WD WDS WK WKS WL WLS WN WNS WS WT X XT XTS Z ZZ ND RTH DGE RV LV NX MPH".split()
+    "B BB BS C CH CHT CK CKS CT CTS D DD DS DTH F FF FFS FS FT FTS G GG GH GHS GHT GHTS GN GNS GS "
+    "H J K KS L LB LBS LCH LD LDS LF LFS LFTH LK LKS LL LLS LM LMS LN LP LPS LS LSE LT LTH LTS "
+    "LVE M MB MBS MN MP MPS MPT MPTS MS N NCE NCH ND NDS NG NGS NGTH NGTHS NK NKS NN NS NT NTH "
+    "NTHS NTS P PH PS PT PTH PTS Q R RB RBS RC RCH RD RDS RF RFS RG RGH RK RKS RL RLD RLDS RLS RM "
+    "RMS RMTH RN RNS RP RPS RR RS RSE RST RT RTH RTS RTZ S SH SK SKS SM SMS SP SPS SS ST STS T "
+    "TCH TH THS TS TT TZ V VS W WD WDS WK WKS WL WLS WN WNS WS WT X XT XTS Z ZZ ND RTH DGE RV LV "
+    "NX MPH".split()
 )
 _START = re.compile(r"(?:^|[.!?\n\]:])[\s\"'(]*$|\.\.\.[\s\"']*$")
 _WORD = re.compile(r"[A-Z][A-Z']+")
@@ -158,6 +155,11 @@ def _small(match: re.Match, word: str) -> str:
     return word.lower()
 
 
+def _shouted_title(match: re.Match, _: Reader) -> str:
+    """MR SMITH."""
+    return f"{_TITLES[match[1]]} {match[2].capitalize()}"
+
+
 def _contraction(match: re.Match, _: Reader) -> str:
     """DON'T, I'M, JOHN'S."""
     head, tail = match[0].split("'", 1)
@@ -215,6 +217,9 @@ def _letters_or_word(word: str, reader: Reader) -> str:
     return _acronym(word, reader) if word in SPOKEN else reader.letters(word)
 
 
+_TITLES = {
+    "MR": "Mister", "MRS": "Missus", "MS": "Miz", "DR": "Doctor", "PROF": "Professor",
+}  # fmt: skip
 _MIXED_CASE = {
     "mRNA": "MRNA", "tRNA": "TRNA", "iOS": "IOS", "PhD": "PHD", "PhDs": "PHD", "MSc": "MSC",
     "BSc": "BSC", "MPhil": "", "pH": "PH", "WiFi": "", "eSIM": "", "IoT": "IOT", "GmbH": "GMBH",
@@ -241,6 +246,7 @@ _SMALL_INITIALISMS = (
 )
 
 RULES: tuple[Rule, ...] = (
+    rule(rf"\b({'|'.join(_TITLES)})\.?[ \t]([A-Z]{{2,20}})\b", _shouted_title),
     rule(r"(?<![\w'])A(?=[ \t][A-Z]{2})", _article),
     rule(rf"\b(?:{'|'.join([*_MIXED_CASE, *_MIXED_WORDS])})\b", _mixed_case),
     rule(r"\b([A-Z]{1,4})([ \t]?&[ \t]?)([A-Z]{1,4})\b('s)?", _letters_and),

@@ -231,7 +231,7 @@ FIRST_RULES: tuple[Rule, ...] = (
         r"|Rails)[ \t](\d{1,4}(?:\.\d{1,4}){1,4})(?![\w.]*\d)",
         _named_version,
     ),
-    rule(rf"\b({_MODELS})[ \t](\d{{3,4}})(?![\w%]|[.,]\d)", _model),
+    rule(rf"\b((?:{_MODELS})(?:[ \t][A-Z]{{2}})?)[ \t](\d{{3,4}})(?![\w%]|[.,]\d)", _model),
     rule(r"(?<![\w.,$£€/:-])(?:(?<=[Aa][ ])|(?=\d{3}s))(7[0-8]7)(s?)(?!\w|[.,]\d)", _airliner),
     rule(r"(?<![\w.,])(\d{3,4})([pi])\b", _lines),
     rule(r"(?<![\w.,-])\d(?:-\d){2,4}(?![\w-]|[.,]\d)", _series),

@@ -61,8 +61,11 @@ def _slashed_date(match: re.Match, reader: Reader) -> str:
 
 def _short_date(match: re.Match, reader: Reader) -> str:
     """on 4/7: a date by the word before it."""
-    words = _date(int(match[1]), int(match[2]), None, match[0])
-    return words if words == match[0] else reader.remark(match[0], words, _DAY_FIRST)
+    written = f"{match[2]}/{match[3]}"
+    words = _date(int(match[2]), int(match[3]), None, written)
+    if words == written:
+        return match[0]
+    return match[1] + reader.remark(written, words, _DAY_FIRST)
 
 
 def _dotted_date(match: re.Match, _: Reader) -> str:
@@ -99,10 +102,6 @@ def _month_of_year(match: re.Match, _: Reader) -> str:
     if not 1 <= int(month) <= 12:
         return match[0]
     return f"{_MONTHS[int(month) - 1]} {year(int(of_year))}"
-
-
-def _month_short(match: re.Match, _: Reader) -> str:
-    return _MONTHS[_month_number(match["month"]) - 1]
 
 
 def _months(match: re.Match, _: Reader) -> str:
@@ -232,11 +231,6 @@ def _era(match: re.Match, reader: Reader) -> str:
     return f"{name} {spoken}" if match["before"] else f"{spoken} {name}{final_dot(match)}"
 
 
-def _utc_offset(match: re.Match, reader: Reader) -> str:
-    sign = "plus" if match[2] == "+" else "minus"
-    return f"{reader.letters(match[1])} {sign} {match[3]}"
-
-
 # In this order: what an earlier rule has written in words no later one sees.
 RULES: tuple[Rule, ...] = (
     rule(
@@ -249,7 +243,8 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w/])(\d{1,2})(/)(\d{1,2})/(\d{2})(?![\w/])", _slashed_date),
     rule(r"(?<![\w.])(\d{1,2})\.[ ]?(\d{1,2})\.[ ]?(\d{4})(?!\w|\.\d)", _dotted_date),
     rule(
-        r"(?:(?<=\b[Oo]n )|(?<=\b[Dd]ue ))(\d{1,2})/(\d{1,2})(?![\w/]|[.,]\d)",
+        rf"\b((?:[Oo]n|[Dd]ue|[A-Z][a-z]{{2,6}}day|{'|'.join(_DAYS)})\.?,?[ \t])"
+        r"(\d{1,2})/(\d{1,2})(?![\w/]|[.,]\d)",
         _short_date,
     ),
     rule(
@@ -291,7 +286,7 @@ RULES: tuple[Rule, ...] = (
     rule(rf"\b{_MONTH}-{_MONTH_2}(?!\w)", _months),
     rule(
         r"\b(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?(?=[ \t]'?\d{2,4}\b)",
-        _month_short,
+        lambda match, reader: _MONTHS[_month_number(match["month"]) - 1],
     ),
     rule(
         rf"\b({'|'.join(_DAYS)})\b\.?([ \t]?[-/&][ \t]?|[ \t](?:to|and|or|through)[ \t])"
@@ -299,7 +294,8 @@ RULES: tuple[Rule, ...] = (
         _days,
     ),
     rule(
-        rf"\b({'|'.join(_DAYS)})\.?(?=,?[ \t](?:\d|{'|'.join(_MONTHS)})|[ \t]at[ \t]\d)",
+        rf"\b({'|'.join(_DAYS)})\.?(?=,?[ \t](?:\d|{'|'.join(_MONTHS)})|[ \t]at[ \t]\d"
+        r"|[ \t](?:morning|afternoon|evening|night)\b)",
         lambda match, reader: _DAYS[match[1]],
     ),
     rule(
@@ -346,5 +342,8 @@ RULES: tuple[Rule, ...] = (
         r"|(?<![\w.,])(?P<year2>\d{1,4})[ \t]?(?P<after>AD|A\.D\.|BCE?|B\.C\.(?:E\.)?|CE)(?!\w)",
         _era,
     ),
-    rule(r"\b(UTC|GMT)[ \t]?([+-])[ \t]?(\d{1,2}(?::\d\d)?)\b", _utc_offset),
+    rule(
+        r"\b(UTC|GMT)[ \t]?([+-])[ \t]?(\d{1,2}(?::\d\d)?)\b",
+        lambda match, reader: f"{match[1]} {'plus' if match[2] == '+' else 'minus'} {match[3]}",
+    ),
 )

@@ -169,7 +169,13 @@ def _many(match: re.Match, _: Reader) -> str:
     return f"{cardinal(number)} {_SCALES[scale]}"
 
 
+def _degrees(match: re.Match, _: Reader) -> str:
+    scale = "Fahrenheit" if match[2] == "F" else "Celsius"
+    return f"{cardinal(match[1])} degrees {scale}"
+
+
 RULES: tuple[Rule, ...] = (
+    rule(r"(?<=\b(?:at|to) )(\d{2,3})[ \t]?([FC])(?![\w+#])", _degrees),
     rule(
         rf"(?P<sign>(?<![\w)])[-+])?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
         rf"(?P<high>{_AMOUNT})[ \t]?(?P<mark>[%‰])",

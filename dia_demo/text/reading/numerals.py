@@ -107,6 +107,8 @@ def _fraction_words(match: re.Match) -> str:
     if whole and top and bottom > 1:
         return mixed_fraction(whole, top, bottom)
     lead = f"{cardinal(whole)} " if whole else ""
+    if top == bottom and top in (5, 10, 100):
+        return f"{lead}{num2words(top)} out of {num2words(bottom)}"
     if (top, bottom) == (24, 7) or top == bottom or (top, bottom) == (9, 11):
         return f"{lead}{num2words(top)} {num2words(bottom)}"
     if bottom in (10, 100):
@@ -134,6 +136,18 @@ def _sum(match: re.Match, reader: Reader) -> str:
         lambda sign: f" {_OPERATORS[sign[1]]} ",
         match[0],
     )
+
+
+def _coefficient(match: re.Match, reader: Reader) -> str:
+    return f"{cardinal(match[1])} {reader.letters(match[2])}"
+
+
+def _minus(match: re.Match, _: Reader) -> str:
+    """A dash between two terms of an equation."""
+    in_equation = re.search(r"=|\bequals\b", before(match)) or re.match(
+        r"[^.!?\n]{0,20}=", after(match)
+    )
+    return " minus " if in_equation else match[0]
 
 
 def _difference(match: re.Match, reader: Reader) -> str:
@@ -168,7 +182,8 @@ def _power(match: re.Match, reader: Reader) -> str:
     if base.isalpha() and len(base) > 2:
         return base if match[3] else match[0]
     if base.isalpha():
-        base = reader.letters(base) if len(base) == 1 else base
+        is_word = len(base) > 1 and re.search("[aeiouy]", base.lower())
+        base = base if is_word else reader.letters(base)
     else:
         base = cardinal(base)
     return f"{base} {power(raised.translate(_SUPERSCRIPTS).lstrip('+'))}"
@@ -243,6 +258,9 @@ FIRST_RULES: tuple[Rule, ...] = (
         rf"(?<=[iI]s[ ])(?<![\w.,]){_TERM}(?:[ \t][-+*x/][ \t]{_TERM}){{1,6}}(?![\w])",
         _sum,
     ),
+    rule(r"(?<=[\w)])[ \t]-[ \t](?=\(?\d|[a-z]\b)", _minus),
+    # A coefficient: 3x in a sum.
+    rule(r"(?<=[-+=*/] )(\d{1,4})([xyz])(?=[ \t]*(?:[-+=*/.,;?]|$|minus|plus))", _coefficient),
     rule(r"(?<=[\d)]=)[ \t]?-(?=\d)", lambda match, reader: " minus "),
     rule(
         r"(?<![\w.,$£€:/-])(\d{1,9})[ \t]-[ \t](\d{1,9})(?![\w:/%$£€-]|[.,]\d|[ \t][a-z]|[ \t]-)",

@@ -13,17 +13,15 @@ from dia_demo.text.reading.rules import OPENERS, Reader, Rule, after, before, ru
 _REGNAL = frozenset(
     "Henry Louis Elizabeth Charles George William James Edward Richard Philip Philippe Frederick "
     "Napoleon Mary Paul John Pius Benedict Leo Gregory Innocent Clement Urban Alexander Nicholas "
-    "Peter Catherine Ivan Ramses Ramesses Thutmose Amenhotep Ptolemy Darius "
-    "Xerxes Cyrus Artaxerxes "
-    "Harald Harold Christian Gustav Gustavus Carl Karl Haakon Olav Olaf Eric Erik Margrethe Carlos "
-    "Juan Felipe Alfonso Ferdinand Isabella Maximilian Francis Franz Joseph Leopold Albert Wilhelm "
-    "Friedrich Otto Emmanuel Umberto Mehmed Suleiman Selim Murad Mustafa Hamid Constantine "
-    "Justinian Theodosius Basil Stephen Casimir Sigismund Edmund Malcolm Robert "
-    "David Rama Mohammed "
-    "Hassan Abdullah Hussein Faisal Sixtus Julius Celestine Boniface Adrian Eugene Martin "
-    "Callixtus Pedro Manuel Rudolf Ludwig Kamehameha Wenceslaus Tiberius Baldwin Fuad Farouk "
-    "Thomas Michael Arthur Howard Samuel Daniel Walter Frank Harry Jack Andrew Anthony Lothair "
-    "Clovis Dagobert Seleucus Antiochus Sancho Afonso Simeon Boris".split()
+    "Peter Catherine Ivan Ramses Ramesses Thutmose Amenhotep Ptolemy Darius Xerxes Cyrus "
+    "Artaxerxes Harald Harold Christian Gustav Gustavus Carl Karl Haakon Olav Olaf Eric Erik "
+    "Margrethe Carlos Juan Felipe Alfonso Ferdinand Isabella Maximilian Francis Franz Joseph "
+    "Leopold Albert Wilhelm Friedrich Otto Emmanuel Umberto Mehmed Suleiman Selim Murad Mustafa "
+    "Hamid Constantine Justinian Theodosius Basil Stephen Casimir Sigismund Edmund Malcolm Robert "
+    "David Rama Mohammed Hassan Abdullah Hussein Faisal Sixtus Julius Celestine Boniface Adrian "
+    "Eugene Martin Callixtus Pedro Manuel Rudolf Ludwig Kamehameha Wenceslaus Tiberius Baldwin "
+    "Fuad Farouk Thomas Michael Arthur Howard Samuel Daniel Walter Frank Harry Jack Andrew "
+    "Anthony Lothair Clovis Dagobert Seleucus Antiochus Sancho Afonso Simeon Boris".split()
 )
 _RULERS = (
     r"(?:Pope|King|Queen|Emperor|Empress|Tsar|Czar|Kaiser|Sultan|Prince|Princess|Pharaoh|Shah)"

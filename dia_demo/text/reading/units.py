@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _NAMES = {
-    "km/h": "kilometer per hour", "kph": "kilometer per hour", "kmh": "kilometer per hour",
+    "km/h": "kilometer per hour", "m/s": "meter per second",
+    "kph": "kilometer per hour", "kmh": "kilometer per hour",
     "mph": "mile per hour", "mpg": "mile per gallon", "sq ft": "square foot",
     "sq. ft.": "square foot", "sqft": "square foot", "sq m": "square meter",
     "sq km": "square kilometer", "sq mi": "square mile", "sq in": "square inch",
@@ -85,7 +86,7 @@ DENOMINATORS = {
 }  # fmt: skip
 # What can be nothing else.
 STANDALONE = frozenset(
-    "km/h kph mph mpg kWh MWh GWh TWh mAh Mbps Gbps kbps Kbps Tbps GHz MHz kHz THz Hz dB tbsp "
+    "km/h m/s kph mph mpg kWh MWh GWh TWh mAh Mbps Gbps kbps Kbps Tbps GHz MHz kHz THz Hz dB tbsp "
     "tbsps Tbsp tsp tsps kg km cm mm mg µg μg mcg mL ml dL kcal psi mmHg hPa kPa ppm ppb dpi rpm "
     "fps bpm lbs GiB MiB KiB TiB km² m² cm² ft² m³ cm³ ft³ °C °F ℃ ℉ kΩ MΩ Ω mmol kJ MJ".split()
 ) | {"sq ft", "fl oz", "sq km"}
