@@ -10,6 +10,18 @@
     button.click();
   });
 
+  // The tab's title shows the time left, which is the one beside it in the status.
+  const title = document.title;
+  function showTimeLeft() {
+    const lefts = [...document.querySelectorAll(".status[data-left]")].map((card) => card.dataset.left);
+    const left = lefts.find(Boolean);
+    document.title = left ? `${left} · ${title}` : title;
+  }
+  const statuses = document.querySelectorAll("#status, #lab-status");
+  for (const status of statuses) {
+    new MutationObserver(showTimeLeft).observe(status, { childList: true, subtree: true });
+  }
+
   // gradio shows the API documentation only after a click on the button in the footer. With
   // ?view=api it considers it already open, and the first click closes it.
   const openApi = () => document.querySelector("footer .show-api").click();

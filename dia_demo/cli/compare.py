@@ -47,6 +47,7 @@ from dia_demo.services.listening.verdict.claims import (
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.wording import time_left
 from dia_demo.task import result_of
 
 PAIRS = 12
@@ -273,8 +274,7 @@ def _render(comparison: Comparison, synthesis: Synthesis) -> RenderEnded:
 
 
 def _line(progress: RenderProgress) -> str:
-    left = progress.seconds_left
-    rest = "" if left is None else f", about {left:.0f} s left"
+    rest = "" if progress.left is None else f", {time_left(progress.left)} left"
     factor = progress.realtime_factor
     speed = "" if factor is None else f", {factor:.2f}x realtime"
     return f"{progress.phase}: {progress.pairs_made} of {progress.pairs} pairs{speed}{rest}"

@@ -41,7 +41,7 @@ from dia_demo.services import models
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, random_seed
-from dia_demo.services.wording import ENDINGS, length_remark
+from dia_demo.services.wording import ENDINGS, length_remark, time_left
 from dia_demo.task import result_of
 from dia_demo.text.pronunciations import NONE, Pronunciations
 
@@ -152,14 +152,14 @@ def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...
         for event in synthesis.stream(request, cancel):
             match event:
                 case Loading():
-                    show(event.text)
+                    show(f"{event.text}{_left(event)}")
                 case Started(notes=notes):
                     for note in notes:
                         print(f"warning: {note}", file=sys.stderr)
                 case Progress():
                     show(
                         f"{event.audio_seconds:.1f} s of audio, {event.realtime_factor:.2f}x "
-                        f"realtime, about {event.seconds_left:.0f} s left"
+                        f"realtime{_left(event)}"
                     )
                 case Finished():
                     show("")
@@ -172,6 +172,10 @@ def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...
                 case Failed():
                     raise RunError(event.message)
     raise AssertionError("a stream ended without its last event")
+
+
+def _left(event: Loading | Progress) -> str:
+    return "" if event.left is None else f", {time_left(event.left)} left"
 
 
 def _print_figures(result: Result, remarks: Sequence[str], options: argparse.Namespace) -> None:

@@ -2,7 +2,8 @@
 
 Every event has the index of its row (0 where there is only one). A row's stream is
 `Waiting* Loading* Started (Progress | AudioChunk)* (Finished | Cancelled | Failed)`: exactly one of
-the last three ends it.
+the last three ends it. `left` is the time until the whole run is complete, None while it is not
+known; it is filled in by the services (services/speed/run_estimate.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+
+from dia_demo.engine.time_left import TimeLeft
 
 REPORT_SECONDS = 0.2  # The time between two events of work in progress.
 
@@ -26,10 +29,10 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True)
 class Waiting:
-    """The request is in the queue; `place` 1 is next. `seconds` is an estimate, or None."""
+    """The request is in the queue; `place` 1 is next."""
 
     place: int
-    seconds: float | None = None
+    left: TimeLeft | None = None
     row: int = 0
 
 
@@ -40,6 +43,7 @@ class Loading:
     what: str
     fraction: float | None
     row: int = 0
+    left: TimeLeft | None = None
 
     @property
     def text(self) -> str:
@@ -62,6 +66,7 @@ class Started:
     expected_seconds: float
     notes: tuple[str, ...] = ()
     row: int = 0
+    left: TimeLeft | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ class Progress:
     """Sent several times a second.
 
     step counts decoder steps of this row; audio_seconds is the audio of its tokens so far;
-    realtime_factor is that audio over the wall time since the row started; expected_seconds
-    (of the whole take's audio) and seconds_left (of wall time) are estimates.
+    realtime_factor is that audio over the wall time since the row started; expected_seconds of the
+    whole take's audio is an estimate.
     """
 
     step: int
@@ -78,8 +83,8 @@ class Progress:
     wall_seconds: float
     realtime_factor: float
     expected_seconds: float
-    seconds_left: float
     row: int = 0
+    left: TimeLeft | None = None
 
 
 @dataclass(frozen=True)

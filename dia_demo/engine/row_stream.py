@@ -183,8 +183,7 @@ class RowStream:
         factor = audio / wall
         # A row that is longer than its estimate is expected to continue a little, up to its limit.
         expected = min(max(self.expected, 1.05 * audio), self.longest)
-        left = (expected - audio) / factor if factor else expected
-        return Progress(self.row.steps, audio, wall, factor, expected, left, self.index)
+        return Progress(self.row.steps, audio, wall, factor, expected, self.index)
 
     def _result(self) -> Result:
         assert self.row.finish_reason is not None, "the row has ended"

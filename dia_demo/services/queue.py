@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from dia_demo.engine.events import Waiting
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services.wording import plural
 
@@ -41,12 +42,12 @@ class Caller(threading.Event):
 
 
 class Ticket:
-    """A place in the queue. `seconds_left` is the holder's own estimate while it runs."""
+    """A place in the queue. `left`: the time left of the holder's run while it runs."""
 
     def __init__(self, visitor: Visitor, arrival: int) -> None:
         self.visitor = visitor
         self.arrival = arrival
-        self.seconds_left: float | None = None
+        self.left: TimeLeft | None = None
         # Set when its turn has come, or when it was removed from the queue.
         self.called = threading.Event()
 
@@ -93,8 +94,8 @@ class Queue:
             with self._lock:
                 if ticket not in self._tickets:
                     raise InputError(
-                        "The queue is full and most of it was yours, so this take was removed for "
-                        "another visitor. Try again when your other takes are done."
+                        "Your take was dropped: the queue is full and you had the most takes "
+                        "waiting. Try again when your other takes are done."
                     )
                 line = self._line()
                 position = line.index(ticket)
@@ -102,8 +103,8 @@ class Queue:
                     self._running = ticket
                     self._serve(ticket)
                     return
-                seconds = line[0].seconds_left if position == 1 else None
-            yield Waiting(position, seconds)
+                left = line[0].left if position == 1 else None
+            yield Waiting(position, left)
             if ticket.called.wait(POSITION_SECONDS):
                 ticket.called.clear()
 

@@ -27,26 +27,29 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
-from dia_demo.engine.model_loader import load_on_cpu
+from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
+from dia_demo.services.loading.model_slot import ModelSlot
+from dia_demo.services.loading.warm_up import EXPECTED, WarmUp
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
+from dia_demo.services.speed.run_estimate import RunEstimate
 from dia_demo.services.take import Request, Take
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
 from dia_demo.text.script_check import ScriptReport
 
-WARM_UP_POLL_SECONDS = 0.25
 NO_TRANSCRIPT = (
     "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
     "drop words. Write down what the prompt says."
@@ -69,20 +72,19 @@ class Synthesis:
             Accelerator.named, store=VerdictStore(default_verdicts())
         )
         self._queue = Queue(settings.queue_size, settings.places)
-        self._engine: Engine | None = None
-        self._runtime: RuntimeConfig | None = None
-        self._warming: threading.Thread | None = None
+        self._warming = WarmUp(self._warm)
         self._shutdown = Shutdown()
         self.downloads = Downloads()
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
         self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)
+        self._model = ModelSlot(self.accelerator, self.calibration, self.speed)
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
         self.downloads.close()
         self.calibration.close()
-        self._shutdown.begin(self._warming)
+        self._shutdown.begin(self._warming.thread)
         self._measurement.close()
 
     def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
@@ -95,20 +97,21 @@ class Synthesis:
         Then measure this machine, unless that was done before."""
         if ModelRef.resolve(self.settings.runtime.model).local is None:
             self.downloads.start(self.settings.runtime.model, PROGRAM)
-        self._warming = threading.Thread(target=self._warm, name="warm up", daemon=True)
         self._warming.start()
-        self._measurement.start(after=self._warming)
+        self._measurement.start(after=self._warming.thread)
 
-    def _warm(self) -> None:
+    def _warm(self) -> Iterator[Loading]:
         runtime, _ = self.calibration.meanwhile(self.settings.runtime)
         try:
             folder = ModelRef.resolve(runtime.model).local
             if folder is None or not (folder / "codec").is_dir():
                 return
-            for _ in self._load_engine(runtime):
+            for event in self._model.load(runtime):
+                yield event
                 if self._shutdown.has_begun:
                     return
-            self._loaded.warm_up()
+            yield Loading("Trying the voice", None)
+            self._model.engine.warm_up()
         except DiaDemoError as error:
             log.warning("The start model could not be loaded yet: %s", error)
         finally:
@@ -171,15 +174,43 @@ class Synthesis:
             raise InputError(
                 "Takes generated together must have the same model, precision, device and threads."
             )
+        estimate = self._estimate(requests)
         with self._queue.enter(cancel) as ticket:
-            yield from self._queue.wait(ticket, cancel)
-            with closing(self._shutdown.steps(self._load(requests[0]))) as loading:
-                while not cancel.is_set() and (event := next(loading, None)) is not None:
-                    yield event
-            if cancel.is_set():
-                yield from (Cancelled(None, row) for row in range(len(requests)))
-                return
-            yield from self._shutdown.steps(self._run(self._loaded, requests, cancel, ticket))
+            for waiting in self._queue.wait(ticket, cancel):
+                yield estimate.note(waiting)
+            for event in self._load_and_run(requests, cancel):
+                event = estimate.note(event)
+                if isinstance(event, Loading | Started | Progress):
+                    ticket.left = event.left
+                yield event
+
+    def _load_and_run(
+        self, requests: Sequence[Request], cancel: threading.Event
+    ) -> Generator[Event, None, None]:
+        with closing(self._shutdown.steps(self._load(requests[0]))) as loading:
+            while not cancel.is_set() and (event := next(loading, None)) is not None:
+                yield event
+        if cancel.is_set():
+            yield from (Cancelled(None, row) for row in range(len(requests)))
+            return
+        yield from self._shutdown.steps(self._run(self._model.engine, requests, cancel))
+
+    def _estimate(self, requests: Sequence[Request]) -> RunEstimate:
+        """The time left of a run of these requests."""
+        takes = []
+        for request in requests:
+            info = self.info(request.runtime.model)
+            text = info.reading(request.script, request.normalise).text
+            expect, tokens = self.speed.expect_take, request.params.max_tokens
+            takes.append(expect(info, request.runtime, text, tokens, request.speed))
+        began = self._warming.began if self._warming.is_running else None
+        return RunEstimate(takes, self.loading(requests[0].runtime), ROWS_AT_ONCE, began)
+
+    def loading(self, runtime: RuntimeConfig) -> TimeLeft | None:
+        """How long a take has to wait for its model; None if that is not known."""
+        if self._warming.is_running:
+            return EXPECTED
+        return self._model.time_to_load(self.info(runtime.model), runtime)
 
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result.
@@ -234,53 +265,24 @@ class Synthesis:
 
     def _wait_alone(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
         yield from self._queue.wait(ticket, cancel)
-        while self._warming is not None and self._warming.is_alive() and not cancel.is_set():
-            self._warming.join(WARM_UP_POLL_SECONDS)
+        for _ in self._warming.wait():
+            if cancel.is_set():
+                break
         if not cancel.is_set():
             self.calibration.stop()
-            self._unload()
-
-    @property
-    def _loaded(self) -> Engine:
-        assert self._engine is not None
-        return self._engine
-
-    def _unload(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-        self._engine = self._runtime = None
+            self._model.unload()
 
     def _load(self, request: Request) -> Generator[Loading, None, None]:
-        while self._warming is not None and self._warming.is_alive():
-            yield Loading("Getting the voice ready", None)
-            self._warming.join(WARM_UP_POLL_SECONDS)
-        if self._runtime != request.runtime or self._loaded.closed or self._is_placed_otherwise():
-            yield from self._load_engine(request.runtime)
+        yield from self._warming.wait()
+        yield from self._model.load(request.runtime)
         if request.with_audio:
-            yield from self._loaded.open_codec()
-
-    def _is_placed_otherwise(self) -> bool:
-        """Whether the loaded model would run in another way now: a container's cores come and go,
-        and a benchmark may have found another precision to be faster."""
-        if self._runtime is None or self._runtime.device != "cpu":
-            return False
-        now, then = place_on_cpu(self._runtime, self._loaded.config), self._loaded.placement
-        return (now.precision, now.threads) != (then.precision, then.threads)
-
-    def _load_engine(self, runtime: RuntimeConfig) -> Iterator[Loading]:
-        # Two models may not fit into memory together, so the old one is freed first.
-        self._unload()
-        yield from self.calibration.wait(runtime)
-        loader = load_on_cpu if runtime.device == "cpu" else self.accelerator(runtime.device).load
-        self._engine = yield from Engine.load(runtime, loader)
-        self._runtime = runtime
+            yield from self._model.engine.open_codec()
 
     def _run(
         self,
         engine: Engine,
         requests: Sequence[Request],
         cancel: threading.Event,
-        ticket: Ticket,
     ) -> Generator[Event, None, None]:
         rows, notes, expected = [], [], []
         # The prompt of several takes is encoded once per length that their max_tokens allows.
@@ -304,17 +306,12 @@ class Synthesis:
             expected.append(expected_seconds(script, info.seconds_per_character))
         speeds = [request.speed for request in requests]
         events = engine.stream(rows, expected, requests[0].with_audio, speeds)
-        left: dict[int, float] = {}
         try:
             for event in events:
-                if isinstance(event, Progress):
-                    left[event.row] = event.seconds_left
-                    ticket.seconds_left = max(left.values())
                 if isinstance(event, Started):
                     event = replace(event, notes=notes[event.row])
-                if isinstance(event, Finished | Cancelled):
-                    left.pop(event.row, None)
-                    if event.result is not None and len(rows) == 1:
+                if isinstance(event, Finished | Cancelled) and event.result is not None:
+                    if len(rows) == 1:
                         self._learn(engine, requests[0], rows[0], event.result)
                 yield event
         finally:

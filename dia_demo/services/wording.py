@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import ceil
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dia_demo.engine.events import Figures, FinishReason
 from dia_demo.engine.memory import gb
+from dia_demo.engine.time_left import TimeLeft
 
 # By the finish_reason of a take's figures.
 ENDINGS = {
     "end": "end of script",
-    "max_tokens": "CUT OFF at max tokens",
+    "max_tokens": "cut off at Max tokens",
     "cancelled": "stopped",
 }
 
@@ -20,6 +22,10 @@ ENDINGS = {
 # beyond these.
 LONGEST_FACTOR, LONGEST_MORE_SECONDS = 2.0, 1.0
 SHORTEST_FACTOR = 0.5
+
+# Up to this ratio of its ends an estimate is one figure, within 1.5 times of both when rounded. A
+# wider one is a range, and beyond the second ratio only its upper end is named.
+ONE_FIGURE, A_RANGE = 2.0, 4.5
 
 
 def length_remark(figures: Figures) -> str | None:
@@ -54,11 +60,32 @@ def duration(seconds: float, tenths: bool = False) -> str:
 
 def about(seconds: float) -> str:
     """An estimated duration, rounded: "about 35 s", "under 1 s"."""
-    if seconds < 1:
-        return "under 1 s"
+    return "under 1 s" if seconds < 1 else f"about {duration(_rounded(seconds))}"
+
+
+def time_left(left: TimeLeft) -> str:
+    """An estimate in words: "about 35 s", "about 2 to 4 min", "less than 10 s"."""
+    if left.high < 1 or left.spread <= ONE_FIGURE:
+        return about(left.middle if left.high >= 1 else 0.0)
+    if left.spread <= A_RANGE and (ends := _ends(left)):
+        return f"about {ends}"
+    return f"less than {duration(_rounded(left.high, up=True))}"
+
+
+def _ends(left: TimeLeft) -> str:
+    """Both ends in one unit, rounded outwards: "2 to 4 min"; empty where that widens them much."""
+    for unit, name in ((3600, "h"), (60, "min"), (1, "s")):
+        low, high = int(left.low / unit), ceil(left.high / unit)
+        if low >= 1 and high / low <= A_RANGE:
+            return f"{low} to {high} {name}"
+    return ""
+
+
+def _rounded(seconds: float, up: bool = False) -> float:
+    """As exact as an estimate is; up: not below it."""
     steps = ((20, 1), (100, 5), (600, 30), (3600, 60))
     step = next((step for limit, step in steps if seconds < limit), 300)
-    return f"about {duration(step * round(seconds / step))}"
+    return step * (ceil(seconds / step) if up else round(seconds / step))
 
 
 def local_time(when: datetime, zone: str | None = None) -> str:

@@ -34,7 +34,8 @@ def status_card(status: Status) -> str:
     # A bar that still moves beside "Done" looks unfinished.
     at_once = "; transition: none" if status.state in _ENDED else ""
     return (
-        f'<div class="status" data-state="{escape(status.state)}">'
+        f'<div class="status" data-state="{escape(status.state)}" '
+        f'data-left="{escape(status.left)}">'
         f'<p class="status-line"><strong>{escape(status.headline)}</strong> '
         f'<span class="status-detail">{escape(status.detail)}</span></p>'
         f'<div class="bar" role="progressbar" aria-label="Progress" aria-valuemin="0" '

@@ -269,11 +269,7 @@ class _Observed:
 
     def __await__(self) -> Generator[asyncio.Future | None, None, None]:
         with closing(self._work):
-            while True:
-                try:
-                    waiting = self._work.send(None)
-                except StopIteration:
-                    return
+            for waiting in self._work.__await__():
                 self._note(waiting)
                 yield waiting
 

@@ -24,9 +24,10 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.names import LABELS
-from dia_demo.services.wording import ENDINGS, about, length_remark
+from dia_demo.services.wording import ENDINGS, length_remark, time_left
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class Status:
     fraction: float | None = None
     announcement: str = ""
     notes: tuple[str, ...] = ()
+    # The time left in words, which the tab's title shows as well.
+    left: str = ""
 
 
 IDLE = Status("idle", "Ready", "Press Generate.", 0.0)
@@ -61,22 +64,25 @@ PREPARING = Status("loading", "Getting ready", "Reading the script.", 0.0, "Gett
 
 def status_of(event: Event, previous: Status) -> Status:
     """The status after `event`; `previous` if the event changes nothing that is shown."""
+    if isinstance(event, AudioChunk):
+        return previous
     notes = event.notes if isinstance(event, Started) else previous.notes
-    return replace(_status_of(event, previous), notes=notes)
+    left = _left(event.left) if isinstance(event, Waiting | Loading | Started | Progress) else ""
+    return replace(_status_of(event, previous), notes=notes, left=left)
 
 
 def _status_of(event: Event, previous: Status) -> Status:
     match event:
-        case Waiting(place=position, seconds=seconds):
-            return _waiting(position, seconds)
+        case Waiting(place=position, left=left):
+            return _waiting(position, left)
         case Loading():
-            return Status("loading", "Getting ready", event.text, event.fraction, event.what)
+            detail = _with_left(event.text, event.left)
+            return Status("loading", "Getting ready", detail, event.fraction, event.what)
         case Started(seed=seed):
-            return Status("running", "Generating", f"Started, seed {seed}.", 0.0, "Generating")
+            detail = _with_left(f"Started, seed {seed}", event.left)
+            return Status("running", "Generating", detail, 0.0, "Generating")
         case Progress():
             return _running(event)
-        case AudioChunk():
-            return previous
         case Finished(result=result):
             return _finished(result.figures)
         case Cancelled(result=result):
@@ -110,10 +116,19 @@ def in_page_words(message: str) -> str:
     return _SETTING.sub(lambda match: _LABELS[match[1]], message)
 
 
-def _waiting(position: int, seconds: float | None) -> Status:
-    wait = "" if seconds is None else f", {about(seconds)}"
-    detail = f"Place {position} in the queue{wait}. The machine works on one run at a time."
+def _waiting(position: int, left: TimeLeft | None) -> Status:
+    place = _with_left(f"Place {position} in the queue", left)
+    detail = f"{place} The machine works on one run at a time."
     return Status("waiting", "Waiting", detail, None, f"Waiting, place {position}")
+
+
+def _left(left: TimeLeft | None) -> str:
+    """The time until a run is complete, if it is known."""
+    return "" if left is None else f"{time_left(left)} left"
+
+
+def _with_left(text: str, left: TimeLeft | None) -> str:
+    return f"{', '.join(filter(None, [text, _left(left)]))}."
 
 
 def _running(progress: Progress) -> Status:
@@ -121,11 +136,9 @@ def _running(progress: Progress) -> Status:
     if progress.expected_seconds > 0:
         # The total is estimated from the script, so only the end of the run fills the bar.
         fraction = min(0.98, progress.audio_seconds / progress.expected_seconds)
-    left = f"{about(progress.seconds_left)} left"
-    if progress.audio_seconds >= progress.expected_seconds:
-        left = "longer than estimated"
     made = f"{progress.audio_seconds:.1f} s of audio"
-    detail = f"{made}, {factor(progress.realtime_factor)} realtime, {left}"
+    speed = f"{factor(progress.realtime_factor)} realtime"
+    detail = ", ".join(filter(None, [made, speed, _left(progress.left)]))
     return Status("running", "Generating", detail, fraction, "Generating")
 
 

@@ -222,7 +222,7 @@ def test_cut_by_max_tokens_is_said_loudly(open_window):
     write_script(page, LONG, max_tokens=40)
     press(page, "Generate")
     assert "Cut off by max tokens" in wait_state(page, "cut")
-    assert figure(page, "Ended") == "CUT OFF at max tokens"
+    assert figure(page, "Ended") == "cut off at Max tokens"
 
 
 def test_a_reload_keeps_the_form(open_window):

@@ -31,7 +31,7 @@ def test_say_writes_a_sound_file(say, suffix):
     samples, rate = soundfile.read(f"take{suffix}")
     assert code == 0 and rate == 16000
     assert len(samples) == SMALL.frames_within(60) * 256
-    assert f"take{suffix}" in out and "seed 1" in out and "max tokens" in out
+    assert f"take{suffix}" in out and "seed 1" in out and "Max tokens" in out
     metadata = read_metadata(f"take{suffix}")
     assert metadata["script"] == SCRIPT and metadata["settings"]["seed"] == 1
 

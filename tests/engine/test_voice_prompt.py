@@ -29,7 +29,7 @@ def test_a_prompt_as_sound_is_its_codes_as_prompt(synthesis, tmp_path):
     wav = write_voice(tmp_path / "voice.wav", 1.5)
     voice = VoicePrompt(wav, transcript="[S1] Before.")
     sound = say(synthesis, make_request(synthesis, voice=voice, max_tokens=TOKENS))
-    codes = synthesis._engine.codec.encode(read_prompt(wav, RATE, 10).samples)
+    codes = synthesis._model.engine.codec.encode(read_prompt(wav, RATE, 10).samples)
     as_codes = VoicePrompt(codes=codes, transcript="[S1] Before.")
     request = make_request(synthesis, voice=as_codes, max_tokens=TOKENS)
     expected = say(synthesis, request)[-1].result
@@ -45,7 +45,7 @@ def test_one_voice_for_several_takes_is_encoded_once(synthesis, tmp_path, monkey
         make_request(synthesis, voice=voice, seed=seed, max_tokens=TOKENS) for seed in (1, 2, 3)
     ]
     alone = [say(synthesis, request)[-1].result.codes for request in requests]
-    codec, heard = synthesis._engine.codec, []
+    codec, heard = synthesis._model.engine.codec, []
     encode = codec.encode
     monkeypatch.setattr(codec, "encode", lambda wave: heard.append(len(wave)) or encode(wave))
     codes_by_row = {}

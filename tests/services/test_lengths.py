@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dia_demo.engine.events import AudioChunk, Figures, Finished, FinishReason, Loading, Progress
+from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
@@ -47,7 +48,7 @@ def test_the_same_seed_sounds_the_same_at_another_speed(synthesis):
 
 def test_a_wait_without_a_known_end_has_no_percentage(folder, tmp_path):
     synthesis, ready = Synthesis(Settings(runtime(folder), 2, tmp_path)), threading.Event()
-    synthesis._warming = threading.Thread(target=ready.wait)
+    synthesis._warming = WarmUp(lambda: iter([Loading("Compiling", None)] * ready.wait(20)))
     synthesis._warming.start()
     events = synthesis.stream(make_request(synthesis), threading.Event())
     event = next(event for event in events if isinstance(event, Loading))

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from dia_demo.engine.events import Waiting
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services import queue as queue_module
 from dia_demo.services.queue import PLACES, Caller, Queue, Visitor
@@ -38,8 +39,8 @@ def test_only_the_next_is_told_how_long():
     """The estimate is that of the take that runs; who stands further back would be misled."""
     queue, cancel = Queue(5), threading.Event()
     with queue.enter() as running, queue.enter() as second, queue.enter() as third:
-        running.seconds_left = 12.5
-        assert next(queue.wait(second, cancel)) == Waiting(1, 12.5)
+        running.left = TimeLeft(12, 13)
+        assert next(queue.wait(second, cancel)) == Waiting(1, TimeLeft(12, 13))
         assert next(queue.wait(third, cancel)) == Waiting(2, None)
 
 
@@ -203,7 +204,7 @@ def test_who_holds_most_of_a_full_queue_makes_room_for_a_newcomer():
         line.join(GREEDY)
     last = line.waiting[-1]
     line.join(POLITE)
-    with pytest.raises(InputError, match="removed for another visitor"):
+    with pytest.raises(InputError, match="Your take was dropped"):
         next(last[2])
     line.waiting.remove(last)
     line.end()

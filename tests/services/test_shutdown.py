@@ -56,7 +56,7 @@ def test_closing_ends_the_warm_up(folder, tmp_path):
     synthesis = Synthesis(Settings(runtime(folder), takes_folder=tmp_path))
     synthesis.warm_up()
     synthesis.close()
-    assert not synthesis._warming.is_alive()
+    assert not synthesis._warming.thread.is_alive()
 
 
 @pytest.mark.parametrize("seconds", [None, 0.5])

@@ -52,7 +52,7 @@ def test_a_model_follows_the_cores_as_they_come_and_go(folder, tmp_path, monkeyp
         monkeypatch.setattr(placement, "granted_cores", lambda cores=cores: cores)
         events = say(synthesis, make_request(synthesis))
         codes.append(events[-1].result.codes)
-        assert synthesis._engine.placement.threads == cores
+        assert synthesis._model.engine.placement.threads == cores
         assert ("l" in letters(events)) == (len(codes) != 3), "loaded again only after a change"
     for again in codes[1:]:
         np.testing.assert_array_equal(codes[0], again)
@@ -106,7 +106,7 @@ def test_another_model_replaces_the_first_which_goes_before_the_new_one_loads(
 ):
     """Two models side by side may not fit into memory."""
     say(synthesis, make_request(synthesis))
-    old, load, seen = weakref.ref(synthesis._engine), Engine.load, []
+    old, load, seen = weakref.ref(synthesis._model.engine), Engine.load, []
 
     def watched(*request):
         # Earlier tests may have frozen what pytest keeps of errors, with the engine in its frames.
@@ -135,7 +135,7 @@ def test_a_model_that_does_not_load_leaves_the_app_working(synthesis, folder, tm
 def test_the_first_take_after_warm_up_needs_no_loading(synthesis, folder, tmp_path):
     warm = Synthesis(Settings(runtime(folder), 2, tmp_path))
     warm.warm_up()
-    warm._warming.join(timeout=60)
+    warm._warming.thread.join(timeout=60)
     events = say(warm, make_request(warm))
     assert re.fullmatch("s[pa]+F", letters(events))
     expected = say(synthesis, make_request(synthesis))[-1].result.codes
@@ -147,7 +147,7 @@ def test_the_garbage_collector_skips_what_the_warm_up_loaded(folder, tmp_path):
     gc.unfreeze()
     warm = Synthesis(Settings(runtime(folder), 2, tmp_path))
     warm.warm_up()
-    warm._warming.join(timeout=60)
+    warm._warming.thread.join(timeout=60)
     try:
         assert gc.get_freeze_count() > 10 * len(gc.get_objects())
     finally:
@@ -160,7 +160,7 @@ def test_a_warm_up_that_fails_is_no_end(folder, tmp_path):
     start.mkdir()
     warm = Synthesis(Settings(runtime(start), 2, tmp_path))
     warm.warm_up()
-    warm._warming.join(timeout=60)
+    warm._warming.thread.join(timeout=60)
     assert isinstance(say(warm, make_request(warm, runtime=runtime(folder)))[-1], Finished)
 
 

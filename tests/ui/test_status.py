@@ -22,7 +22,6 @@ SPEAKING = status_of(
         wall_seconds=60.0,
         realtime_factor=0.4,
         expected_seconds=30.0,
-        seconds_left=15.0,
     ),
     PREPARING,
 )

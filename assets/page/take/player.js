@@ -268,10 +268,9 @@ function clock(seconds) {
 }
 
 function startsIn(word, seconds) {
+  // Without a figure: the one that the page shows is the status's, until the take is complete.
   if (seconds === null || seconds < 1) return `${word} in a moment.`;
-  const whole = Math.round(seconds);
-  const minutes = `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  return `${word} in about ${whole < 100 ? `${whole} s` : minutes}, so that it plays without a gap.`;
+  return `${word} as soon as it can play to its end without a gap.`;
 }
 
 // On a phone the take is below the script.

@@ -17,6 +17,7 @@ from time import perf_counter
 from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
 from dia_demo.engine.loop import ROWS_AT_ONCE
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import RunError
 from dia_demo.loudness import match_levels
 from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
@@ -29,9 +30,9 @@ from dia_demo.services.listening.plan import (
     Trial,
 )
 from dia_demo.services.listening.voice import voice_of
+from dia_demo.services.speed.plan_time import FACTOR, expected_audio, time_of
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
-from dia_demo.text.script import expected_seconds
 
 CLIPS, TAKES = "clips", "takes"
 # The most takes of a batch: it keeps its place in the queue, so all other runs wait for it.
@@ -42,7 +43,7 @@ ROWS_TOGETHER = 2 * ROWS_AT_ONCE
 class RenderProgress:
     """Progress of the whole plan. phase: in words. fraction: of the expected audio, an estimate.
 
-    realtime_factor and seconds_left are None until there is some audio.
+    realtime_factor is None until there is some audio, left until the speed is known.
     """
 
     phase: str
@@ -51,7 +52,7 @@ class RenderProgress:
     takes_failed: int
     audio_seconds: float
     realtime_factor: float | None
-    seconds_left: float | None
+    left: TimeLeft | None
     fraction: float
 
 
@@ -85,6 +86,11 @@ class Renderer:
         self.synthesis, self.cancel = synthesis, cancel
         self._voice = voice_of(folder, plan)
         self._made = self._under_way = 0.0
+        # The running batch and its time left.
+        self._left: TimeLeft | None = None
+        self._batch: Sequence[TakeSlot] = ()
+        # Of the batches before it: the audio that was expected, and the time it took.
+        self._expected = self._seconds_per_second = 0.0
         self._began = perf_counter()
         self._phase = "Getting ready"
 
@@ -99,6 +105,7 @@ class Renderer:
         for batch in self._batches():
             if self.cancel.is_set():
                 break
+            self._batch, self._left = batch, None
             yield self._progress()
             yield from self._make(batch)
         trials = self.plan.trials
@@ -141,12 +148,12 @@ class Renderer:
         with closing(stream) as events:
             for event in events:
                 match event:
-                    case Waiting(place=queued):
-                        self._phase = f"Waiting, place {queued} in the queue"
-                    case Loading():
-                        self._phase = event.text
-                    case Progress(audio_seconds=seconds, row=row):
-                        self._phase = "Generating"
+                    case Waiting(place=queued, left=left):
+                        self._phase, self._left = f"Waiting, place {queued} in the queue", left
+                    case Loading(left=left):
+                        self._phase, self._left = event.text, left
+                    case Progress(audio_seconds=seconds, row=row, left=left):
+                        self._phase, self._left = "Generating", left
                         audio_of[row] = seconds
                     case Finished(result=result, row=row):
                         audio_of[row] = result.figures.audio_seconds
@@ -160,6 +167,9 @@ class Renderer:
                 yield self._progress()
         self._made += self._under_way
         self._under_way = 0.0
+        expected = sum(expected_audio(self.plan, slot, self.synthesis) for slot in slots)
+        self._expected += expected
+        self._seconds_per_second = (perf_counter() - self._began) / max(self._expected, 0.1)
 
     def _request(self, slot: TakeSlot) -> Request:
         setting = self.plan.settings[slot.setting]
@@ -243,20 +253,33 @@ class Renderer:
     def _progress(self) -> RenderProgress:
         plan, wall = self.plan, perf_counter() - self._began
         made = self._made + self._under_way
-        waiting = (slot for slot in plan.slots if slot.state == TakeState.WAITING)
-        ahead = sum(expected(plan, slot, self.synthesis) for slot in waiting)
-        ahead = max(0.0, ahead - self._under_way)
-        factor = made / wall if made else None
+        later = [
+            slot
+            for slot in plan.slots
+            if slot.state == TakeState.WAITING and slot.id not in {s.id for s in self._batch}
+        ]
+        left = self._left
+        if left is not None and later:
+            rest = self._time_of(later)
+            left = None if rest is None else left + rest
+        passed = wall / (wall + left.middle) if left is not None and made else 0.0
         return RenderProgress(
             phase=self._phase,
             pairs_made=sum(trial.made for trial in plan.trials),
             pairs=len(plan.trials),
             takes_failed=len(plan.failed()),
             audio_seconds=made,
-            realtime_factor=factor,
-            seconds_left=ahead / factor if factor else None,
-            fraction=made / (made + ahead) if made + ahead else 1.0,
+            realtime_factor=made / wall if made else None,
+            left=left,
+            fraction=passed,
         )
+
+    def _time_of(self, later: Sequence[TakeSlot]) -> TimeLeft | None:
+        """Of the batches after this one: by those before, or else by this machine's rates."""
+        if not self._made:
+            return time_of(self.plan, later, self.synthesis)
+        audio = sum(expected_audio(self.plan, slot, self.synthesis) for slot in later)
+        return TimeLeft.around(audio * self._seconds_per_second, FACTOR)
 
 
 def check_plan(plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | None) -> None:
@@ -264,11 +287,3 @@ def check_plan(plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | 
     for setting in plan.settings:
         for script in plan.scripts:
             synthesis.validate(setting.request(script, plan.seeds[0], voice))
-
-
-def expected(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> float:
-    """The expected seconds of audio of a take."""
-    setting = plan.settings[slot.setting]
-    info = synthesis.info(setting.runtime.model)
-    seconds = expected_seconds(plan.scripts[slot.script], info.seconds_per_character)
-    return min(seconds, info.seconds_of(setting.params.max_tokens)) / setting.speed

@@ -20,10 +20,11 @@ from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan_file import NAME
-from dia_demo.services.listening.render import RenderEvent, expected
+from dia_demo.services.listening.render import RenderEvent
 from dia_demo.services.listening.table import write_table
 from dia_demo.services.quota import bytes_in, enforce_quota, size_of
 from dia_demo.services.scratch import Scratch
+from dia_demo.services.speed.plan_time import expected_audio
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 
@@ -174,7 +175,7 @@ class ComparisonStore:
         waiting = {slot.id: slot for slot in plan.slots if slot.state != TakeState.MADE}
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
         samples = sum(
-            expected(plan, slot, self.synthesis)
+            expected_audio(plan, slot, self.synthesis)
             * self.synthesis.info(plan.settings[slot.setting].runtime.model).sample_rate
             for slot in slots
             if slot.id in waiting

@@ -22,6 +22,7 @@ from dia_demo.engine.memory import (
     other_weights,
 )
 from dia_demo.engine.placement import CACHED_BYTES, place_on_cpu
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import decoder_weights
@@ -104,15 +105,17 @@ def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:
 class Expectation:
     """What a take needs on this machine.
 
-    seconds: to wait once the model is loaded; None if nothing was measured. precision: the one it
+    left: the time to wait once the model is loaded; None if it is unknown. precision: the one it
     would run in. shortage: why it cannot run here. download: its weights must be downloaded first.
+    has_voice: it has a voice prompt.
     """
 
     audio_seconds: float
     precision: str = ""
-    seconds: float | None = None
+    left: TimeLeft | None = None
     shortage: str | None = None
     download: bool = False
+    has_voice: bool = False
 
 
 def memory_shortage(config: ModelConfig, precision: str) -> str | None:

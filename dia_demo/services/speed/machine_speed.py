@@ -12,14 +12,16 @@ import logging
 import math
 import statistics
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeVar
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Figures
+from dia_demo.engine.memory import model_bytes
 from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder, write_atomic
 from dia_demo.services.bench.types import QuickResult, RunResult
@@ -31,6 +33,7 @@ from dia_demo.services.speed.estimate import (
     precision_here,
     seconds_per_byte,
 )
+from dia_demo.services.speed.run_estimate import ExpectedTake
 from dia_demo.services.system_info import describe_machine
 from dia_demo.text.script import expected_seconds, to_bytes
 from dia_demo.untrusted import read_json
@@ -41,8 +44,18 @@ VERSION = 2
 LAST_TAKES, MOST_MODELS = 5, 32
 # Shorter takes do not determine the time of a step well.
 FEWEST_STEPS = 40
+# Added to the speech of a script: the silence at a take's end, and what the model adds before it.
+SILENCE_SECONDS = 0.35
+# How far the speed of a take may be from that of the earlier ones, or from a derived one.
+MEASURED_FACTOR, DERIVED_FACTOR = 1.3, 1.5
+# Bytes per second, at least and at most: reading prepared weights, and preparing them from the
+# checkpoint (docs/performance.md).
+READ_RATES, PREPARE_RATES = (300e6, 1500e6), (40e6, 150e6)
+LEAST_SECONDS = 0.01
 # The length of an example take.
 EXAMPLE_SECONDS, EXAMPLE_BYTES = 10.0, 120
+
+Measured = TypeVar("Measured")
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +82,13 @@ class Rates:
 
     takes: by model, precision and threads; for each of the latest takes, the seconds per step and
     the seconds to decode a second of audio. stretches: seconds to change the speed of a second of
-    audio.
+    audio. loads: seconds to load a model, by its name, precision and what it was loaded from.
     """
 
     quick: QuickResult | None = None
     takes: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     stretches: list[float] = field(default_factory=list)
+    loads: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Rates:
@@ -86,11 +100,17 @@ class Rates:
             if last
         }
         stretches = [_positive(seconds) for seconds in raw["stretches"]]
+        # Files that were written before there were any have none.
+        loads = {
+            str(key): [_positive(seconds) for seconds in last]
+            for key, last in raw.get("loads", {}).items()
+            if last
+        }
         if quick is not None:
             for name, rate in asdict(quick).items():
                 if name != "undisturbed":
                     _positive(rate)
-        return cls(quick, takes, stretches)
+        return cls(quick, takes, stretches, loads)
 
 
 def _positive(value: Any) -> float:
@@ -134,7 +154,7 @@ class MachineSpeed:
         has_voice: bool = False,
     ) -> Expectation:
         """What a take needs here. Its time is unknown with a voice prompt, which must be encoded
-        as well."""
+        as well, and for a script that the model cannot read as a whole."""
         text = info.reading(script, normalise).text
         audio = expected_seconds(text, info.seconds_per_character)
         audio = min(audio, info.seconds_of(max_tokens))
@@ -142,13 +162,45 @@ class MachineSpeed:
         if runtime.device != "cpu":
             return Expectation(audio, download=download)
         precision, shortage = precision_here(info, runtime)
-        seconds = None
-        if shortage is None and not has_voice and text.strip():
-            pace = self.pace(info, runtime, audio)
-            if pace is not None:
-                seconds = pace.take_seconds(info, audio, len(to_bytes(text)))
-                seconds += audio / speed * self._stretch(speed)
-        return Expectation(audio, precision, seconds, shortage, download)
+        left, is_readable = None, len(to_bytes(text)) <= info.config.encoder.max_positions
+        if shortage is None and not has_voice and text.strip() and is_readable:
+            left = self.expect_take(info, runtime, text, max_tokens, speed).left
+        return Expectation(audio, precision, left, shortage, download, has_voice)
+
+    def expect_take(
+        self, info: ModelInfo, runtime: RuntimeConfig, text: str, max_tokens: int, speed: float
+    ) -> ExpectedTake:
+        """How long a take of this text, as the model reads it, is expected to be, and its speed."""
+        config, longest = info.config, info.seconds_of(max_tokens)
+        audio = expected_seconds(text, info.seconds_per_character) + SILENCE_SECONDS
+        pace = None
+        if runtime.device == "cpu":
+            pace = self.pace(info, runtime, min(audio, longest))
+        take = ExpectedTake(
+            steps=audio * info.frames_per_second + config.max_delay,
+            deviation=info.length_deviation,
+            limit=longest * info.frames_per_second + config.max_delay,
+        )
+        if pace is None:
+            return take
+        codec = (pace.per_codec_second + self._stretch(speed) / speed) / info.frames_per_second
+        return replace(
+            take,
+            step_seconds=pace.per_frame + codec,
+            factor=MEASURED_FACTOR if pace.measured else DERIVED_FACTOR,
+            reading_seconds=pace.per_byte * len(to_bytes(text)),
+        )
+
+    def loading(self, info: ModelInfo, precision: str, is_prepared: bool) -> TimeLeft:
+        """How long it takes to load a model; is_prepared: its weights are stored as they are used,
+        so that they need only be read."""
+        with self._lock:
+            known = self._rates.loads.get(_load_key(info.name, precision, is_prepared))
+        if known:
+            return TimeLeft.around(statistics.median_low(known), MEASURED_FACTOR)
+        size = model_bytes(info.config, precision if is_prepared else "float32")
+        slow, fast = READ_RATES if is_prepared else PREPARE_RATES
+        return TimeLeft(size / fast, size / slow)
 
     def seconds_per_second(self, info: ModelInfo, runtime: RuntimeConfig) -> float | None:
         """Seconds to wait for a second of audio; None if nothing was measured, or the model cannot
@@ -183,6 +235,13 @@ class MachineSpeed:
             return statistics.median_low(known) if known and speed != 1 else 0.0
 
     # -- updates ---------------------------------------------------------------------------------
+
+    def learn_load(self, name: str, precision: str, is_prepared: bool, seconds: float) -> None:
+        """Store how long a model's loading took."""
+        key = _load_key(name, precision, is_prepared)
+        with self._lock:
+            _append(self._rates.loads, key, max(seconds, LEAST_SECONDS))
+            self._write()
 
     def learn_quick(self, quick: QuickResult) -> None:
         """Store the quick measurement."""
@@ -228,11 +287,7 @@ class MachineSpeed:
 
     def _learn(self, key: str, per_frame: float, codec: float) -> None:
         with self._lock:
-            takes = self._rates.takes
-            # The latest last: the least recently used models are dropped.
-            takes[key] = [*takes.pop(key, []), (per_frame, codec)][-LAST_TAKES:]
-            for oldest in list(takes)[:-MOST_MODELS]:
-                del takes[oldest]
+            _append(self._rates.takes, key, (per_frame, codec))
             self._write()
 
     # -- the file --------------------------------------------------------------------------------
@@ -264,5 +319,16 @@ class MachineSpeed:
             log.info("The machine's speed could not be saved in %s: %s", self._path, error)
 
 
+def _append(known: dict[str, list[Measured]], key: str, value: Measured) -> None:
+    """Add the latest measurement, and drop those of the models that were used longest ago."""
+    known[key] = [*known.pop(key, []), value][-LAST_TAKES:]
+    for oldest in list(known)[:-MOST_MODELS]:
+        del known[oldest]
+
+
 def _key(model: str, precision: str, threads: int) -> str:
     return f"{model}|{precision}|{threads}"
+
+
+def _load_key(model: str, precision: str, is_prepared: bool) -> str:
+    return f"{model}|{precision}|{'prepared' if is_prepared else 'original'}"

@@ -20,9 +20,10 @@ from dia_demo.services.listening.plan import (
     make_plan,
     split_scripts,
 )
+from dia_demo.services.speed.plan_time import plan_time
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
-from dia_demo.services.wording import about
+from dia_demo.services.wording import time_left
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, expected_seconds
 from dia_demo.ui.generate import form
 
@@ -183,14 +184,8 @@ def seconds_to_make(plan: ComparisonPlan, synthesis: Synthesis) -> float:
 
 def generation_time(plan: ComparisonPlan, synthesis: Synthesis) -> str:
     """How long a whole plan takes here, in words; empty if nothing was measured."""
-    total = 0.0
-    for runtime in {setting.runtime for setting in plan.settings}:
-        rate = synthesis.speed.seconds_per_second(synthesis.info(runtime.model), runtime)
-        if rate is None:
-            return ""
-        part = tuple(setting for setting in plan.settings if setting.runtime == runtime)
-        total += rate * seconds_to_make(replace(plan, settings=part), synthesis)
-    return f"{about(total)} to generate"
+    left = plan_time(plan, synthesis)
+    return "" if left is None else f"{time_left(left)} to generate"
 
 
 def with_voice_path(values: Sequence) -> list:

@@ -8,7 +8,7 @@ from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.names import LABELS, at_start, in_sentence, value_texts
 from dia_demo.services.listening.plan import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent
-from dia_demo.services.wording import about, local_time, plural
+from dia_demo.services.wording import local_time, plural, time_left
 from dia_demo.ui.generate.person_runs import ABANDONED
 from dia_demo.ui.status import Status, explain, factor
 
@@ -30,11 +30,13 @@ def status_of(event: RenderEvent) -> Status:
     parts = [made]
     if event.realtime_factor is not None:
         parts.append(f"{factor(event.realtime_factor)} realtime")
-    if event.seconds_left is not None:
-        parts.append(f"{about(event.seconds_left)} left")
+    left = "" if event.left is None else f"{time_left(event.left)} left"
+    if left:
+        parts.append(left)
     if event.takes_failed:
         parts.append(f"{plural(event.takes_failed, 'take')} failed")
-    return Status("running", event.phase, ", ".join(parts), min(0.98, event.fraction), "Generating")
+    reached = min(0.98, event.fraction)
+    return Status("running", event.phase, ", ".join(parts), reached, "Generating", left=left)
 
 
 def _ended(event: RenderEnded) -> Status:

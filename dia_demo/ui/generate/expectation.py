@@ -19,7 +19,7 @@ from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelInfo
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.wording import about
+from dia_demo.services.wording import time_left
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
 
@@ -101,15 +101,21 @@ class ExpectationHandlers:
         )
 
     def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
-        return self.synthesis.speed.expect(
+        """What a take of these fields needs, with the loading of its model if that is here."""
+        runtime = self._runtime(info, fields)
+        expected = self.synthesis.speed.expect(
             info,
-            self._runtime(info, fields),
+            runtime,
             fields["script"] or "",
             int(fields["max_tokens"]),
             fields["speed"],
             normalise=fields["normalise"] is True,
             has_voice=bool(fields["voice_prompt"]),
         )
+        if expected.left is None or expected.download:
+            return expected
+        loading = self.synthesis.loading(runtime)
+        return replace(expected, left=None if loading is None else expected.left + loading)
 
 
 def other_model(model: str) -> str:
@@ -118,10 +124,12 @@ def other_model(model: str) -> str:
 
 
 def wait_text(expected: Expectation, measuring: bool) -> str:
-    """The expected time in a few words, or nothing."""
-    if expected.seconds is not None:
-        return about(expected.seconds)
-    is_possible = expected.precision and expected.shortage is None
+    """The expected time in a few words, or nothing: also for a model that is not here."""
+    if expected.download:
+        return ""
+    if expected.left is not None:
+        return time_left(expected.left)
+    is_possible = expected.precision and expected.shortage is None and not expected.has_voice
     return MEASURING if measuring and is_possible else ""
 
 
@@ -149,7 +157,9 @@ def speaker_html(
     text = f"{name}: {what}."
     if dia is None:
         switch = f"Back to {SPEAKERS[EMBEDDED][0]}" if can_switch else ""
-        needs = "" if info.name == EMBEDDED else _needs(expected, info.name == DIA_NAME)
+        # The time of a model that is here is beside Generate.
+        left = expected.left if expected.download else None
+        needs = _needs(replace(expected, left=left), info.name == DIA_NAME)
         text += f" {needs[0].upper()}{needs[1:]}." if needs else ""
         text += f" {calibration}" if calibration else ""
     else:
@@ -170,8 +180,8 @@ def _needs(expected: Expectation, is_dia: bool) -> str:
     if expected.shortage:
         return f"it cannot run here: {expected.shortage.rstrip('.')}"
     needs = []
-    if expected.seconds is not None:
-        needs.append(f"{about(expected.seconds)} for this script on this machine")
+    if expected.left is not None:
+        needs.append(f"{time_left(expected.left)} for this script on this machine")
     if is_dia and expected.precision in DIA_MEMORY:
         needs.append(f"{DIA_MEMORY[expected.precision]} of memory")
     if expected.download and is_dia:

@@ -64,7 +64,7 @@ class LiveRun:
             "ready": round(self._ready, 2),
             "done": self.done,
             "total": progress and round(progress.expected_seconds, 2),
-            "left": progress and round(progress.seconds_left, 2),
+            "left": progress and progress.left and round(progress.left.mean, 2),
             "lag": round(self._lag, 2),
         } | ({} if self.take is None else {"take": self.take})
 

@@ -179,7 +179,7 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
     page = watch.open()
     write_script(page, SHORT)
     press(page, "Generate")
-    expected = re.compile("Starts in about .*, so that it plays without a gap", re.DOTALL)
+    expected = re.compile("Starts as soon as it can play to its end without a gap", re.DOTALL)
     page.locator("#take", has_text=expected).wait_for()
     assert page.evaluate("window.pieces") == []
     wait_player(page, "playing")

@@ -12,6 +12,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.config import GenerationParams
 from dia_demo.engine.events import Figures, Progress, Result, Started
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.services.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -39,7 +40,7 @@ FIGURES = Figures(
 )
 STARTED = Started(7, "nano", "float32", "cpu", 16000, 30.0, ("The prompt was cut to 20 s.",))
 COMPARE_SCRIPT = "[S1] Hello there. <b>[S2] Yes."
-RUNNING = Progress(500, 12.4, 40.0, 0.31, 18.6, 20.0)
+RUNNING = Progress(500, 12.4, 40.0, 0.31, 18.6, left=TimeLeft(18, 22))
 
 
 def result(reason: str = "end", samples: int = 160) -> Result:

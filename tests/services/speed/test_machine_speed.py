@@ -48,7 +48,9 @@ def known():
 
 
 def seconds(machine: MachineSpeed, info=NANO, runtime=ON_NANO, script=SCRIPT, **changes):
-    return machine.expect(info, runtime, script, info.config.defaults.max_tokens, **changes).seconds
+    tokens = info.config.defaults.max_tokens
+    left = machine.expect(info, runtime, script, tokens, **changes).left
+    return None if left is None else left.middle
 
 
 def test_nothing_is_said_before_anything_was_measured(known):
@@ -70,7 +72,7 @@ def test_max_tokens_end_the_take_that_is_expected(known):
     known.learn_quick(QUICK)
     cut = known.expect(DIA, ON_DIA, SCRIPT, 200)
     assert cut.audio_seconds == DIA.seconds_of(200)
-    assert cut.seconds < seconds(known, DIA, ON_DIA)
+    assert cut.left.middle < seconds(known, DIA, ON_DIA)
 
 
 def test_fewer_bits_are_expected_to_be_faster(known):
@@ -135,7 +137,7 @@ def learn_stretch(known) -> None:
 def test_a_change_of_speed_takes_time(known):
     learn_stretch(known)
     audio = known.expect(NANO, ON_NANO, SCRIPT, 1024).audio_seconds
-    assert seconds(known, speed=0.5) - seconds(known) == pytest.approx(2 * audio * 0.25)
+    assert seconds(known, speed=0.5) - seconds(known) == pytest.approx(2 * audio * 0.25, rel=0.15)
 
 
 def test_a_take_at_another_speed_leaves_the_pace_as_it_was(known):
@@ -159,7 +161,7 @@ def test_a_model_that_does_not_fit_has_a_reason_in_place_of_a_time(known, monkey
     known.learn_quick(QUICK)
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
     expected = known.expect(DIA, RuntimeConfig(DIA_NAME), SCRIPT, 3072)
-    assert expected.seconds is None and "this machine has 1.0 GB" in expected.shortage
+    assert expected.left is None and "this machine has 1.0 GB" in expected.shortage
     assert known.seconds_per_second(DIA, RuntimeConfig(DIA_NAME)) is None
 
 

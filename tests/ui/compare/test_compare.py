@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.listening.store import ComparisonStore, new_key
@@ -240,7 +241,7 @@ def test_a_round_or_abx_comparison_has_a_chart(unvoted, synthesis, side_values):
 
 
 def test_progress_is_said_in_words():
-    running = RenderProgress("Generating", 2, 6, 1, 12.0, 0.31, 75.0, 0.4)
+    running = RenderProgress("Generating", 2, 6, 1, 12.0, 0.31, TimeLeft(70, 80), 0.4)
     status = status_of(running)
     assert status.headline == "Generating" and status.fraction == 0.4
     assert status.detail == "2 of 6 pairs ready, 0.31x realtime, about 75 s left, 1 take failed"

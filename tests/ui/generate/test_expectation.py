@@ -9,6 +9,7 @@ import pytest
 
 from dia_demo import system
 from dia_demo.config import RuntimeConfig
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.settings import Settings
 from dia_demo.services.speed.estimate import Expectation, precision_here
@@ -38,6 +39,7 @@ def measured(handlers):
     return handlers
 
 
+ABOUT = r"about \d+( to \d+)? (s|min)"
 DIA = "the original model by Nari Labs, which sounds like people"
 # Of the precision that auto chooses here.
 NEEDS = rf"({'|'.join(DIA_MEMORY.values())}) of memory, {DIA_DOWNLOAD} to download once"
@@ -55,7 +57,7 @@ def shown(handlers, **changes) -> dict[str, str]:
 def test_the_line_says_who_speaks_and_what_dia_needs(measured):
     line = shown(measured)["speaker"]
     assert re.fullmatch(
-        rf"Nano: a small synthetic voice for trying\. Dia-1\.6B is {DIA}: about \d+ s for "
+        rf"Nano: a small synthetic voice for trying\. Dia-1\.6B is {DIA}: {ABOUT} for "
         rf"this script on this machine, {NEEDS}\. Use Dia-1\.6B",
         line,
     )
@@ -64,16 +66,31 @@ def test_the_line_says_who_speaks_and_what_dia_needs(measured):
 def test_the_line_of_dia_says_its_time_and_the_way_back(measured):
     line = shown(measured, model=DIA_NAME, max_tokens=3072)["speaker"]
     assert re.fullmatch(
-        rf"Dia-1\.6B: {DIA}\. About \d+ s for this script on this machine, "
+        rf"Dia-1\.6B: {DIA}\. (?i:{ABOUT}) for this script on this machine, "
         rf"{NEEDS}\. Back to Nano",
         line,
     )
 
 
-def test_the_time_beside_generate_is_that_of_the_line(measured):
-    here = shown(measured, model=DIA_NAME, max_tokens=3072)
-    assert here["wait"].lower() in here["speaker"].lower() and here["wait"].startswith("about ")
-    assert here["wait"] in shown(measured)["speaker"]
+def test_the_time_of_a_model_that_is_here_is_beside_generate_alone(measured):
+    assert re.match("about |under |less than ", shown(measured)["wait"])
+    assert "for this script" not in shown(measured)["speaker"].split("Dia-1.6B")[0]
+
+
+def test_a_model_that_is_not_here_has_no_time_beside_generate(measured):
+    assert shown(measured, model=DIA_NAME, max_tokens=3072)["wait"] == ""
+
+
+def test_a_script_that_cannot_be_made_has_no_time(measured):
+    assert shown(measured, script=40 * SCRIPT)["wait"] == ""
+
+
+def test_a_model_that_is_not_loaded_takes_longer(measured, monkeypatch):
+    before = shown(measured)["wait"]
+    monkeypatch.setattr(Synthesis, "loading", lambda self, runtime: TimeLeft(200, 210))
+    assert before != shown(measured)["wait"] == "about 3 min 30 s"
+    monkeypatch.setattr(Synthesis, "loading", lambda self, runtime: None)
+    assert shown(measured)["wait"] == ""
 
 
 @pytest.mark.parametrize(
@@ -87,7 +104,7 @@ def test_the_time_beside_generate_is_that_of_the_line(measured):
 )
 def test_the_time_follows_the_form(measured, changes):
     dia = {"model": DIA_NAME, "max_tokens": 3072}
-    assert shown(measured, **dia)["wait"] != shown(measured, **dia | changes)["wait"]
+    assert shown(measured, **dia)["speaker"] != shown(measured, **dia | changes)["speaker"]
 
 
 def test_the_time_follows_the_speed_once_a_change_was_measured(measured):

@@ -1,0 +1,99 @@
+"""The one model in memory: loading it, replacing it, and how long that takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from dia_demo.accelerator.accelerator import Accelerator
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.engine import Engine
+from dia_demo.engine.events import Loading
+from dia_demo.engine.model_loader import load_on_cpu
+from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.time_left import NOTHING, TimeLeft
+from dia_demo.errors import InputError
+from dia_demo.model.packed_cache import prepared_file
+from dia_demo.services.calibration.background import BackgroundCalibration
+from dia_demo.services.models import ModelInfo, ModelRef
+from dia_demo.services.speed.machine_speed import MachineSpeed
+
+
+class ModelSlot:
+    """Holds at most one engine. accelerator: returns the Accelerator of a device."""
+
+    def __init__(
+        self,
+        accelerator: Callable[[str], Accelerator],
+        calibration: BackgroundCalibration,
+        speed: MachineSpeed,
+    ) -> None:
+        self._accelerator, self._calibration, self._speed = accelerator, calibration, speed
+        self._engine: Engine | None = None
+        self._runtime: RuntimeConfig | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The loaded engine."""
+        assert self._engine is not None
+        return self._engine
+
+    def unload(self) -> None:
+        """Free the model's memory."""
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = self._runtime = None
+
+    def load(self, runtime: RuntimeConfig) -> Iterator[Loading]:
+        """Load the model of a runtime unless that is what is loaded."""
+        if self.has(runtime):
+            return
+        # Two models may not fit into memory together, so the old one is freed first.
+        self.unload()
+        yield from self._calibration.wait(runtime)
+        on_cpu = runtime.device == "cpu"
+        loader = load_on_cpu if on_cpu else self._accelerator(runtime.device).load
+        is_prepared, began = _is_prepared(runtime), time.monotonic()
+        self._engine = yield from Engine.load(runtime, loader)
+        self._runtime = runtime
+        if on_cpu and is_prepared is not None:
+            precision, seconds = self._engine.placement.precision, time.monotonic() - began
+            self._speed.learn_load(runtime.model, precision, is_prepared, seconds)
+
+    def has(self, runtime: RuntimeConfig) -> bool:
+        """Whether the loaded model is what this runtime needs.
+
+        It may be placed in another way by now: a container's cores come and go, and a benchmark may
+        have found another precision to be faster.
+        """
+        if self._engine is None or self._runtime != runtime or self._engine.closed:
+            return False
+        if runtime.device != "cpu":
+            return True
+        now, then = place_on_cpu(runtime, self._engine.config), self._engine.placement
+        return (now.precision, now.threads) == (then.precision, then.threads)
+
+    def time_to_load(self, info: ModelInfo, runtime: RuntimeConfig) -> TimeLeft | None:
+        """How long it takes until a take with this runtime can begin; None if unknown."""
+        if self.has(runtime):
+            return NOTHING
+        is_prepared = _is_prepared(runtime) if runtime.device == "cpu" else None
+        if is_prepared is None:
+            return None
+        return self._speed.loading(info, place_on_cpu(runtime, info.config).precision, is_prepared)
+
+
+def _is_prepared(runtime: RuntimeConfig) -> bool | None:
+    """Whether the weights are stored as they are used; None if they are not on this machine, or
+    have to be calibrated first."""
+    try:
+        ref = ModelRef.resolve(runtime.model)
+        if ref.folder is None or not ref.has_weights:
+            return None
+        config = ref.describe().config
+        precision = place_on_cpu(runtime, config).precision
+    except InputError:
+        return None
+    if config.prepared is not None or prepared_file(ref.folder, precision).is_file():
+        return True
+    return None if precision == "int4" else False
