@@ -36,7 +36,8 @@ _CODE = re.compile(r"(`{1,3})([^`\n]{1,300})\1")
 
 # What belongs to a page and not to what is said: notes, where links lead, attributes, task boxes.
 _ASIDE = re.compile(
-    r"^[ \t]{0,3}\[\^?[\w-]{1,30}\]:[ \t][^\n]{0,500}(?:\n|\Z)"
+    r"^[ \t]{0,3}(?:\[\^[\w-]{1,30}\]:|\[[\w -]{1,40}\]:[ \t]{1,9}<?(?:https?:|www\.|\.?/|#))"
+    r"[^\n]{0,500}(?:\n|\Z)"
     r"|^[ \t]{0,3}:{3,9}[^\n]{0,60}(?:\n|\Z)|^[ \t]{0,9}(?:[-*+][ \t])?\[[ xX]\][ \t]"
     r"|%%[^%\n]{1,200}%%|\[\^[\w-]{1,30}\]|\^\[[^\[\]\n]{1,200}\]"
     r"|[ \t]?\[(?:sic|edit|citation needed|note \d{1,2}|who\?)\]|\{[#.][\w.# =\"-]{1,80}\}",

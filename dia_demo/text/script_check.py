@@ -161,6 +161,7 @@ def with_reading(
             missing -= repairs.keys()
     findings = [repairs.get(_key(finding), finding) for finding in report.findings]
     findings = [_fitting(finding, lambda script: check(read(script))) for finding in findings]
+    findings = [finding for finding in findings if finding.code not in CHOICES]
     if remark := remark_on_reading(written):
         findings.append(_finding(remark, remark.repair() if remark.repair else None))
     findings += [Finding("reading", Level.TIP, words) for words in reading.remarks]

@@ -33,7 +33,9 @@ def test_words_stay_and_marks_go(written, read):
     assert normalise(f"[S1] {written}").text == f"[S1] {read}"
 
 
-@pytest.mark.parametrize("script", ["[S1] Hi. [S3] Ho.", "[S1] We write C++ and B."])
+@pytest.mark.parametrize(
+    "script", ["[S1] Hi. [S3] Ho.", "[S1] We write C++ and B.", "[S1]: Hi.\n[S2]: Ho."]
+)
 def test_tags_and_names_are_no_marks(script):
     assert "[S1]" in normalise(script).text
     assert normalise(script).text.count("[") == script.count("[")

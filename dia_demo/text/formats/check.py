@@ -59,7 +59,7 @@ def note_on(script: str, is_read: bool) -> str | None:
     elif is_read:
         note = f"{sentence_on(found)} Put [S1] before it to have it read as written."
     else:
-        note = f"{_shown(found)} is read aloud as written; normalising makes turns of it."
+        note = f"{_shown(found)} are read aloud as written; normalising makes turns of it."
     return printable(note)
 
 
@@ -67,6 +67,8 @@ def sentence_on(found: Recognition) -> str:
     """What a script that is certain was read as."""
     who = ", ".join(f"{_short(name)} is {tag}" for name, tag in found.speakers)
     who = f": {who}" if who else ", by one speaker"
+    if len(found.speakers) > 2:
+        who = ""
     return f"Read as {found.format}{who}.{_shared(found)}{_left_out(found)}"
 
 
@@ -91,7 +93,7 @@ def _shown(found: Recognition) -> str:
     names = [name for name, _ in found.speakers[:2]]
     if found.format == labels.FORMAT.name and names:
         return " and ".join(f"“{_short(name)}:”" for name in names)
-    return f"This looks like {found.format}: what stands around the words"
+    return f"This looks like {found.format}. Its names and marks"
 
 
 def _speakers(found: Recognition) -> str:

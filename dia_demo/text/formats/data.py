@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from dia_demo.text.formats import labels
 from dia_demo.text.formats.frame import is_lead_in, unframed
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import Likeness, likeness
@@ -17,10 +18,11 @@ _SPEAKERS = (
     "username author person actor host label sender from_name participant"
 ).split()
 _TEXTS = (
-    "text line content message utterance dialogue dialog speech sentence transcript words said "
-    "body says quote value script"
+    "text line lines content message utterance dialogue dialog speech sentence transcript words "
+    "said body says quote value script what"
 ).split()
 _MOST_DEPTH = 12
+_SAID = re.compile(r"[.?!,…]|\w\s+\w+\s+\w")
 _COMMA_AT_END = re.compile(r",(\s{0,50}[\]}])")
 _RULE_OF_TABLE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _YAML = re.compile(
@@ -36,10 +38,28 @@ def find_json(script: str) -> Found | None:
     values = _parsed(body)
     if not values:
         return None
+    if texts := _strings(values):
+        return _of_strings(texts, left_out)
     lines = [line for value in values for line in _lines_of(value, 0)]
-    if len(lines) < 1 or not any(line.speaker for line in lines):
+    if not lines:
         return None
     return Found(tuple(lines), True, left_out)
+
+
+def _strings(values: list[object]) -> list[str]:
+    """The strings of a list that has nothing else."""
+    value = values[0]
+    if len(values) == 1 and isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return [one for one in value if isinstance(one, str)]
+    return []
+
+
+def _of_strings(texts: list[str], left_out: tuple[str, ...]) -> Found | None:
+    """Strings that begin with names."""
+    found = labels.find("\n".join(texts))
+    if found is None or not found.is_sure:
+        return None
+    return Found(found.lines, True, left_out + found.left_out)
 
 
 def _data_of(script: str) -> tuple[str, tuple[str, ...]]:
@@ -87,7 +107,7 @@ def _lines_of(value: object, depth: int) -> Iterator[Line]:
     elif isinstance(value, list | tuple):
         if len(value) == 2 and all(isinstance(part, str) for part in value):
             name, text = value
-            if likeness(name) >= Likeness.MAYBE:
+            if likeness(name) >= Likeness.MAYBE and _SAID.search(text):
                 yield Line(name, text)
                 return
         for part in value:
@@ -97,7 +117,7 @@ def _lines_of(value: object, depth: int) -> Iterator[Line]:
 def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
     fields = {str(key).lower().replace("-", "_"): part for key, part in value.items()}
     speaker = next((fields[key] for key in _SPEAKERS if _is_name(fields.get(key))), None)
-    text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
+    text = next((text for key in _TEXTS if (text := _joined(fields.get(key)))), None)
     if text is not None:
         name = None if speaker is None else str(_inner_name(speaker))
         if name is not None and name.isdigit():
@@ -106,6 +126,8 @@ def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
             yield Line(name, " ".join(text.split()))
         return
     for key, part in value.items():
+        if isinstance(part, list) and likeness(str(key)) == Likeness.SPEAKER:
+            part = _joined(part) or part
         if isinstance(part, str):
             if likeness(str(key)) == Likeness.SPEAKER or (
                 len(value) == 1 and likeness(str(key)) == Likeness.MAYBE
@@ -113,6 +135,13 @@ def _lines_of_object(value: dict, depth: int) -> Iterator[Line]:
                 yield Line(str(key), " ".join(part.split()))
         else:
             yield from _lines_of(part, depth + 1)
+
+
+def _joined(value: object) -> str | None:
+    """A text, or several in a list, as one."""
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return " ".join(value)
+    return value if isinstance(value, str) and value else None
 
 
 def _is_name(value: object) -> bool:
@@ -230,6 +259,14 @@ JSON_FORMAT = Format(
         ),
         ('[{"Ann": "Are you there?"}, {"Ben": "Yes."}]', "[S1] Are you there? [S2] Yes."),
         ('[["Ann", "Are you there?"], ["Ben", "Yes."]]', "[S1] Are you there? [S2] Yes."),
+        ('["Ann: Are you there?", "Ben: Yes."]', "[S1] Are you there? [S2] Yes."),
+        ('{"Ann": ["Are you there?"], "Ben": ["Yes."]}', "[S1] Are you there? [S2] Yes."),
+        ('[{"text": "It was late."}, {"text": "Nobody came."}]', "[S1] It was late. Nobody came."),
+        (
+            '{"characters": ["Ann", "Ben"], "dialogue": [{"character": "Ann", "line": "Hi."}, '
+            '{"character": "Ben", "line": "Ho."}]}',
+            "[S1] Hi. [S2] Ho.",
+        ),
         ("[('Ann', 'Are you there?'), ('Ben', 'Yes.')]", "[S1] Are you there? [S2] Yes."),
         (
             '{"segments": [{"start": 0.5, "end": 1.2, "text": " Hi.", "speaker": "SPEAKER_00"}, '

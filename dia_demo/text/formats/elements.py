@@ -17,6 +17,11 @@ _ELEMENT = re.compile(
     r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]{0,24}(?:[ ]\d{1,2}(?=>))?)"
     r"(?P<rest>[ ][^<>\n]{0,120})?/?>"
 )
+# The special tokens of chat models: <|im_start|>user, <|assistant|>, <|im_end|>.
+_SPECIAL = re.compile(
+    r"<\|(?:im_start|start_header_id)\|>[ ]?(\w{1,20})(?:<\|end_header_id\|>)?"
+    r"|<\|(?:im_end|eot_id|end|endoftext|eos|begin_of_text)\|>|<\|(\w{1,24})\|>"
+)
 _ATTRIBUTE = re.compile(
     r"\b(?:speaker|name|voice|who|id|character|role|actor|person|by)[ ]?=[ ]?"
     r"[\"'](?P<value>[^\"'<>\n]{1,40})[\"']",
@@ -40,7 +45,13 @@ def plain_tags(script: str) -> str:
     script = _ESCAPED.sub(
         lambda match: f"[{match['square']}]" if match["square"] else f"<{match['angle']}>", script
     )
-    return _ENTITY.sub(lambda match: html.unescape(match[0]), script)
+    script = _ENTITY.sub(lambda match: html.unescape(match[0]), script)
+    return _SPECIAL.sub(_special, script)
+
+
+def _special(match: re.Match) -> str:
+    role = match[1] or match[2]
+    return f"<{role}>" if role else ""
 
 
 def find(script: str) -> Found | None:
@@ -131,6 +142,11 @@ FORMAT = Format(
         (
             "<host>Welcome back.</host>\n<guest>Thank you.</guest>",
             "[S1] Welcome back.\n[S2] Thank you.",
+        ),
+        ("<|user|>Hi there.<|assistant|>Ho.", "[S1] Hi there. [S2] Ho."),
+        (
+            "<|im_start|>user\nHi there.<|im_end|>\n<|im_start|>assistant\nHo.<|im_end|>",
+            "[S1] Hi there.\n[S2] Ho.",
         ),
         ("<Ann>Hi there.\n<Ben>Ho.", "[S1] Hi there.\n[S2] Ho."),
         (

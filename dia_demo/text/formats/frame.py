@@ -29,7 +29,8 @@ _CLOSING = re.compile(
     r"|if you(?:'d|’d| would)? (?:like|want|need|prefer)|should i (?:add|change|make)"
     r"|happy (?:podcasting|recording)|i can (?:also|adjust|make|change)|this should|\(?approx"
     r"|this (?:dialog|script|conversation|version|podcast|exchange)|note: (?:this|the|i|you)"
-    r"|(?:the )?end\b[^a-z]{0,6}$|end of\b|fin\b[^a-z]{0,3}$|word count)",
+    r"|(?:the )?end\b[^a-z]{0,6}$|end of\b|fin\b[^a-z]{0,3}$|word count"
+    r"|(?:transcribed|subtitles|captions|transcript|generated|created) (?:by|with)\b)",
     re.IGNORECASE,
 )
 _SURE_LEAD_IN = re.compile(

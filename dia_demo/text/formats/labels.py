@@ -19,12 +19,12 @@ from dia_demo.text.formats.frame import (
     without_sections,
 )
 from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import NAME, Likeness, key_of, likeness, likenesses
+from dia_demo.text.formats.names import NAME, Likeness, key_of, likenesses
 from dia_demo.text.formats.stamps import FRAMED, STAMP
 from dia_demo.text.repairs import nearest_sound
 from dia_demo.text.script import TAG
 
-_MARK = r"[*_~`]{0,3}"
+_MARK = r"[*_~`\"“”]{0,3}"
 _SPACE = r"[ \t]{0,9}"
 _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d]{1,6}"
 # What may precede a name on its line: quote marks, bullets, numbers, times, section marks.
@@ -50,7 +50,7 @@ _LABEL = re.compile(
     re.MULTILINE,
 )
 _DASHED = re.compile(
-    rf"^{_BEFORE}{_MARK}(?P<name>{NAME}){_MARK}[ \t]{{1,3}}(?:[-–—>|»]|->)[ \t]{{1,3}}"
+    rf"^{_BEFORE}{_MARK}(?P<name>{NAME}){_MARK}[ \t]{{1,3}}(?:[-–—>|»→]|->)[ \t]{{1,3}}"
     r"(?P<text>\S[^\n]*)$"
 )
 _FRAMES = ("square", "round", "curly", "angle")
@@ -109,8 +109,7 @@ def _with_dashes(script: str) -> Found | None:
     found = [match for match in matches if match is not None]
     if len(found) < 2 or len(found) < len(matches):
         return None
-    names = [match["name"] for match in found]
-    if any(likeness(name) < Likeness.SPEAKER for name in names):
+    if min(likenesses([match["name"] for match in found]).values()) < Likeness.SPEAKER:
         return None
     return Found(tuple(Line(match["name"], match["text"].strip()) for match in found))
 

@@ -24,6 +24,11 @@ _HEADER = re.compile(
     rf"|(?P<before>{STAMP})[ \t]{{1,9}}[-–—|]?[ \t]{{0,3}}{_THEN})"
     rf"[*_]{{0,2}}[ \t]{{0,3}}:?[ \t]{{0,9}}$"
 )
+# A name and, on the next line, a time alone.
+_NAME_ABOVE_TIME = re.compile(
+    rf"^[ \t]{{0,9}}([^\W\d_][\w .'’-]{{0,40}})\n[ \t]{{0,9}}({STAMP})(?=[ \t]{{0,9}}$)",
+    re.MULTILINE,
+)
 _DATED = rf"^[ \t]{{0,9}}(?:\[{DATED}\]|{DATED})"
 _CHAT = re.compile(
     rf"{_DATED}[ \t]{{0,3}}[-–—|]?[ \t]{{0,3}}(?P<name>[^\n:]{{1,40}}?):[ ]"
@@ -42,10 +47,10 @@ _EDITED = re.compile(r"\s{0,3}(?:\(edited\)|<This message was edited>)\s*$")
 def find_headers(script: str) -> Found | None:
     """The lines under headers with a name and a time, as Otter and Discord write them."""
     body, left_out = unframed(script)
-    lines = body.split("\n")
+    lines = _NAME_ABOVE_TIME.sub(r"\1 \2", body).split("\n")
     headers = [(index, match) for index, line in enumerate(lines) if (match := _HEADER.match(line))]
     names = [(match["name"] or match["then"]).strip() for _, match in headers]
-    if len(headers) < 2 or any(likeness(_plain(name)) in _NO_NAME for name in names):
+    if len(headers) < 2 or any(_is_no_name(name) for name in names):
         return None
     above = [line for line in lines[: headers[0][0]] if line.strip()]
     if not all(is_title(line) or is_lead_in(line) for line in above):
@@ -59,6 +64,10 @@ def find_headers(script: str) -> Found | None:
 
 
 _NO_NAME = (Likeness.NEVER, Likeness.NOTE)
+
+
+def _is_no_name(name: str) -> bool:
+    return likeness(_plain(name)) in _NO_NAME or name.lower() in ("am", "pm", "a.m.", "p.m.")
 
 
 def _plain(name: str) -> str:
@@ -154,6 +163,10 @@ HEADER_FORMAT = Format(
             "[S1] Are you there?\n[S2] Yes.",
         ),
         (
+            "Ann\n10:31 AM\nAre you there?\n\nBen\n10:32 AM\nYes.",
+            "[S1] Are you there?\n[S2] Yes.",
+        ),
+        (
             "SPEAKER_00 [00:00:01]\nAre you there?\nSPEAKER_01 [00:00:04]\nYes.",
             "[S1] Are you there?\n[S2] Yes.",
         ),
@@ -205,6 +218,7 @@ STAMPED_FORMAT = Format(
             "[0.52s -> 2.10s] [SPEAKER_00] Are you there?\n[2.30s -> 3.40s] [SPEAKER_01] Yes.",
             "[S1] Are you there?\n[S2] Yes.",
         ),
+        ("0:00\nAnn: Hi there.\n0:04\nBen: Ho.", "[S1] Hi there.\n[S2] Ho."),
         (
             "0:00\nwelcome back\n0:03\nto the show\n0:06\nagain",
             "[S1] welcome back to the show again",
