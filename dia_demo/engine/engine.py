@@ -10,6 +10,7 @@ from time import perf_counter
 
 import numpy as np
 
+from dia_demo.audio import integrated_loudness
 from dia_demo.codec.codec import Codec, open_codec
 from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
@@ -95,6 +96,9 @@ class Engine:
         """Run model and codec once on very little, so that everything built lazily is built."""
         with torch_threads(self.placement.threads):
             self.codec.decode(np.zeros((1, self.codec.num_codebooks), np.int64))
+        if self.config.voices is not None:  # Its takes are measured before their first sound.
+            rate = self.format.sample_rate
+            integrated_loudness(np.zeros(rate), rate)
         params = replace(self.config.defaults, max_tokens=self.config.shortest_max_tokens)
         run_to_end(self.model, [Row(self.config, b"\x01 Hello.", params)])
 

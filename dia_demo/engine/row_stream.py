@@ -27,6 +27,7 @@ from dia_demo.engine.placement import Placement
 from dia_demo.engine.row import Row
 from dia_demo.engine.take_audio import TakeAudio
 from dia_demo.engine.time_stretch import StretchedAudio
+from dia_demo.engine.turns.loudness import TurnLoudness
 from dia_demo.engine.turns.pauses import Pauses
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.system import peak_rss_bytes
@@ -73,6 +74,7 @@ class RowStream:
         self.codes: list[np.ndarray] = []
         turns, fps = row.turns, settings.format.frames_per_second
         self.pauses = Pauses(turns, row.params.seed, row.prompt_frames, fps) if turns else None
+        self.loudness = TurnLoudness(rate)
         self.token_seconds = self.codec_seconds = 0.0
         self.first_audio: float | None = None
         self.ended = False
@@ -143,6 +145,10 @@ class RowStream:
             samples = self.decoding.push(codes)
             if finish:
                 samples = np.concatenate([samples, self.decoding.finish()])
+        if self.pauses is not None:
+            hop = self.settings.format.sample_rate / self.settings.format.frames_per_second
+            starts = [round(hop * start) for start in self.pauses.starts]
+            samples = self.loudness.push(samples, starts, finish)
         samples = self._checked(self._finished(self.audio, samples, finish), finish)
         if self.stretched is not None:
             samples = self._finished(self.stretched, samples, finish)

@@ -31,7 +31,9 @@ SHARE_OFF, CHARACTERS_OFF = 0.25, 12
 
 
 class Pauses:
-    """The frames of one row, as they become known. first: the row's first new frame."""
+    """The frames of one row, as they become known. first: the row's first new frame. added: by how
+    many frames the pauses so far are longer. starts: the first frame of every turn, among those
+    that `push` returns."""
 
     def __init__(self, turns: TurnVoices, seed: int, first: int, frames_per_second: float) -> None:
         self._turns, self._table, self._first = turns, turns.table, first
@@ -42,6 +44,7 @@ class Pauses:
         self._count = 0
         self._used = (-1, 0)  # Passage, and characters of it up to the last mark with a pause.
         self.added = 0
+        self.starts: list[int] = []
 
     def push(self, frames: np.ndarray, finish: bool) -> np.ndarray:
         """Add frames [n, C]; returns those that are final. finish: no others follow."""
@@ -70,6 +73,8 @@ class Pauses:
             seconds *= 1 + VARIATION * (2 * self._random.random() - 1)
             length = still + round(seconds * self._rate) - len(run)
             run = [*self._of_length(run[:still], max(length, 2 * KEPT)), *run[still:]]
+        if turn is not None:
+            self.starts.append(turn[0] - len(self._table.turn_start) + self.added)
         return [frame[None] for frame in run]
 
     @property
