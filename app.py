@@ -1,12 +1,20 @@
 """Starts the page: settings, services, page. Everything else lives in dia_demo."""
 
 import gc
+import os
 import signal
 import sys
 
 # Loading leaves no garbage, and collections would take a quarter of its time. The server enables
 # them (dia_demo/ui/serving.py).
 gc.disable()
+
+# isort: split
+# Kernels that are not in the cache are compiled beside the imports below, which take as long.
+from dia_demo.kernels.precompile import Precompilation
+
+IS_PROGRAM = __name__ == "__main__"
+PRECOMPILATION = Precompilation(os.environ.get("DIA_PRECISION") or "auto") if IS_PROGRAM else None
 
 # isort: split
 from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
@@ -31,10 +39,12 @@ def main() -> None:
         configure_gradio(settings)
         synthesis = Synthesis(settings)
         try:
-            synthesis.warm_up()
+            synthesis.warm_up(PRECOMPILATION)
             serve(build_ui(synthesis), settings)
         finally:
             synthesis.close()
+            if PRECOMPILATION is not None:
+                PRECOMPILATION.close()
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ from dia_demo import processor
 import torch
 from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.kernels import jit
-jit._use_cache_folder()
+jit.use_cache_folder()
 import os
 print(json.dumps({
     "torch": torch.backends.cpu.get_cpu_capability(),

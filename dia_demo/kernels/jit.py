@@ -39,7 +39,7 @@ def digest() -> str:
     return sha256.hexdigest()[:16]
 
 
-def _use_cache_folder() -> bool:
+def use_cache_folder() -> bool:
     """Set numba's cache folder; False if it cannot be written."""
     folder = cache_folder() / "kernels" / digest()
     try:
@@ -56,7 +56,7 @@ def compiled(**options) -> Callable[[Callable], Callable]:
 
     options: of numba.njit (fastmath, boundscheck, error_model ...). ImportError without numba.
     """
-    can_cache = _use_cache_folder()  # Before the import, at which numba reads its settings.
+    can_cache = use_cache_folder()  # Before the import, at which numba reads its settings.
     import numba
 
     config: Any = numba.config  # Its attributes are made at import.

@@ -32,6 +32,7 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.kernels.precompile import Precompilation
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
@@ -73,6 +74,7 @@ class Synthesis:
         )
         self._queue = Queue(settings.queue_size, settings.places)
         self._warming = WarmUp(self._warm)
+        self._precompilation: Precompilation | None = None
         self._shutdown = Shutdown()
         self.downloads = Downloads()
         self.speed = MachineSpeed(settings.runtime.threads)
@@ -91,16 +93,20 @@ class Synthesis:
         """Run `work` in a thread of its own; `close` sets `cancel` and waits for the thread."""
         self._shutdown.start(work, cancel)
 
-    def warm_up(self) -> None:
+    def warm_up(self, precompilation: Precompilation | None = None) -> None:
         """Load the model the app starts with in the background, so that the first take begins
         immediately, if it and its codec are in a folder; download a hub model's missing files.
         Then measure this machine, unless that was done before."""
         if ModelRef.resolve(self.settings.runtime.model).local is None:
             self.downloads.start(self.settings.runtime.model, PROGRAM)
+        self._precompilation = precompilation
         self._warming.start()
         self._measurement.start(after=self._warming.thread)
 
     def _warm(self) -> Iterator[Loading]:
+        if self._precompilation is not None:
+            for done, count in self._precompilation.progress():
+                yield Loading(f"Compiling kernels {done + 1} of {count}", done / count)
         runtime, _ = self.calibration.meanwhile(self.settings.runtime)
         try:
             folder = ModelRef.resolve(runtime.model).local
