@@ -18,6 +18,7 @@ from dia_demo.hub.cache import cached_config
 from dia_demo.hub.fetch import fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.text.checks import NATURAL_SECONDS
+from dia_demo.text.formats.table import in_turns
 from dia_demo.text.normaliser import Reading, normalise, unchanged
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import SECONDS_PER_CHARACTER
@@ -102,7 +103,7 @@ class ModelInfo:
         """
         longest = _MOST_CHARACTERS_PER_BYTE * self.config.encoder.max_positions
         # A longer script is rejected in any case.
-        if not (self.normalises or in_words) or len(script) > longest:
+        if not (self.normalises or in_words) or len(in_turns(script)) > longest:
             return unchanged(script, pronunciations)
         return normalise(script, self.normalises, pronunciations)
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from dia_demo.text.english import foreign_line
@@ -53,9 +54,9 @@ def remarks_on(draft: Draft) -> list[Remark]:
         return [Remark("empty", Level.ERROR, message)]
     found = recognise(draft.script)
     if found is not None and found.is_sure:
-        # Who speaks, and what is said, is known after its repair.
-        checks = [_check_characters, _check_bytes, check_format, _check_seconds]
-        return _sorted(draft, checks)
+        # Who speaks, and what is said, is known after its repair, and only then can it be cut.
+        remarks = _sorted(draft, [_check_characters, _check_bytes, check_format, _check_seconds])
+        return [_without_cut(remark) for remark in remarks]
     checks = [_check_characters, _check_bytes, check_format, _check_first_tag, _check_near_tags]
     if not any(
         match["number"] or match["label"] for _, match in _tokens(_NEAR_TAG, draft.script, skip=TAG)
@@ -69,6 +70,10 @@ def remarks_on(draft: Draft) -> list[Remark]:
 def _sorted(draft: Draft, checks: Sequence[Callable[[Draft], Iterator[Remark]]]) -> list[Remark]:
     remarks = [remark for check in checks for remark in check(draft)]
     return sorted(remarks, key=lambda remark: list(Level).index(remark.level))
+
+
+def _without_cut(remark: Remark) -> Remark:
+    return replace(remark, repair=None, label=None) if remark.label == _CUT else remark
 
 
 def _check_characters(draft: Draft) -> Iterator[Remark]:

@@ -4,11 +4,14 @@ import random
 
 import pytest
 
+from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 from dia_demo.text.formats.table import FORMATS, in_turns, recognise
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
+from dia_demo.text.script_check import check_script
 
 EXAMPLES = [
     pytest.param(row.name, written, turns, id=f"{row.name} {number}")
@@ -63,6 +66,30 @@ def test_edits_tell_where_the_words_were():
         text.strip() for text, is_new in normalise("Ann: Hi there.\nBen: Ho.").parts() if is_new
     ]
     assert marked == ["[S1]", "[S2]"]
+
+
+def test_a_take_says_what_its_script_was_read_as():
+    script = "Ann: Hi there.\nBen: Ho."
+    nano, dia = (Synthesis(Settings()).info(name) for name in ("nano", DIA_NAME))
+    request = Request(script, nano.config.defaults)
+    assert request.notes(nano)[0].startswith("Read as a dialogue with names: Ann is [S1]")
+    assert "“Ann:” and “Ben:” are read aloud as written" in request.notes(dia)[0]
+    assert request.encode(dia) == script.encode()
+    assert Request("[S1] Hi there.", nano.config.defaults).notes(nano) == ()
+
+
+def test_the_length_of_a_script_is_that_of_its_words():
+    """Subtitles are longer than what is said."""
+    cues = "".join(
+        f"{n}\n00:00:{n:02},000 --> 00:00:{n:02},900\nThe river was quiet.\n\n"
+        for n in range(1, 41)
+    )
+    report = Synthesis(Settings()).check(cues * 2, "nano", 1536)
+    assert report.reading is not None and "-->" not in report.reading.text
+    (cut,) = [one for one in report.findings if one.code == "too_many_bytes"]
+    assert cut.repaired.startswith("[S1] The river was quiet.") and len(cut.repaired) < 1024
+    raw = check_script(cues, byte_limit=1024)
+    assert {one.code for one in raw.findings if one.repaired} == {"format"}
 
 
 def test_read_as_written_undoes_a_format():
