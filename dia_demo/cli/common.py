@@ -70,7 +70,7 @@ def voice_of(options: argparse.Namespace) -> VoicePrompt | None:
         codes = read_codes(options.voice_codes)
         return VoicePrompt(codes=codes, transcript=options.voice_transcript)
     if options.voice_prompt is not None:
-        return VoicePrompt(audio=options.voice_prompt, transcript=options.voice_transcript)
+        return VoicePrompt.of_file(options.voice_prompt, options.voice_transcript)
     if options.voice_transcript:
         raise InputError("--voice-transcript needs --voice-prompt or --voice-codes.")
     return None

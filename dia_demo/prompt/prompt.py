@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dia_demo.audio import SILENCE_DB, integrated_loudness
+from dia_demo.audio import integrated_loudness
 from dia_demo.errors import InputError
 from dia_demo.files import Stamp, file_stamp
 from dia_demo.prompt import speech
@@ -75,7 +75,7 @@ def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -
     offsets = channels.mean(axis=0, dtype=np.float64).astype(np.float32)
     waves = list((channels - offsets).T)
     levels = [10 * float(np.log10(max(1e-12, (wave**2).mean()))) for wave in waves]
-    if all(_is_silent(wave, rate) for wave in waves):
+    if all(speech.is_silent(wave, rate) for wave in waves):
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
     spoken = {k: _problem(wave, rate) for k, wave in enumerate(waves)}
     usable = [k for k, problem in spoken.items() if problem is None]
@@ -106,10 +106,6 @@ def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -
     return sum((waves[k] for k in chosen[1:]), waves[first])
 
 
-def _is_silent(wave: np.ndarray, rate: int) -> bool:
-    return bool(speech.frame_levels(wave, rate).max(initial=-np.inf) < SILENCE_DB)
-
-
 def _clipped(channel: np.ndarray) -> float:
     return float((np.abs(channel) >= 0.999).mean())
 
@@ -128,7 +124,7 @@ def _problem(wave: np.ndarray, rate: int) -> str | None:
     """What a channel is instead of speech; None if it may be speech."""
     import soxr
 
-    if _is_silent(wave, rate):
+    if speech.is_silent(wave, rate):
         return "silence"
     analysed = wave if rate == RATE else soxr.resample(wave, rate, RATE)
     active, _ = _speech(analysed, RATE)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dia_demo.audio import SILENCE_DB
+
 RATE = 16000  # of the waves analysed here, Hz
 FRAME_SECONDS = 0.01
 _HOP, _WINDOW = 160, 640
@@ -52,6 +54,11 @@ def frame_levels(wave: np.ndarray, rate: int) -> np.ndarray:
     step = max(1, round(FRAME_SECONDS * rate))
     pieces = wave[: len(wave) // step * step].reshape(-1, step).astype(np.float64)
     return 10 * np.log10(np.maximum((pieces**2).mean(axis=1), 1e-12))
+
+
+def is_silent(wave: np.ndarray, rate: int) -> bool:
+    """Whether no frame of a wave can be heard."""
+    return bool(frame_levels(wave, rate).max(initial=-np.inf) < SILENCE_DB)
 
 
 def loud_frames(levels: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.time_left import TimeLeft
-from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.kernels.precompile import Precompilation
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.calibration.background import BackgroundCalibration
@@ -45,7 +45,7 @@ from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
-from dia_demo.services.take import Request, Take
+from dia_demo.services.take import Request, Take, sound_of
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
@@ -55,7 +55,6 @@ NO_TRANSCRIPT = (
     "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
     "drop words. Write down what the prompt says."
 )
-
 log = logging.getLogger(__name__)
 
 
@@ -221,18 +220,13 @@ class Synthesis:
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result.
 
-        Raises RunError if it contains no audio.
+        Raises RunError if it contains no audio or only silence.
         """
-        if result.samples is None or not len(result.samples):
-            raise RunError(
-                "The model ended before it generated any audio. Try another seed, or a longer "
-                "script."
-            )
-        rate = result.figures.sample_rate
-        health = audio.health(result.samples, rate)
+        samples, rate = sound_of(request, result), result.figures.sample_rate
+        health = audio.health(samples, rate)
         notes = request.notes(self.info(request.runtime.model))
         codes, figures, voices = result.codes, result.figures, result.voices
-        return Take(result.samples, rate, codes, figures, request, health, notes, voices)
+        return Take(samples, rate, codes, figures, request, health, notes, voices)
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
@@ -330,6 +324,8 @@ class Synthesis:
         voice = request.voice
         assert voice is not None
         notes = () if voice.transcript else (NO_TRANSCRIPT,)
+        if voice.has_own_words:
+            notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
         if voice.codes is not None:
             return voice.codes, notes
         longest = self.settings.prompt_seconds

@@ -10,9 +10,10 @@ import numpy as np
 
 from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
-from dia_demo.engine.events import Figures
-from dia_demo.errors import InputError
+from dia_demo.engine.events import Figures, FinishReason, Result
+from dia_demo.errors import InputError, RunError
 from dia_demo.prompt.prompt import Prompt, read_prompt
+from dia_demo.prompt.speech import is_silent
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
 from dia_demo.text.formats.check import note_on
@@ -23,11 +24,22 @@ from dia_demo.text.script import encode_script, from_bytes, to_bytes
 
 @dataclass(frozen=True)
 class VoicePrompt:
-    """A voice to continue: an audio file, or its codes [frames, channels], and its transcript."""
+    """A voice to continue: an audio file, or its codes [frames, channels], and its transcript.
+
+    has_own_words: the transcript was not given, but is in the file, which is a take.
+    """
 
     audio: Path | None = None
     codes: np.ndarray | None = None
     transcript: str = ""
+    has_own_words: bool = False
+
+    @classmethod
+    def of_file(cls, audio: Path, transcript: str) -> VoicePrompt:
+        """A file with its words; without any, those that a take's own file contains."""
+        given = transcript.strip()
+        found = "" if given else words_in(audio)
+        return cls(audio=audio, transcript=given or found, has_own_words=bool(found))
 
     def read(self, info: ModelInfo, max_tokens: int, longest: float) -> Prompt:
         """The audio as a model gets it; at least one frame of `max_tokens` is left for the take.
@@ -129,6 +141,28 @@ class Take:
     def save(self, path: Path | str) -> Path:
         """Write WAV or FLAC, by suffix, with settings, seed and model inside."""
         return audio.write_audio(path, self.samples, self.sample_rate, self.metadata())
+
+
+def sound_of(request: Request, result: Result) -> np.ndarray:
+    """The samples of a result. Raises RunError if it contains no audio or only silence."""
+    if result.samples is None or not len(result.samples):
+        raise RunError(
+            "The model ended before it generated any audio. Try another seed, or a longer script."
+        )
+    if is_silent(result.samples, result.figures.sample_rate):
+        advice = "Try another seed, or a longer script."
+        if request.voice is not None:
+            advice = "Write down exactly what the voice prompt says, or try another seed."
+        raise RunError(f"The take contains no speech, only silence. {advice}")
+    return result.samples
+
+
+def words_in(path: Path) -> str:
+    """What a take's file says; nothing for another file and for a take that was cut off."""
+    metadata = audio.read_metadata(path) or {}
+    script, figures = metadata.get("script"), metadata.get("figures")
+    ended = isinstance(figures, dict) and figures.get("finish_reason") == FinishReason.END
+    return script.strip() if isinstance(script, str) and ended else ""
 
 
 def random_seed() -> int:

@@ -21,7 +21,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt, random_seed
 from dia_demo.task import result_of
-from tests.helpers.models.checkpoints import SMALL, write_small
+from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 from tests.helpers.synthesis_requests import letters, make_request, refusal, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")
@@ -224,6 +224,11 @@ def test_a_take_without_a_sound_is_an_error_with_a_remedy(synthesis):
     empty = replace(result, samples=np.zeros(0, np.float32), codes=result.codes[:0])
     with pytest.raises(RunError, match="another seed"):
         synthesis.take(make_request(synthesis), empty)
+    silent = replace(empty, samples=np.full(5000, 1e-5, np.float32))
+    voice = VoicePrompt(codes=random_codes(SMALL, 10))
+    for of_take, advice in ((None, "another seed"), (voice, "what the voice prompt says")):
+        with pytest.raises(RunError, match=f"only silence.*{advice}"):
+            synthesis.take(make_request(synthesis, voice=of_take), silent)
 
 
 def test_random_seeds_differ():

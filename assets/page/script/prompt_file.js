@@ -47,23 +47,26 @@ async function asWav(file) {
   const sound = await context.decodeAudioData(await file.arrayBuffer());
   const channels = Array.from({ length: sound.numberOfChannels }, (_, at) =>
     sound.getChannelData(at));
-  const data = new DataView(new ArrayBuffer(44 + 2 * sound.length));
+  // All channels: the server chooses the one with the voice.
+  const frame = 2 * channels.length;
+  const data = new DataView(new ArrayBuffer(44 + frame * sound.length));
   const words = [[0, "RIFF"], [8, "WAVEfmt "], [36, "data"]];
   for (const [at, text] of words) {
     for (let index = 0; index < text.length; index += 1) {
       data.setUint8(at + index, text.charCodeAt(index));
     }
   }
-  const header = [[4, 36 + 2 * sound.length], [16, 16], [24, RATE], [28, 2 * RATE],
-                  [40, 2 * sound.length]];
+  const header = [[4, 36 + frame * sound.length], [16, 16], [24, RATE], [28, frame * RATE],
+                  [40, frame * sound.length]];
   for (const [at, value] of header) data.setUint32(at, value, true);
-  // PCM, mono; two bytes a sample, 16 bits.
-  for (const [at, value] of [[20, 1], [22, 1], [32, 2], [34, 16]]) data.setUint16(at, value, true);
+  // PCM; 16 bits a sample.
+  const short = [[20, 1], [22, channels.length], [32, frame], [34, 16]];
+  for (const [at, value] of short) data.setUint16(at, value, true);
   for (let index = 0; index < sound.length; index += 1) {
-    let mean = 0;
-    for (const channel of channels) mean += channel[index] / channels.length;
-    const sample = Math.max(-1, Math.min(1, mean));
-    data.setInt16(44 + 2 * index, Math.round(32767 * sample), true);
+    for (const [at, channel] of channels.entries()) {
+      const sample = Math.max(-1, Math.min(1, channel[index]));
+      data.setInt16(44 + frame * index + 2 * at, Math.round(32767 * sample), true);
+    }
   }
   return new File([data], file.name.replace(/\.[^.]*$/, ".wav"), { type: "audio/wav" });
 }

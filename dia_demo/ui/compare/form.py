@@ -79,8 +79,8 @@ class CompareForm:
                     "There is no voice prompt on the Generate tab: add one there, or untick the "
                     "box here."
                 )
-            transcript = (named["voice_transcript"] or "").strip()
-            voice = VoicePrompt(audio=Path(named["voice_prompt"]), transcript=transcript)
+            words = named["voice_transcript"] or ""
+            voice = VoicePrompt.of_file(Path(named["voice_prompt"]), words)
         a, b = ({name: named[f"{side}_{name}"] for name in SIDE_FIELDS} for side in "ab")
         return cls({name: named[name] for name in HEAD}, (a, b), voice)
 

@@ -42,6 +42,7 @@ def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
         parts.wav,
         parts.flac,
         parts.keep_seed,
+        parts.use_voice,
         parts.take_seed,
         parts.figures,
         parts.spectrogram,
@@ -109,11 +110,24 @@ def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:
         js="(seed, voice) => ({ seed, voice: Boolean(voice) })",
         show_progress="hidden",
     )
-    # What was wrong with another recording is over.
-    forget = "() => { document.querySelector('#prompt-file p')?.replaceChildren(); return ''; }"
-    fields["voice_prompt"].change(None, None, parts.lost_prompt, js=forget)
+    _connect_prompt(parts, handlers)
     released = [fields[name] for name in ("seed", *form.VOICE)]
     parts.chips.click(handlers.release, None, released, **IMMEDIATE)
+
+
+def _connect_prompt(parts: GenerateParts, handlers: FormHandlers) -> None:
+    """Voice prompts: what is found in one as soon as it is there, and a take as a prompt."""
+    sound, words = (parts.fields[name] for name in form.VOICE)
+    read = [sound, parts.fields["model"], parts.fields["max_tokens"]]
+    # What was wrong with another recording is over.
+    forget = """(...read) => {
+      document.querySelector('#prompt-file p')?.replaceChildren();
+      return read;
+    }"""
+    sound.change(handlers.hear, read, parts.prompt_report, js=forget, **IMMEDIATE)
+    assert isinstance(sound, gr.Audio)
+    sound.upload(handlers.words, sound, words, **IMMEDIATE)
+    parts.use_voice.click(handlers.use_voice, parts.wav, [sound, words], **IMMEDIATE)
 
 
 def _connect_saved_form(
@@ -122,7 +136,7 @@ def _connect_saved_form(
     """Save script and settings in the browser's own storage, and restore them after a reload."""
     fields = [parts.fields[name] for name in form.REMEMBERED]
     voice = [parts.fields[name] for name in form.VOICE]
-    outputs = [*fields, *voice, parts.lost_prompt]
+    outputs = [*fields, *voice, parts.prompt_report]
     restored = page.load(handlers.reload, saved, outputs, **IMMEDIATE)
     restored.then(None, None, None, js="() => { window.diaRestored = true; }")
     remembered = [*fields, *voice]

@@ -79,8 +79,7 @@ class Form:
         """
         voice = None
         if self.voice_prompt:
-            transcript = (self.voice_transcript or "").strip()
-            voice = VoicePrompt(audio=Path(self.voice_prompt), transcript=transcript)
+            voice = VoicePrompt.of_file(Path(self.voice_prompt), self.voice_transcript or "")
         params = GenerationParams(**self.sampling, seed=chosen_seed(self.seed))
         runtime = replace(
             runtime,

@@ -3,16 +3,19 @@ restores."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dia_demo.errors import InputError
+from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import VoicePrompt, words_in
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.remark import Level
 from dia_demo.text.script_check import Finding, ScriptReport, fix_all
@@ -25,6 +28,10 @@ LOST_PROMPT = (
     '<p class="lost-prompt">The voice prompt is no longer on the server: add the recording and its '
     "text again.</p>"
 )
+
+
+def _prompt_report(name: str, sentences: Sequence[str]) -> str:
+    return f'<p class="{name}" role="status">{escape(" ".join(sentences))}</p>' if sentences else ""
 
 
 class Replacements:
@@ -160,6 +167,31 @@ class FormHandlers:
         """Whether a path that a browser names is a file that was uploaded to this server."""
         cache = Path(self.parts.fields["voice_prompt"].GRADIO_CACHE).resolve()
         return path.resolve().is_relative_to(cache) and path.is_file()
+
+    def hear(self, path: str | None, model: str, tokens: float):
+        """What was done to a voice prompt, or why it cannot be used; nothing without one."""
+        if not path:
+            return ""
+        info = self.synthesis.info(model)
+        voice, longest = VoicePrompt(audio=Path(path)), self.synthesis.settings.prompt_seconds
+        try:
+            notes = voice.read(info, int(tokens), longest).notes
+        except DiaDemoError as error:
+            return _prompt_report("lost-prompt", [str(error)])
+        return _prompt_report("prompt-notes", notes)
+
+    def words(self, path: str | None):
+        """The words of a voice prompt where its file contains them, as that of a take does."""
+        return (words_in(Path(path)) if path else "") or gr.skip()
+
+    def use_voice(self, path: str | None):
+        """Sound and words of the voice prompt from the take on show."""
+        if not path:
+            return gr.skip(), gr.skip()
+        words = words_in(Path(path))
+        if not words:
+            gr.Info("This take was cut off: write down what it says.", title="Voice prompt")
+        return path, words
 
     def release(self, event: gr.EventData):
         """Seed, and sound and words of the voice prompt, after a press on one of the chips."""

@@ -39,7 +39,7 @@ class GenerateParts:
     download: DownloadPanel
     examples: gr.HTML
     chips: gr.HTML
-    lost_prompt: gr.HTML
+    prompt_report: gr.HTML
     report: gr.HTML
     expectation: ExpectationPanel
     dice: gr.Button
@@ -51,6 +51,7 @@ class GenerateParts:
     wav: gr.DownloadButton
     flac: gr.DownloadButton
     keep_seed: gr.Button
+    use_voice: gr.Button
     take_seed: gr.State
     figures: gr.HTML
     spectrogram: gr.HTML
@@ -166,7 +167,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
         js_on_load=start_class(SCRIPT_FILES / "chips.js", "Chips"),
         elem_id="chips",
     )  # fmt: skip
-    lost_prompt = gr.HTML(elem_id="lost-prompt", js_on_load=None)
+    prompt_report = gr.HTML(elem_id="prompt-report", js_on_load=None)
     # Below the button, which therefore does not move when findings appear.
     report = gr.HTML(
         elem_id="report",
@@ -175,7 +176,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     return {
         "script": script, "normalise": normalise, "pronunciations": pronunciations,
         "examples": examples, "generate": generate,
-        "expectation": expected, "chips": chips, "lost_prompt": lost_prompt, "report": report,
+        "expectation": expected, "chips": chips, "prompt_report": prompt_report, "report": report,
     }  # fmt: skip
 
 
@@ -206,6 +207,9 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
         keep_seed = gr.Button(
             "Keep this seed", size="sm", interactive=False, min_width=110, elem_id="keep-seed"
         )
+        use_voice = gr.Button(
+            "Use this voice", size="sm", interactive=False, min_width=110, elem_id="use-voice"
+        )
     return {
         "status": status,
         "stop": stop,
@@ -214,6 +218,7 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
         "wav": wav,
         "flac": flac,
         "keep_seed": keep_seed,
+        "use_voice": use_voice,
         "take_seed": gr.State(None),
         "figures": gr.HTML(html.figures_table(NO_FIGURES), elem_id="figures", js_on_load=None),
         "spectrogram": gr.HTML(html.spectrogram_figure(None), js_on_load=None),

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.helpers.page.browser import script_of, unfold, write_script
+from tests.helpers.page.browser import press, script_of, unfold, wait_state, write_script
 from tests.helpers.voices import write_voice
 
-pytest.importorskip("playwright.sync_api")
+sync_api = pytest.importorskip("playwright.sync_api")
+
+WORDS = "[S1] We walk along the river and talk. [S1]"
 
 # A second of 440 Hz, as the browser itself records it.
 RECORD = """async (mimeType) => {
@@ -106,7 +108,9 @@ def test_a_recording_of_a_phone_is_decoded_in_the_browser(open_window, tmp_path,
     with pytest.raises(soundfile.LibsndfileError):
         soundfile.info(path)
     address = add_prompt(page, path)
-    samples, rate = soundfile.read(io.BytesIO(page.request.get(address).body()))
+    sound = io.BytesIO(page.request.get(address).body())
+    samples, rate = soundfile.read(sound, always_2d=True)
+    samples = samples[:, 0]
     power = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
     assert address.endswith("memo.wav")
     assert abs(power.argmax() * rate / len(samples) - 440) < 5
@@ -120,3 +124,18 @@ def test_a_file_that_is_no_sound_is_refused_before_generate(open_window, tmp_pat
     page.locator("#voice-prompt input[type=file]").set_input_files(path)
     page.get_by_text("“notes.m4a” cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
     assert page.locator(".chip").count() == 0
+
+
+def test_a_tone_is_refused_before_generate_and_a_take_lends_its_voice(open_window, tmp_path):
+    page = open_window().open()
+    write_script(page, WORDS, max_tokens=400)
+    press(page, "Generate")
+    wait_state(page, "done")
+    path = tmp_path / "tone.wav"
+    soundfile.write(path, 0.3 * np.sin(np.arange(4 * 16000) / 6), 16000)
+    add_prompt(page, path)
+    page.get_by_text("is not speech, but a tone").wait_for()
+    press(page, "Use this voice")
+    page.get_by_text("is not speech, but a tone").wait_for(state="detached")
+    words = page.get_by_label("Text of the voice prompt")
+    sync_api.expect(words).to_have_value(WORDS)

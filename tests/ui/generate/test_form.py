@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gradio as gr
+import numpy as np
 import pytest
 
+from dia_demo.audio import write_audio
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.models import DIA_NAME
@@ -13,6 +16,7 @@ from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from tests.helpers.page.page_stubs import field_values, parts_by_name
+from tests.helpers.voices import RATE, speech_like, write_voice
 
 
 @pytest.mark.parametrize("asked", [None, "", " ", "-1", -1, -1.0])
@@ -98,3 +102,44 @@ def test_a_bad_list_of_pronunciations_is_a_finding_beside_those_of_the_script():
     assert report.findings[0].level == "error" and "line 2" in report.findings[0].message
     report = handlers._report(checked | {"pronunciations": "Nguyen = win"})
     assert report.reading.text == "[S1] Hello, win. [S2] Hi. [S1]"
+
+
+@pytest.fixture
+def form_handlers():
+    return FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
+
+
+@pytest.fixture
+def take_file(tmp_path):
+    """The file of a take that says "[S1] Hm."."""
+    metadata = {"script": "[S1] Hm. [S2] ", "figures": {"finish_reason": "end"}}
+    return write_audio(tmp_path / "take.wav", speech_like(2.0), RATE, metadata)
+
+
+def test_a_takes_file_brings_its_words(form_handlers, take_file, tmp_path):
+    assert form_handlers.words(str(take_file)) == "[S1] Hm. [S2]"
+    assert form_handlers.use_voice(str(take_file)) == (str(take_file), "[S1] Hm. [S2]")
+    other = write_voice(tmp_path / "other.wav")
+    assert form_handlers.words(str(other)) == gr.skip(), "what a person wrote stays"
+    values = field_values(voice_prompt=str(take_file), voice_transcript="")
+    voice = form.Form.of(values).to_request(RuntimeConfig()).voice
+    assert voice.transcript == "[S1] Hm. [S2]" and voice.has_own_words
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "cancelled", None])
+def test_the_words_of_a_take_that_was_cut_off_are_not_its_prompts(form_handlers, tmp_path, reason):
+    metadata = {"script": "[S1] Hm.", "figures": {"finish_reason": reason}}
+    path = write_audio(tmp_path / "take.wav", speech_like(2.0), RATE, metadata)
+    assert form_handlers.words(str(path)) == gr.skip()
+    assert form_handlers.use_voice(str(path)) == (str(path), "")
+
+
+def test_what_is_found_in_a_voice_prompt_is_shown_at_once(form_handlers, tmp_path):
+    good, bad = write_voice(tmp_path / "good.wav", 4.0), tmp_path / "<b>.wav"
+    write_audio(bad, 0.3 * np.sin(np.arange(4 * RATE) / 6), RATE, {})
+    assert form_handlers.hear(None, "nano", 900) == ""
+    assert form_handlers.hear(str(good), "nano", 900) == ""
+    quiet = write_voice(tmp_path / "quiet.wav", 4.0, level=0.01)
+    assert "dB louder" in form_handlers.hear(str(quiet), "nano", 900)
+    found = form_handlers.hear(str(bad), "nano", 900)
+    assert "lost-prompt" in found and "&lt;b&gt;.wav is not speech, but a tone" in found

@@ -116,9 +116,9 @@ def test_a_run_without_a_sound_is_no_take(tmp_path):
 
 
 def test_what_is_wrong_with_the_sound_is_said(tmp_path):
-    quiet = replace(result(samples=16000), samples=np.zeros(16000, np.float32))
-    handlers, _ = stub_handlers([STARTED, Finished(quiet)], tmp_path)
-    assert any("Note: It is silent." in one.get("status", "") for one in press_generate(handlers))
+    loud = replace(result(samples=16000), samples=np.tile(np.float32([1, -1]), 8000))
+    handlers, _ = stub_handlers([STARTED, Finished(loud)], tmp_path)
+    assert any("Note: It is clipped" in one.get("status", "") for one in press_generate(handlers))
 
 
 def test_a_finished_run_delivers_a_16_bit_take(tmp_path):
