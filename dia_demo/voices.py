@@ -20,7 +20,7 @@ from dia_demo.errors import InputError
 MOST_VOICES = 500
 MOST_LISTS = 20  # of codes
 LONGEST_NAME = 50
-NUMBERS = ("semitones_apart", "envelopes_apart", "frames_per_character")
+NUMBERS = ("semitones_apart", "envelopes_apart", "frames_per_character", "frames_per_turn")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class VoiceTable:
     """turn_start: the codes [frames, C] before every mark. silence: the codes of a silent frame;
     quiet: of the first channels, all codes that silent frames have. semitones_apart,
     envelopes_apart: how far the two voices of a dialogue are from each other at least.
-    frames_per_character: of speech, on average."""
+    frames_per_character, frames_per_turn: a turn lasts so many for each character and so many more
+    on average."""
 
     voices: tuple[Voice, ...]
     turn_start: tuple[tuple[int, ...], ...]
@@ -48,6 +49,11 @@ class VoiceTable:
     semitones_apart: float
     envelopes_apart: float
     frames_per_character: float
+    frames_per_turn: float
+
+    def frames(self, characters: int, turns: int) -> float:
+        """How long turns are on average."""
+        return self.frames_per_character * characters + self.frames_per_turn * turns
 
     def are_apart(self, one: Voice, other: Voice) -> bool:
         """Whether a dialogue may have these two voices."""
@@ -104,8 +110,8 @@ def _parse(section: Any, channels: int, num_codes: int) -> VoiceTable:
     if not 1 <= len(quiet) <= channels:
         raise ValueError("quiet")
     numbers = [_number(section[key]) for key in NUMBERS]
-    if numbers[-1] <= 0:
-        raise ValueError(f"the number {numbers[-1]}")
+    if min(numbers[-2:]) <= 0:
+        raise ValueError(f"the number {min(numbers[-2:])}")
     return VoiceTable(voices, start, silence, quiet, *numbers)
 
 

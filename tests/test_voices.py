@@ -81,6 +81,7 @@ def test_dia_has_no_voices_by_name():
         ("envelopes_apart", float("nan")),
         ("frames_per_character", 0),
         ("frames_per_character", None),
+        ("frames_per_turn", -1),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_with_the_file(key, value):

@@ -105,7 +105,7 @@ class Pauses:
 
     def _mark_at(self, passage: int, frames: int, ends_sentence: bool) -> Mark | None:
         """The mark of a passage after so many frames, if there is one near."""
-        said = frames / self._table.frames_per_character
+        said = (frames - self._table.frames(0, 1) / 2) / self._table.frames_per_character
         done = self._used[1] if self._used[0] == passage else 0
         marks = [
             mark

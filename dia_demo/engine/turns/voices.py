@@ -20,6 +20,8 @@ SAME = 0.75
 
 # How far the length of speech is from that of its text, standard deviation.
 SPREAD = 0.12
+# By how much less likely it is, as a logarithm, that a turn has no mark: about one in 500 has none.
+UNMARKED = 6.0
 
 
 class TurnVoices:
@@ -79,26 +81,28 @@ class TurnVoices:
         if not self.passages:
             return 1
         now = self.begun[-1][1] if self.begun else -1
-        is_last = now + 1 == len(self.passages)
-        goes_on = is_last or (
-            now >= 0 and self.passages[now].ends and self._goes_on(now, logits_V, frame)
-        )
-        self.begun.append((frame, now if goes_on else now + 1))
+        steps = self._steps(now, logits_V, frame) if 0 <= now < len(self.passages) - 1 else 1
+        self.begun.append((frame, min(now + steps, len(self.passages) - 1)))
         return self.passages[self.begun[-1][1]].speaker
 
-    def _goes_on(self, now: int, logits_V: np.ndarray, frame: int) -> bool:
-        """Whether a passage is continued: by the mark that the model expects, and by how long it
-        has lasted."""
-        passage, following = self.passages[now : now + 2]
-        began = next(frame for frame, place in self.begun if place == now)
-        said = (frame - began) / self.table.frames_per_character
+    def _steps(self, now: int, logits_V: np.ndarray, frame: int) -> int:
+        """How many passages the turn is after passage `now`: none where that goes on, two where the
+        next one began without a mark. By the mark that the model expects, and by how long it has
+        spoken."""
+        here, there = self.passages[now : now + 2]
+        spoken = frame - next(frame for frame, place in self.begun if place == now)
 
-        def fit(characters: int) -> float:
-            return -0.5 * ((said / characters - 1) / SPREAD) ** 2
+        def fit(characters: int, turns: int = 1) -> float:
+            expected = self.table.frames(characters, turns)
+            return -0.5 * ((spoken - expected) / (SPREAD * expected)) ** 2
 
-        lasted = max(map(fit, passage.ends)) - fit(len(passage.words))
-        expected = self._expected(passage.speaker, following.speaker, logits_V)
-        return lasted + expected > 0
+        expected = self._expected(here.speaker, there.speaker, logits_V)
+        scores = {1: fit(len(here.words))}
+        if here.ends:
+            scores[0] = max(map(fit, here.ends)) + expected
+        if now + 2 < len(self.passages):
+            scores[2] = fit(len(here.words) + len(there.words), turns=2) + expected - UNMARKED
+        return max(scores, key=lambda steps: scores[steps])
 
     def _expected(self, here: int, there: int, logits_V: np.ndarray) -> float:
         """By how much the logits of the codes that continue speaker `here` are above those of the

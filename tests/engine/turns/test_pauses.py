@@ -63,7 +63,7 @@ def spoken(first: str, second: str, silence: int) -> tuple[np.ndarray, SimpleNam
     """The frames of two parts of a turn, or of two turns where the second has a tag, with a silence
     between them; and what is known of their turns."""
     script = f"[S1] {first} {second}"
-    lengths = [round(TABLE.frames_per_character * len(part)) for part in (first, second)]
+    lengths = [round(TABLE.frames(len(part), 1)) for part in (first, second)]
     codes = frames((SILENCE, LEAD_IN), (SPEECH, lengths[0] - LEAD_IN), (SILENCE, silence))
     begun = [(2, 0)]
     if "[S2]" in second:

@@ -108,23 +108,37 @@ def logits(**likely) -> np.ndarray:
 
 
 def two_sentences():
-    """Two sentences of 50 characters of S1, a turn of S2, another of S1; and their voices."""
-    sentence = "a" * 48 + ". "
-    text = encode_script(f"[S1] {sentence * 2} [S2] {sentence} [S1] {sentence}")
+    """Two sentences of S1, a turn of S2, another of S1, all of 50 characters; and their voices."""
+    sentence = "a" * 49 + "."
+    text = encode_script(f"[S1] {sentence} {sentence} [S2] {sentence} [S1] {sentence}")
     turns = TurnVoices(CONFIG, 0, text)
-    return turns, *(voice for voice in turns.voices.values())
+    return turns, *turns.voices.values()
 
 
 def test_a_sentence_after_half_of_the_passage_has_the_same_voice():
     turns, one, two = two_sentences()
-    half = round(50 * TABLE.frames_per_character)
-    expected = [(0, one), (half, one), (2 * half, two), (3 * half, one)]
-    for frame, voice in expected:
+    half, whole, turn = (round(TABLE.frames(count, 1)) for count in (51, 101, 50))
+    for frame, voice in [(0, one), (half, one), (whole, two), (whole + turn, one)]:
         assert turns.mark(0, logits(other=0.0), frame) == voice.mark
 
 
 def test_a_turn_that_is_expected_before_its_time_is_taken_for_one():
     turns, one, two = two_sentences()
     assert turns.mark(0, logits(), 0) == one.mark
-    frame = round(75 * TABLE.frames_per_character)
+    frame = round(TABLE.frames(75, 1))
     assert turns.mark(0, logits(**{two.name: 5.0}), frame) == two.mark
+
+
+def test_after_a_turn_without_a_mark_the_next_has_its_own_voice():
+    turns, one, two = two_sentences()
+    assert turns.mark(0, logits(), 0) == one.mark
+    frame = round(TABLE.frames(101, 1) + TABLE.frames(50, 1))
+    assert turns.mark(0, logits(**{one.name: 1.0}), frame) == one.mark
+    assert [passage for _, passage in turns.begun] == [0, 2]
+
+
+def test_short_turns_follow_each_other():
+    turns = TurnVoices(CONFIG, 0, encode_script("[S1] No. [S2] Yes. [S1] No. [S2] Stop."))
+    one, two = turns.voices.values()
+    found = [turns.mark(0, logits(), 28 * place) for place in range(4)]
+    assert found == [one.mark, two.mark, one.mark, two.mark]
