@@ -22,6 +22,19 @@ _SPECIAL = re.compile(
     r"<\|(?:im_start|start_header_id)\|>[ ]?(\w{1,20})(?:<\|end_header_id\|>)?"
     r"|<\|(?:im_end|eot_id|end|endoftext|eos|begin_of_text)\|>|<\|(\w{1,24})\|>"
 )
+_STYLE = (
+    r"(?:[ ](?:class|style|dir|lang|href|align|target|title)="
+    r"(?:\"[^\"<>\n]{0,200}\"|'[^'<>\n]{0,200}'))"
+)
+_BLOCK = re.compile(
+    rf"</?(?:p|div|li|ul|ol|tr|h[1-6]|br|hr|section|article|blockquote){_STYLE}{{0,4}}[ ]?/?>",
+    re.IGNORECASE,
+)
+_INLINE = re.compile(
+    rf"</?(?:b|i|u|em|strong|span|font|a|td|small|mark|html|body){_STYLE}{{0,4}}>", re.IGNORECASE
+)
+# Characters of labels and words; those of tags are `plain_tags`' matter.
+_CHARACTER = re.compile(r"&(?:nbsp|quot|apos|amp|rsquo|lsquo|rdquo|ldquo|#58|#39|#34|#x3[Aa]);")
 _ATTRIBUTE = re.compile(
     r"\b(?:speaker|name|voice|who|id|character|role|actor|person|by)[ ]?=[ ]?"
     r"[\"'](?P<value>[^\"'<>\n]{1,40})[\"']",
@@ -38,6 +51,13 @@ _CARRIERS = frozenset(
 _TAGGED = re.compile(rf"[\s>*_+-]{{0,40}}{TAG.pattern}")
 _ZERO_FIRST = re.compile(r"\s{0,99}\[S0\]")
 _HTML = frozenset("b i u p a s q em br hr div span li ul ol td tr th sub sup del ins".split())
+
+
+def plain_html(script: str) -> str:
+    """The script without the elements of a web page: their ends are ends of lines, or nothing."""
+    script = _BLOCK.sub("\n", script)
+    script = _INLINE.sub("", script)
+    return _CHARACTER.sub(lambda match: html.unescape(match[0]).replace("\xa0", " "), script)
 
 
 def plain_tags(script: str) -> str:

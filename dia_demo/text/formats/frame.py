@@ -28,7 +28,8 @@ _CLOSING = re.compile(
     r"|would you like|do you want me|want me to|is there anything|shall i|enjoy\b"
     r"|if you(?:'d|’d| would)? (?:like|want|need|prefer)|should i (?:add|change|make)"
     r"|happy (?:podcasting|recording)|i can (?:also|adjust|make|change)|this should|\(?approx"
-    r"|this (?:dialog|script|conversation|version|podcast|exchange)|note: (?:this|the|i|you)"
+    r"|this (?:dialog|script|conversation|version|podcast|exchange)"
+    r"|note: (?:this|the) (?:dialog|script|conversation|text)"
     r"|(?:the )?end\b[^a-z]{0,6}$|end of\b|fin\b[^a-z]{0,3}$|word count"
     r"|(?:transcribed|subtitles|captions|transcript|generated|created) (?:by|with)\b)",
     re.IGNORECASE,

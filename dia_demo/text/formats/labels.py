@@ -58,7 +58,8 @@ _HTML = frozenset(
     "b i u p a em strong br hr div span h1 h2 h3 h4 h5 h6 li ul ol td tr th table code pre sub sup "
     "del ins mark q s small speak break prosody emphasis html body head title".split()
 )
-_SENTENCE = re.compile(r"^[\"'“‘(*_\[¿¡…—-]{0,4}[^\W_a-z].*[.!?…)\"'”’*_\]—-]\s*\Z", re.DOTALL)
+_SENTENCE = re.compile(r"^[\"'“‘(*_\[¿¡…—-]{0,4}[^\W\d_a-z].*[.!?…)\"'”’*_\]—-]\s*\Z", re.DOTALL)
+_BULLET = re.compile(r"^(?:>|[-*+•])[ \t]+")
 _MOST_NAMES = 9
 _LIKE_A_SOUND = 0.7
 
@@ -168,7 +169,7 @@ def _spoken(text: str, is_last: bool) -> tuple[list[str], list[str]]:
                 return _spoken("\n".join(lines[:index]), False)[0], lines[index:]
             blank = not line.strip() or is_silent(line)
     spoken = [_without_marks(line) for line in lines[:1] if line.strip()]
-    spoken += [line.strip() for line in lines[1:] if not is_silent(line)]
+    spoken += [_BULLET.sub("", line.strip()) for line in lines[1:] if not is_silent(line)]
     spoken = [without_sections(line) for line in spoken]
     return spoken, [line for line in lines[1:] if is_silent(line)]
 
@@ -224,6 +225,10 @@ FORMAT = Format(
                 "> Ann: Hi there.\n> Ben: Ho.",
                 "Ann:Hi there.\nBen:Ho.",
                 "Ann:\nHi there.\n\nBen:\nHo.",
+                "Ann:\n> Hi there.\n\nBen:\n- Ho.",
+                "<p><strong>Ann</strong>: Hi there.</p>\n<p><strong>Ben</strong>: Ho.</p>",
+                "Ann&nbsp;: Hi there.\nBen&#58; Ho.",
+                "Player 1: Hi there.\nPlayer 2: Ho.",
                 "Ann - Hi there.\nBen - Ho.",
                 "Ann (whispering): Hi there.\nBEN (V.O.): Ho.",
                 "Ann (0:01): Hi there.\nBen (0:04): Ho.",
@@ -249,6 +254,7 @@ FORMAT = Format(
             "Ann (laughing): Hi there.\nBen, sighing: Ho.",
             "[S1] (laughs) Hi there.\n[S2] (sighs) Ho.",
         ),
+        ("<b>Ann:</b> Hi there.<br><b>Ben:</b> Ho.", "[S1] Hi there. [S2] Ho."),
         ("Ann: Hi there. Ben: Ho.", "[S1] Hi there. [S2] Ho."),
         (
             "Ann: I have one: this.\nBen: At 10:30? Remember: tea.",
@@ -267,6 +273,7 @@ FORMAT = Format(
         "We meet at 10:30: bring water.",
         "See https://example.com: it is good.",
         "Pros: It is cheap.\nCons: It is slow.",
+        "Tea: 3 euros. Coffee: 4 euros.",
         "Breakfast: Eggs.\nLunch: Soup.",
         "Step 1: Open it.\nStep 2: Close it.",
         "Star Wars: A New Hope is a film.\nStar Trek: Picard is a series.",

@@ -24,7 +24,8 @@ NAME = rf"(?:(?={_LETTER}){_WORD}(?:[ \t]{{1,2}}{_WORD}){{0,3}})"
 
 _NUMBERED = re.compile(
     r"(?:(?:unknown[ _])?(?:speakers?|spkr?|person|people|voice|actor|character|host|guest|panelist"
-    r"|participant|interviewer|interviewee|user|caller|man|woman|boy|girl|male|female)"
+    r"|participant|interviewer|interviewee|user|caller|man|woman|boy|girl|male|female|player|student"
+    r"|customer|friend|kid|bot|robot|human)"
     r"(?:[ \t_#.-]{0,3}(?P<number>\d{1,3})"
     r"|[ \t_#.-]{1,3}(?P<word>[a-h]|one|two|three|four|five|six))"
     r"|[sp][ \t_#.-]{0,3}(?P<short>\d{1,3}))",
@@ -51,6 +52,7 @@ _PAIRED_WORDS = ({"question", "answer"}, {"me", "you"}, {"him", "her"}, {"he", "
 _NOTES = frozenset(
     """
     fig tab eq vol ch pt sec
+    opening closing contra
     note notes nb warning warnings caution danger remember reminder important tip tips hint
     hints example examples summary title titles subject topic topics theme date dates day time
     times place location where when who what why how which scene scenes setting characters

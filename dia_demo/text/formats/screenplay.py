@@ -15,6 +15,7 @@ _CUE = re.compile(
     r"^[ \t]{0,80}[*_@]{0,3}(?P<name>[^\W\d_][\w.'’#-]{0,24}(?:[ ][\w.'’&#-]{1,24}){0,3})"
     r"(?P<more>[ ]{0,3}[(\[][^()\[\]\n]{1,40}[)\]]){0,2}[*_]{0,3}[ \t]{0,9}\^?[ \t]{0,9}$"
 )
+_HEADING = re.compile(r"^#{1,6}[ ]{1,3}(?P<name>[^\n:]{1,40})$", re.MULTILINE)
 _SCENE = re.compile(
     r"^[ \t]{0,40}[*_.]{0,3}(?:\d{1,3}[A-Z]?\.?[ ]{1,9})?(?:INT|EXT|EST|INT\.?/EXT|I/E)[. ]",
     re.IGNORECASE,
@@ -37,7 +38,8 @@ class _Speech:
 
 def find(script: str) -> Found | None:
     """The speeches of a screenplay; None if fewer than two names stand above words."""
-    body, left_out = unframed(script)
+    # A heading of Markdown may be a name.
+    body, left_out = unframed(_HEADING.sub(_named, script))
     lines = body.split("\n")
     cues = [index for index in range(len(lines)) if _is_cue(lines, index)]
     names = [_name(lines[index]) for index in cues]
@@ -56,6 +58,10 @@ def find(script: str) -> Found | None:
     is_sure = _is_sure(names, in_capitals, has_scene, plain, above)
     unsure = "" if is_sure else names[0]
     return Found(tuple(spoken), is_sure, left_out + spoken_like(others), unsure)
+
+
+def _named(match: re.Match) -> str:
+    return match["name"] if likeness(match["name"].strip("*_ ")) == Likeness.SPEAKER else match[0]
 
 
 def _is_sure(
@@ -157,6 +163,7 @@ FORMAT = Format(
         ("Ann\nAre you there?\n\nBen\nYes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
         ("ANN\n\nAre you there?\n\nBEN\n\nYes, I am.", "[S1] Are you there?\n[S2] Yes, I am."),
         ("@ANN\nAre you there?\n\n@BEN\nYes.", "[S1] Are you there?\n[S2] Yes."),
+        ("## Ann\nAre you there?\n\n## Ben\nYes.", "[S1] Are you there?\n[S2] Yes."),
         (
             "MAN 1\nAre you there?\n\nMAN 2\nYes.\n\nTHE END",
             "[S1] Are you there?\n[S2] Yes.",

@@ -55,7 +55,7 @@ class Recognition:
 def recognise(script: str) -> Recognition | None:
     """What a script is, if it is in one of FORMATS; None for a script that is read as it is."""
     text = _LINE_ENDS.sub("\n", _SPACES.sub(" ", _INVISIBLE.sub("", script)))
-    text = _unescaped(text)
+    text = elements.plain_html(_unescaped(text))
     if not text.strip():
         return None
     # What begins with a tag is in turns already; at most a remark stands below it.
