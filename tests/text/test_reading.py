@@ -58,6 +58,7 @@ def test_a_voice_without_letters_gets_their_names(written, read):
         "My brother works at night, and I don't like it. Who did that?",
         "It's a long way to the river. Wait for us, said the old man!",
         "I am not going. She's as tall as I am, isn't she?",
+        "John and Betty sat against the wall. I waited for it all week, amongst friends.",
     ],
 )
 def test_capitals_are_read_as_small_letters(script):

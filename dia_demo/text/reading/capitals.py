@@ -10,18 +10,19 @@ from dia_demo.text.reading.word_lists import INITIALISMS, NAMES, RESPELLED, SPOK
 _VOWELS = re.compile(r"[AEIOUY]+")
 # Consonants that an English word may begin with, and end with.
 _ONSETS = frozenset(
-    "B BL BR C CH CHR CL CR D DR DW F FL FR G GH GL GN GR H J K KL KN KR L M N P PH PHR PL PR PS "
-    "Q QU R RH S SC SCH SCR SH SHR SK SKR SL SM SN SP SPH SPL SPR SQ ST STR SW T TH THR TR TW V W "
-    "WH WR X Z".split()
+    "BH BJ KH B BL BR C CH CHR CL CR D DR DW F FL FR G GH GL GN GR H J K KL KN KR L M N P PH "
+    "PHR PL PR PS Q QU R RH S SC SCH SCR SH SHR SK SKR SL SM SN SP SPH SPL SPR SQ ST STR SW T "
+    "TH THR TR TW V W WH WR X Z".split()
 )
 _CODAS = frozenset(
-    "B BB BS C CH CHT CK CKS CT CTS D DD DS DTH F FF FFS FS FT FTS G GG GH GHS GHT GHTS GN GNS GS "
-    "H J K KS L LB LBS LCH LD LDS LF LFS LFTH LK LKS LL LLS LM LMS LN LP LPS LS LSE LT LTH LTS "
-    "LVE M MB MBS MN MP MPS MPT MPTS MS N NCE NCH ND NDS NG NGS NGTH NGTHS NK NKS NN NS NT NTH "
-    "NTHS NTS P PH PS PT PTH PTS Q R RB RBS RC RCH RD RDS RF RFS RG RGH RK RKS RL RLD RLDS RLS RM "
-    "RMS RMTH RN RNS RP RPS RR RS RSE RST RT RTH RTS RTZ S SH SK SKS SM SMS SP SPS SS ST STS T "
-    "TCH TH THS TS TT TZ V VS W WD WDS WK WKS WL WLS WN WNS WS WT X XT XTS Z ZZ ND RTH DGE RV LV "
-    "NX MPH".split()
+    "CS DDS NST DST NGST LPH RPH HN HM HR THM STH RCS PPS TTS NCT NCTS DG DT NDT SCH NC NZ LTZ "
+    "NTZ RZ GGS KT KH B BB BS C CH CHT CK CKS CT CTS D DD DS DTH F FF FFS FS FT FTS G GG GH GHS "
+    "GHT GHTS GN GNS GS H J K KS L LB LBS LCH LD LDS LF LFS LFTH LK LKS LL LLS LM LMS LN LP LPS "
+    "LS LSE LT LTH LTS LVE M MB MBS MN MP MPS MPT MPTS MS N NCE NCH ND NDS NG NGS NGTH NGTHS NK "
+    "NKS NN NS NT NTH NTHS NTS P PH PS PT PTH PTS Q R RB RBS RC RCH RD RDS RF RFS RG RGH RK RKS "
+    "RL RLD RLDS RLS RM RMS RMTH RN RNS RP RPS RR RS RSE RST RT RTH RTS RTZ S SH SK SKS SM SMS "
+    "SP SPS SS ST STS T TCH TH THS TS TT TZ V VS W WD WDS WK WKS WL WLS WN WNS WS WT X XT XTS Z "
+    "ZZ ND RTH DGE RV LV NX MPH".split()
 )
 _START = re.compile(r"(?:^|[.!?\n\]:])[\s\"'(]*$|\.\.\.[\s\"']*$")
 _WORD = re.compile(r"[A-Z][A-Z']+")
@@ -102,15 +103,19 @@ def _is_initialism(match: re.Match, word: str, plural: bool, reader: Reader) -> 
         return _is_spelled_word(match, word, reader)
     if word in INITIALISMS:
         return True
+    if word in NAMES:
+        return False
     if not _is_pronounceable(word):
-        return word not in WORDS
-    return len(word) <= 3 and word not in NAMES and (plural or not _is_shouted(match))
+        return True
+    return len(word) <= 3 and (plural or not _is_shouted(match))
 
 
 def _is_spelled_word(match: re.Match, word: str, reader: Reader) -> bool:
     """US, IT, WHO and other words that are initialisms as well."""
     if word not in INITIALISMS or word not in (_SPELLED_BEFORE | _SPELLED_BEHIND):
         return word in INITIALISMS and word in ("AC", "ID")
+    if word not in ("US", "WHO") and _is_shouted(match):
+        return False
     lead, rest = before(match), after(match)
     behind = _SPELLED_BEHIND.get(word)
     if behind and re.match(behind, rest) and not _is_shouted(match):
