@@ -52,29 +52,29 @@ def explain(name: str, file: str, error: Exception) -> InputError:
             f"The connection to the hub was lost while {file} of {name} was downloaded. Try again: "
             "what has arrived is kept, and the download goes on from there."
         )
-    why = "the hub cannot be reached from this machine"
+    why, remedy = "the hub cannot be reached from this machine", "Check the internet connection"
     if is_offline_mode():
-        why = "HF_HUB_OFFLINE is set, so the hub is not asked"
+        why, remedy = "offline mode is on (HF_HUB_OFFLINE)", "Turn it off"
     return InputError(
-        f"{name} could not be downloaded: {why}, and {file} is not in its cache. Check the "
-        "internet connection and try again, or use the nano voice, which works offline."
+        f"{name} could not be downloaded: {why}. {remedy} and try again, or use the nano voice, "
+        "which works offline."
     )
 
 
 def _explain_status(name: str, file: str, status: int, error: Exception) -> InputError | None:
     """The error for an answer of the hub with this status; None if the status says nothing."""
     if status in (401, 403):
-        return InputError(f"The hub does not let you fetch {name}: {TOKEN}.")
+        return InputError(f"Access to {name} was denied: {TOKEN}.")
     if status == 429:
         seconds = retry_after(error)
         when = f"in {seconds:,} s" if seconds else "later"
         return InputError(
-            f"{file} of {name} could not be downloaded: the hub answers no more requests of this "
-            f"machine for now (429). Try again {when}; {TOKEN} for a higher limit."
+            f"{file} of {name} could not be downloaded: the hub is rate-limiting this machine "
+            f"(429). Try again {when}; {TOKEN} for a higher limit."
         )
     if status >= 500:
         return InputError(
-            f"{file} of {name} could not be downloaded: the hub has a failure of its own "
+            f"{file} of {name} could not be downloaded: the hub returned a server error "
             f"({status}). Try again later; what has arrived is kept."
         )
     return None

@@ -79,7 +79,9 @@ class Synthesis:
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
         self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)
-        self._model = ModelSlot(self.accelerator, self.calibration, self.speed)
+        self._model = ModelSlot(
+            self.accelerator, lambda runtime: self.calibration.wait(runtime), self.speed
+        )
 
     def close(self) -> None:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""

@@ -131,7 +131,7 @@ class MachineHandlers:
                 update = {panel.status: html.status_card(bench_status(event))}
                 if report is not None and report is not shown:
                     shown = report
-                    update[panel.report] = machine_html.report_html(report, finished=False)
+                    update[panel.report] = self._html(report, finished=False)
                 yield update
             yield self._done(measuring.result, time.monotonic() - began)
 
@@ -140,18 +140,21 @@ class MachineHandlers:
         done = Status("done", "Done", detail, 1.0, f"Done, {detail}")
         return {
             self.panel.status: html.status_card(done),
-            self.panel.report: self._finished(report),
+            self.panel.report: self._html(report),
         }
 
     def last_report(self) -> str:
         """The last benchmark of this machine, whoever made it."""
         last = last_report()
-        return self._finished(None) if last is None else self._finished(*last)
+        return self._html(None) if last is None else self._html(last[0], day=last[1])
 
-    def _finished(self, report: BenchReport | None, day: date | None = None) -> str:
+    def _html(
+        self, report: BenchReport | None, finished: bool = True, day: date | None = None
+    ) -> str:
+        """The report, with the sentence about Dia-1.6B also while it grows: Stop leaves it so."""
         is_about_dia = report is not None and model_of(report.plan) == DIA_NAME
         dia = "" if is_about_dia else dia_sentence(self.synthesis.speed)
-        return machine_html.report_html(report, True, dia, day)
+        return machine_html.report_html(report, finished, dia, day)
 
 
 def bench_status(event) -> Status:

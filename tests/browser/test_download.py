@@ -95,7 +95,7 @@ def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
         begin_download(page, stand_in)
         page.get_by_text(re.compile(r"kB of .* kB, .*kB/s, .* left")).wait_for()
         press(page, "Cancel")
-        assert "is partly downloaded" in wait_card(page, "needed")
+        assert "is partially downloaded" in wait_card(page, "needed")
 
         page.reload()
         page.wait_for_function("window.diaRestored === true")

@@ -14,7 +14,7 @@ from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.types import CodecResult, RunResult
+from dia_demo.services.bench.types import CodecResult, JobKind, RunResult
 from dia_demo.services.bench.worker import JobProgress
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
@@ -187,11 +187,15 @@ def test_what_cannot_be_measured_is_explained(handlers, monkeypatch):
 def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
     def child(job, cancel):
         yield JobProgress("working", 0.5)
-        handlers.run.stop(REQUEST)
+        if job.kind != JobKind.HARDWARE:
+            handlers.run.stop(REQUEST)
         if cancel.is_set():
             raise runner.BenchStopped
         return HARDWARE
 
+    handlers.synthesis.speed.learn_quick(QUICK)
     updates = measured(handlers, monkeypatch, child)
     assert 'data-state="stopped"' in updates[-1]["status"]
+    *_, last = (update["report"] for update in updates if "report" in update)
+    assert "GB/s" in last and "Dia-1.6B takes" in last, "and the sentence about Dia stays"
     assert handlers.run.idle()["stop"]["interactive"] is False

@@ -168,12 +168,12 @@ class BackgroundCalibration:
 
 
 FIRST = (
-    "int4 has to be calibrated for this model first, once: some minutes, in the background, while "
-    "no take is made. Until then takes are made in int8."
+    "int4 needs a one-time calibration for this model. It runs in the background for a few minutes "
+    "while the app is idle. Until then takes are made in int8."
 )
 NOT_BEGUN = (
-    "This take was made in int8: int4 has to be calibrated for this model first, and another model "
-    "is being calibrated."
+    "This take was made in int8: int4 needs a one-time calibration for this model, and another "
+    "model is being calibrated."
 )
 
 
@@ -184,6 +184,6 @@ def _note(calibration: _Calibration) -> str:
             "next start of the program tries again."
         )
     return (
-        f"int4 is being calibrated for this model, once ({calibration.progress}), while no take is "
-        "made. Until then takes are made in int8."
+        f"int4 is being calibrated for this model, once ({calibration.progress}), while the app is "
+        "idle. Until then takes are made in int8."
     )

@@ -210,12 +210,9 @@ class Downloads:
                 so_far += f", {about(status.seconds_left)} left"
             raise InputError(
                 f"{info.title} is being downloaded ({so_far}). "
-                "Generate when it is here; the nano voice can be used meanwhile."
+                "You can generate once it has downloaded; use the nano voice until then."
             )
-        raise InputError(
-            f"{info.title} is not on this machine. Choose it in the Generate tab and press "
-            "Download, which says what it needs, or choose the nano voice."
-        )
+        raise InputError(f"{info.title} is not on this machine. {_remedy(status)}")
 
     def close(self) -> None:
         """Stop all downloads, and wait for their threads. What arrived is kept."""
@@ -296,6 +293,17 @@ def _problem_of(work: Steps, download: _ModelDownload, cancel: threading.Event) 
         download.askers = set()
         return "The download failed unexpectedly. The details are in the program's log. Try again."
     return ""
+
+
+def _remedy(status: DownloadStatus) -> str:
+    """What to do about a model that is not here, by the button that its card has."""
+    nano = "or use the nano voice"
+    if status.problem and not status.can_retry:
+        return f"{status.problem} Choose another model, {nano}."
+    if status.problem and not (status.on_disk and status.total):
+        return f"{status.problem} In the Generate tab, press Try again, {nano}."
+    press = "Resume" if status.on_disk else "Download (the card shows its size)"
+    return f"Choose it in the Generate tab and press {press}, {nano}."
 
 
 def _is_alive(thread: threading.Thread | None) -> bool:

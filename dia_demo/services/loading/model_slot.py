@@ -14,21 +14,24 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.models import ModelInfo, ModelRef
 from dia_demo.services.speed.machine_speed import MachineSpeed
 
 
 class ModelSlot:
-    """Holds at most one engine. accelerator: returns the Accelerator of a device."""
+    """Holds at most one engine.
+
+    accelerator: returns the Accelerator of a device. wait: for a calibration of the runtime's model
+    that has begun, once no model is in memory.
+    """
 
     def __init__(
         self,
         accelerator: Callable[[str], Accelerator],
-        calibration: BackgroundCalibration,
+        wait: Callable[[RuntimeConfig], Iterator[Loading]],
         speed: MachineSpeed,
     ) -> None:
-        self._accelerator, self._calibration, self._speed = accelerator, calibration, speed
+        self._accelerator, self._wait, self._speed = accelerator, wait, speed
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
 
@@ -50,7 +53,7 @@ class ModelSlot:
             return
         # Two models may not fit into memory together, so the old one is freed first.
         self.unload()
-        yield from self._calibration.wait(runtime)
+        yield from self._wait(runtime)
         on_cpu = runtime.device == "cpu"
         loader = load_on_cpu if on_cpu else self._accelerator(runtime.device).load
         is_prepared, began = _is_prepared(runtime), time.monotonic()

@@ -225,7 +225,7 @@ def _line(title: str, status: DownloadStatus) -> str:
         case DownloadState.LOOKING:
             return f"{name} is not on this machine. Asking the hub for its size."
         case DownloadState.NEEDED if status.on_disk:
-            return f"{name} is partly downloaded: {size} are on this machine."
+            return f"{name} is partially downloaded: {size}."
         case DownloadState.NEEDED:
             return f"{name} is not on this machine."
         case DownloadState.RUNNING:
@@ -248,7 +248,7 @@ def progress_text(status: DownloadStatus) -> str:
         parts.append(f"{byte_size(status.speed)}/s")
         if status.seconds_left is not None:
             parts.append(f"{about(status.seconds_left)} left")
-    text = f"{', '.join(parts)}. It goes on without this page."
+    text = f"{', '.join(parts)}. The download continues if you close this page."
     if status.mine and status.others:
         text += f" {plural(status.others, 'other visitor')} asked for it as well."
     return text

@@ -235,7 +235,7 @@ def test_the_page_says_it_beforehand(service):
         return handlers.refresh(*(values[name] for name in FIELDS))
 
     panel = handlers.panel
-    assert "int4 has to be calibrated for this model first" in shown()[panel.speaker]
+    assert "int4 needs a one-time calibration" in shown()[panel.speaker]
     take(service)
     assert children.is_half_done.wait(SOON)
     assert "int4 is being calibrated for this model, once (50%" in shown()[panel.speaker]

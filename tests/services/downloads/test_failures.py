@@ -148,3 +148,13 @@ def test_nan_is_refused_when_the_model_is_loaded(server, downloads, source, tmp_
     with pytest.raises(InputError) as caught:
         result_of(checkpoint.load(ModelRef.resolve(NAME).cached, "float32"))
     assert name in str(caught.value) and "NaN" in str(caught.value)
+
+
+def test_without_a_connection_the_message_is_about_it_and_names_the_button_that_exists(
+    downloads, server, monkeypatch
+):
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    assert "config.json" not in problem(downloads)
+    with pytest.raises(InputError, match="hub cannot be reached.*press Try again") as error:
+        downloads.check_here(ModelRef.resolve(NAME).describe())
+    assert "Download" not in str(error.value)

@@ -84,8 +84,7 @@ def test_the_needs_of_dia_are_those_of_this_machine(monkeypatch):
         (NEEDED, "Dia is not on this machine. Download", "download"),
         (
             PARTIAL,
-            "Dia is partly downloaded: 2.1 GB of 6.8 GB are on this machine. Resume Delete the "
-            "partial download",
+            "Dia is partially downloaded: 2.1 GB of 6.8 GB. Resume Delete the partial download",
             "resume delete",
         ),
         (RUNNING, "Downloading Dia : 1.2 GB of 6.8 GB, 24 MB/s, about 4 min left.", "cancel"),
@@ -199,7 +198,7 @@ def test_generate_fetches_no_model(handlers, tmp_path):
     """It says what to do, and nobody else waits for a download."""
     page, _ = stub_handlers([STARTED], tmp_path)
     *_, last = page.generate(PAGE, None, *field_values(model=DIA_NAME))
-    assert "press Download, which says what it needs" in last["status"]
+    assert "press Download (the card shows its size)" in last["status"]
     assert page.run.idle()["generate"]["interactive"]
 
 
@@ -209,7 +208,7 @@ def test_compare_fetches_no_model(handlers, tmp_path):
     compare, key = CompareHandlers(service, store, parts_by_name(CompareParts)), new_key()
     side = default_side(service, DIA_NAME)
     *_, last = compare.make(PAGE, key, *compare_values(side))
-    assert "press Download, which says what it needs" in last["status"]
+    assert "press Download (the card shows its size)" in last["status"]
     assert store.list(key) == []
 
 
