@@ -36,6 +36,22 @@ def test_the_page_shows_the_script_as_the_model_reads_it(open_window):
     sync_api.expect(script).to_have_value(PLAIN)
 
 
+def test_words_are_read_as_the_list_of_pronunciations_says_also_after_a_reload(open_window):
+    page = open_window().open()
+    write_script(page, "[S1] Hello, Nguyen, how are you? [S2] Fine. [S1]")
+    unfold(page, "Pronunciations")
+    words = page.locator("#pronunciations textarea")
+    words.fill("Nguyen")
+    page.locator("#report .finding").get_by_text("Pronunciations, line 1: write").wait_for()
+    words.fill("Nguyen = win")
+    read = "[S1] Hello, win, how are you? [S2] Fine. [S1]"
+    page.locator("#report .read-as").get_by_text(read).wait_for()
+    page.reload()
+    page.locator("#report .read-as").get_by_text(read).wait_for()
+    unfold(page, "Pronunciations")
+    sync_api.expect(words).to_have_value("Nguyen = win")
+
+
 def test_a_finding_is_repaired_by_one_click(open_window):
     page = open_window().open()
     text = "[S1] Hello there. [S2] Hi, how are you?"
