@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dia_demo.checkpoint_files import QUANT_METHOD, check_configs
+from dia_demo.checkpoint_files import ADAPTER, ADAPTER_CONFIG, QUANT_METHOD, check_configs
 from dia_demo.config import (
     LARGEST_CFG_SCALES,
     PARAMS,
@@ -71,6 +71,8 @@ def read_model_config(folder: Path) -> ModelConfig:
     is not as the folder's manifest lists it, if there is one.
     """
     check_configs(folder)
+    if (folder / ADAPTER_CONFIG).is_file():
+        raise InputError(f"{folder} contains {ADAPTER_CONFIG}: {ADAPTER}")
     config = parse_model_config(read_json(folder / "config.json"), str(folder / "config.json"))
     generation = folder / "generation_config.json"
     if not generation.is_file():

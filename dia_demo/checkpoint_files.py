@@ -22,6 +22,11 @@ INDEX = "model.safetensors.index.json"
 # In order of preference; pickles last. nari-labs/dia names its files dia-v1.pth (2025-06).
 PICKLES = ("dia-v1.pth", "pytorch_model.bin", "dia-v0_1.pth")
 SHARD = re.compile(r"[A-Za-z0-9][\w.-]*\.safetensors")
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER = (
+    "it is a LoRA adapter, not the weights of a model. Merge it into its base model, and use the "
+    "folder of the result."
+)
 # In config.json of a folder with prepared weights, as `quant_method` of `quantization_config`.
 QUANT_METHOD = "dia_demo"
 MANIFEST = "prepared.json"

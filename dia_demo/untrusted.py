@@ -16,6 +16,21 @@ from dia_demo.errors import InputError
 # The index of a checkpoint of thousands of tensors is smaller than one, an hour of codes is six.
 MAX_MEGABYTES = 10
 
+LFS_POINTER = (
+    "is a pointer of Git LFS and not the file itself: run git lfs pull in its folder, or download "
+    "the file."
+)
+_LFS_START = b"version https://git-lfs"
+
+
+def is_lfs_pointer(path: Path) -> bool:
+    """Whether a file is what Git LFS leaves in place of one that was not fetched."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_LFS_START)) == _LFS_START
+    except OSError:
+        return False
+
 
 def read_json(path: Path) -> dict:
     """A JSON object from a regular file of at most MAX_MEGABYTES.
@@ -29,6 +44,8 @@ def read_json(path: Path) -> dict:
     except RecursionError:
         raise InputError(f"{path} cannot be read as JSON: it is nested too deeply.") from None
     except (OSError, ValueError) as error:  # Not UTF-8, not JSON, or a number of 5,000 digits.
+        if is_lfs_pointer(path):
+            raise InputError(f"{path} {LFS_POINTER}") from None
         raise InputError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(raw, dict):
         raise InputError(f"{path} must contain a JSON object, not a {type(raw).__name__}.")

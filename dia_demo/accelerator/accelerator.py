@@ -85,7 +85,7 @@ class Accelerator:
                 f"{how}"
             )
         if not report.passed:
-            raise InputError(f"The {name} cannot be used. {report.headline()} {how}")
+            raise InputError(f"{name} cannot be used here. {report.headline()} {how}")
         if not report.worth_it and not insist:
             raise InputError(
                 f"The {name} passed its self-check but is no faster than the CPU: "
@@ -149,7 +149,7 @@ class Accelerator:
     def _card(self) -> Card:
         status = self.status()
         if status.card is None:
-            raise InputError(f"The {self.device.upper()} cannot be used: {status.reason}")
+            raise InputError(f"{self.device.upper()} cannot be used here: {status.reason}")
         return status.card
 
 

@@ -64,7 +64,7 @@ def place_on_device(runtime: RuntimeConfig, status: DeviceStatus) -> Placement:
     """
     if not status.usable:
         name = runtime.device.upper()
-        raise InputError(f"The {name} cannot be used: {status.reason} Use the CPU, the default.")
+        raise InputError(f"{name} cannot be used here: {status.reason} Use the CPU, the default.")
     cores = cores_for(runtime)
     precision, reason = _precision(runtime.precision)
     if runtime.threads is not None:

@@ -24,6 +24,7 @@ from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel, step_linears
 from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.model.tensor_files import (
+    check_kind,
     read_tensors,
     shape_differences,
     tensor_shapes,
@@ -220,6 +221,7 @@ def _slices_of(files: list[Path], config: ModelConfig, folder: Path) -> dict[str
     slices = expected_tensors(config, set(shapes))
     expected = {name: target.shape for name, target in slices.items()}
     if differences := shape_differences(expected, shapes):
+        check_kind(shapes, folder)
         raise InputError(
             f"The weights in {folder} do not match its config.json. {differences}. Fetch the "
             "checkpoint again."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from dia_demo.checkpoint_files import ADAPTER
 from dia_demo.errors import InputError
+from dia_demo.untrusted import LFS_POINTER, is_lfs_pointer
 
 # A pickle is mapped again after this many bytes, so that pages already read are released.
 MAPPED_BYTES = 512 * 2**20
@@ -24,6 +26,8 @@ MAPPED_BYTES = 512 * 2**20
 NO_MEMORY = re.compile(r"allocate memory|not enough memory", re.I)
 # Names of each kind that an error lists.
 NAMES_SHOWN = 8
+_ADAPTER = re.compile(r"^base_model\.model\.|[._]lora_[AB]\b|\.lora_(?:down|up)\.", re.I)
+_PREFIXES = {"_orig_mod.": "torch.compile", "module.": "DataParallel or DistributedDataParallel"}
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -44,6 +48,20 @@ def tensor_shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
             )
         shapes |= file_shapes
     return shapes
+
+
+def check_kind(names: Iterable[str], folder: Path) -> None:
+    """Raise InputError with the cause where tensors with these names are a known other thing than
+    the weights of a model: an adapter, or weights that a training tool has renamed."""
+    adapter = next((name for name in names if _ADAPTER.search(name)), None)
+    if adapter is not None:
+        raise InputError(f"{folder} contains {adapter}: {ADAPTER}")
+    for prefix, tool in _PREFIXES.items():
+        if any(name.startswith(prefix) for name in names):
+            raise InputError(
+                f"The names of the weights in {folder} begin with {prefix!r}, which {tool} put "
+                "there: save the weights of the model inside, or remove it from every name."
+            )
 
 
 def shape_differences(expected: Shapes, shapes: Shapes) -> str:
@@ -102,6 +120,8 @@ def unreadable_error(file: Path, error: Exception, fault: str, remedy: str) -> I
             f"{file} cannot be read: this process is out of memory ({reason}). Close other "
             "programs, raise the limit, or use a smaller model."
         )
+    if is_lfs_pointer(file):
+        return InputError(f"{file} {LFS_POINTER}")
     return InputError(f"{file} is {fault} ({reason}). {remedy}")
 
 
