@@ -135,6 +135,8 @@ def _connect_making(
         parts.stop,
         parts.resume,
         parts.downloads,
+        parts.make_problem,
+        parts.kept_problem,
     ]
     voice = [generate.fields[name] for name in VOICE]
     chosen = [person, parts.kept]
@@ -150,6 +152,7 @@ def _connect_making(
 
 def _connect_kept(parts: CompareParts, handlers: CompareHandlers, person: gr.BrowserState) -> None:
     outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.downloads, parts.status]
+    outputs += [parts.make_problem, parts.kept_problem]
     chosen = [person, parts.kept]
     parts.show.click(handlers.show, chosen, outputs, **IMMEDIATE)
     parts.again.click(handlers.again, chosen, outputs, **IMMEDIATE)
@@ -157,7 +160,7 @@ def _connect_kept(parts: CompareParts, handlers: CompareHandlers, person: gr.Bro
     parts.upload.upload(handlers.load, [person, parts.upload], outputs, **PRIVATE)
     # A file is written on request; the page downloads it when it is complete.
     for button, handler in ((parts.zip, handlers.zip), (parts.csv, handlers.csv)):
-        written = button.click(handler, chosen, [parts.file, parts.status], **PRIVATE)
+        written = button.click(handler, chosen, [parts.file, parts.download_problem], **PRIVATE)
         written.success(None, parts.file, None, js=DOWNLOAD, api_visibility="private")
-    changed = [parts.downloads, parts.kept, parts.status]
+    changed = [parts.downloads, parts.kept, parts.kept_problem]
     parts.lab.click(handlers.voted, chosen, changed, **IMMEDIATE)

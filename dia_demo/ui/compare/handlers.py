@@ -18,6 +18,7 @@ from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import CompareForm
+from dia_demo.ui.compare.html import press_problem
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.progress import DELETED, failed, status_of, status_of_stored, title
 from dia_demo.ui.compare.setup import SetupHandlers
@@ -27,6 +28,7 @@ from dia_demo.ui.generate.person_runs import (
     WatchedRun,
 )
 from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Updates
+from dia_demo.ui.status import explain
 
 ALREADY_RUNNING = (
     "Your other comparison is still being generated, and this page now shows it. Wait for it, or "
@@ -111,7 +113,7 @@ class CompareHandlers:
     def _in_room(self, request: gr.Request, key: str, work: Callable[[], Updates]) -> Updates:
         """What the person put into the room. The pairs that are being made for another comparison
         do not replace it: see `_watch`."""
-        updates = self._or_failure(work)
+        updates = self._or_failure(work, self.parts.kept_problem)
         run = self.run.of(request, key)
         if run is not None and not run.ended and self.parts.lab in updates:
             rooms = self._rooms.setdefault(run, {})
@@ -127,6 +129,7 @@ class CompareHandlers:
             parts.setup: gr.update(open=True),
             parts.resume: gr.update(interactive=False),
             parts.downloads: gr.update(visible=False),
+            parts.kept_problem: "",
         }
 
     def zip(self, key: str, identity: str) -> Updates:
@@ -139,7 +142,9 @@ class CompareHandlers:
 
     def _download(self, write: Callable[[], Path]) -> Updates:
         part = self.parts.file
-        return {part: {}} | self._or_failure(lambda: {part: {"file": str(write())}})
+        place = self.parts.download_problem
+        written = self._or_failure(lambda: {part: {"file": str(write())}, place: ""}, place)
+        return {part: {}} | written
 
     def voted(self, key: str, identity: str) -> Updates:
         """After a change in the listening room, which may unlock the downloads."""
@@ -147,14 +152,16 @@ class CompareHandlers:
             lambda: {
                 self.parts.downloads: self._downloads(key, identity),
                 self.parts.kept: gr.update(choices=self._choices(key), value=identity),
-            }
+            },
+            self.parts.kept_problem,
         )
 
-    def _or_failure(self, work) -> Updates:
+    def _or_failure(self, work: Callable[[], Updates], place: gr.HTML) -> Updates:
+        """What `work` returns; its error in `place`, beside what was pressed."""
         try:
             return work()
         except Exception as error:
-            return {self.parts.status: html.status_card(failed(error))}
+            return {place: press_problem(explain(error))}
 
     def _opened(self, key: str, identity: str) -> Updates:
         comparison = self.comparisons.get(key, identity)
@@ -168,6 +175,8 @@ class CompareHandlers:
             parts.status: html.status_card(
                 status_of_stored(comparison, was_abandoned=identity in self._abandoned)
             ),
+            parts.make_problem: "",
+            parts.kept_problem: "",
         }
 
     def _room(self, key: str, identity: str) -> dict:
@@ -195,7 +204,7 @@ class CompareHandlers:
                 self.synthesis.downloads.check_here(self.synthesis.info(setting.runtime.model))
             identity = self.comparisons.create(key, plan, compare_form.voice)
         except Exception as error:
-            yield {self.parts.status: html.status_card(failed(error))}
+            yield {self.parts.make_problem: press_problem(explain(error))}
             return
 
         def error_update(error: Exception) -> Updates:

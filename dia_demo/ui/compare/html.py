@@ -39,6 +39,11 @@ def problem_note(message: str) -> str:
     return f'<div class="plan-note problem"><p>{escape(message)}</p></div>'
 
 
+def press_problem(message: str) -> str:
+    """Why a button did not do its work, to be shown beside it."""
+    return f'<div role="alert">{problem_note(message)}</div>'
+
+
 def result(comparison: Comparison) -> str:
     """The result of a comparison after the reveal: one sentence, then the figures."""
     if comparison.plan.kind == ComparisonKind.SIGHTED:

@@ -51,7 +51,7 @@ class CompareParts:
     """The components that have events. `fields` follows `form.FIELDS`.
 
     before, between, after: the words of the question. rows: the fields of both
-    sides by setting.
+    sides by setting. …_problem: beside the buttons, why one did not do its work.
     """
 
     fields: dict[str, Field]
@@ -66,6 +66,7 @@ class CompareParts:
     settled: gr.Number
     note: gr.HTML
     make: gr.Button
+    make_problem: gr.HTML
     stop: gr.Button
     resume: gr.Button
     status: gr.HTML
@@ -78,6 +79,8 @@ class CompareParts:
     upload: gr.UploadButton
     zip: gr.Button
     csv: gr.Button
+    download_problem: gr.HTML
+    kept_problem: gr.HTML
     file: gr.JSON
 
     @property
@@ -102,6 +105,7 @@ def build_layout(
                 parts = _question_part(side, models)
                 parts["note"] = gr.HTML(elem_id="lab-plan", js_on_load=None)
                 parts["make"] = gr.Button("Make the pairs", variant="primary", elem_id="lab-make")
+                parts["make_problem"] = gr.HTML(elem_id="lab-make-problem", js_on_load=None)
                 with gr.Accordion(
                     "Scripts, seeds and other settings", open=False, elem_id="lab-more"
                 ):
@@ -288,6 +292,7 @@ def _downloads_part() -> dict[str, Any]:
         with gr.Row():
             table = gr.Button("Download CSV", size="sm", min_width=90, elem_id="lab-csv")
             zipped = gr.Button("Download zip", size="sm", min_width=90, elem_id="lab-zip")
+        problem = gr.HTML(elem_id="lab-download-problem", js_on_load=None)
         gr.HTML(
             '<p class="small">The zip contains the audio and opens on any copy of this page. The '
             "CSV has one row per pair.</p><details><summary>The columns of the CSV</summary>"
@@ -296,6 +301,7 @@ def _downloads_part() -> dict[str, Any]:
         )
     return {
         "downloads": downloads, "csv": table, "zip": zipped, "file": gr.JSON(visible=False),
+        "download_problem": problem,
     }  # fmt: skip
 
 
@@ -314,6 +320,7 @@ def _stored_part() -> dict[str, Any]:
         upload = gr.UploadButton(
             "Open a zip", file_types=[".zip"], size="sm", min_width=90, elem_id="lab-upload"
         )
+    problem = gr.HTML(elem_id="lab-kept-problem", js_on_load=None)
     gr.HTML(
         '<p class="small">Only this browser can open them. Each can be downloaded as a zip after '
         "the reveal, because the zip contains the answers.</p>",
@@ -321,4 +328,5 @@ def _stored_part() -> dict[str, Any]:
     )
     return {
         "kept": comparisons, "show": show, "again": again, "delete": delete, "upload": upload,
+        "kept_problem": problem,
     }  # fmt: skip

@@ -42,7 +42,7 @@ def connect(
     comparisons. saved: the form's values in the browser."""
     room = gr.JSON(visible=False)
     outputs = [parts.kept, parts.lab, parts.setup, parts.resume, parts.downloads, parts.status]
-    outputs += [tabs]
+    outputs += [parts.make_problem, parts.kept_problem, tabs]
 
     def reopen(request: gr.Request, key: str, memory: object) -> Updates:
         return reopened(handlers, tabs, request, key, memory)

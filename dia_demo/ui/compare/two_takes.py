@@ -15,7 +15,7 @@ from dia_demo.services.listening.two_takes import WHAT_ONE_PAIR_SHOWS, compare_t
 from dia_demo.services.quota import size_of
 from dia_demo.services.wording import local_time
 from dia_demo.ui.compare.handlers import CompareHandlers
-from dia_demo.ui.compare.html import problem_note
+from dia_demo.ui.compare.html import press_problem
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.runs import IMMEDIATE, Updates, event_value
 from dia_demo.ui.status import explain
@@ -82,7 +82,7 @@ class TwoTakesHandlers:
         """The two takes in the listening room."""
         problem = self.parts.problem
         if not first or not second or first == second:
-            return {problem: problem_note(NOT_CHOSEN)}
+            return {problem: press_problem(NOT_CHOSEN)}
         store = self.compare.comparisons
         try:
             takes = self.history.get(key, first), self.history.get(key, second)
@@ -90,7 +90,7 @@ class TwoTakesHandlers:
             make = partial(compare_takes, kind=kind, takes=takes, synthesis=self.compare.synthesis)
             updates = self.compare.add(request, key, lambda: store.add(key, size, make))
         except DiaDemoError as error:
-            return {problem: problem_note(explain(error))}
+            return {problem: press_problem(explain(error))}
         return updates | {problem: ""}
 
 
@@ -123,6 +123,8 @@ def connect(
         compare.resume,
         compare.downloads,
         compare.status,
+        compare.make_problem,
+        compare.kept_problem,
     ]
     for button, kind in ((parts.blind, "preference"), (parts.sighted, "sighted")):
         button.click(partial(handlers.open, kind), [person, *lists], outputs, **IMMEDIATE)

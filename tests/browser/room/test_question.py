@@ -154,7 +154,7 @@ def test_a_model_that_cannot_be_fetched_leaves_nothing_behind(open_window):
     choose(page, "a-model", DIA)
     page.wait_for_function("document.querySelector('#lab-second input').value === '1.2'")
     press(page, "Make the pairs")
-    page.locator('#lab-status [data-state="failed"]').wait_for()
+    page.locator("#lab-make-problem [role=alert]").wait_for()
     page.locator("#lab-make").wait_for()
     page.locator("#lab-kept input").click()
     assert page.get_by_role("option").count() == 0

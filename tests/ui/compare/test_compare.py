@@ -323,4 +323,8 @@ def test_a_deleted_comparison_leaves_no_figures(unvoted, synthesis, copied_id):
 def test_nothing_chosen_says_what_to_do(unvoted, synthesis):
     handlers = CompareHandlers(synthesis, unvoted.store, parts_by_name(CompareParts))
     for press in (handlers.show, handlers.again, handlers.delete):
-        assert "Choose a comparison in the list first." in press(PAGE, unvoted.key, None)["status"]
+        told = press(PAGE, unvoted.key, None)
+        assert list(told) == ["kept_problem"], "beside the button, not at the top of the page"
+        assert "Choose a comparison in the list first." in told["kept_problem"]
+    told = handlers.zip(unvoted.key, None)
+    assert "Choose a comparison in the list first." in told["download_problem"]

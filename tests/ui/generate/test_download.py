@@ -208,7 +208,7 @@ def test_compare_fetches_no_model(handlers, tmp_path):
     compare, key = CompareHandlers(service, store, parts_by_name(CompareParts)), new_key()
     side = default_side(service, DIA_NAME)
     *_, last = compare.make(PAGE, key, *compare_values(side))
-    assert "press Download (the card shows its size)" in last["status"]
+    assert "press Download (the card shows its size)" in last["make_problem"]
     assert store.list(key) == []
 
 

@@ -45,8 +45,7 @@ def holds_voices(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -
     if differing & {"model", "seed_shift"}:
         return False
     info = models[settings[0].runtime.model]
-    taught = getattr(info.config, "voices", None) is not None
-    return taught or not differing - SAME_CODES
+    return info.config.voices is not None or not differing - SAME_CODES
 
 
 def voices_warning(settings: Sequence[Setting], models: Mapping[str, ModelInfo]) -> str | None:
