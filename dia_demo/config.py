@@ -47,7 +47,7 @@ class ParamSpec:
     """A sampling parameter as the page, the command line and the API offer it.
 
     allowed: its range, which may depend on the model. step: of its slider and number fields; None:
-    it has no slider. slider: the ends of the slider, where the whole range would be of no use.
+    it has no slider.
     advanced: under "More" on the page. saved_as: its key in `generation_config.json`, if it is
     another.
     """
@@ -57,7 +57,6 @@ class ParamSpec:
     help: str
     allowed: Range | Callable[[ModelConfig], Range]
     step: float | None = None
-    slider: tuple[float, float] | None = None
     advanced: bool = False
     saved_as: str = ""
 
@@ -90,7 +89,6 @@ class GenerationParams:
             "Low is steady, high is lively but less reliable; 0 turns sampling off.",
             Range(0.0, 5.0),
             step=0.05,
-            slider=(0.0, 2.5),
         )
     )
     cfg_scale: float = _param(
@@ -100,7 +98,6 @@ class GenerationParams:
             "How closely the speech follows the script.",
             lambda config: Range(*config.cfg_scales),
             step=0.1,
-            slider=(0.0, 10.0),
             saved_as="guidance_scale",
         )
     )
@@ -121,7 +118,6 @@ class GenerationParams:
             "The number of sounds to choose from at each step.",
             lambda config: Range(1, config.decoder.vocab_size, whole=True),
             step=1,
-            slider=(1, 200),
             advanced=True,
         )
     )

@@ -56,11 +56,11 @@ def test_a_file_says_what_it_cannot_bring_back(open_window, tmp_path):
     write_script(page, SHORT, max_tokens=60)
     samples = make_and_keep(page, tmp_path / "take.wav")
     inside = audio.read_metadata(tmp_path / "take.wav")
-    inside["settings"]["temperature"] = 4.25
+    inside["settings"]["temperature"] = 6.25
     inside["voice_transcript"] = "[S1] The words of the recording."
     wave = samples.astype(np.float32) / 32767
     audio.write_audio(tmp_path / "other.wav", wave, inside["figures"]["sample_rate"], inside)
     told = drop(page, tmp_path / "other.wav")
-    assert "Temperature was 4.25, but the slider ends at 2.5" in told
+    assert "Temperature was 6.25, but the slider ends at 5" in told
     assert "voice prompt that says “[S1] The words of the recording.”" in told
-    assert page.get_by_label("number input for Temperature").input_value() == "2.5"
+    assert page.get_by_label("number input for Temperature").input_value() == "5"

@@ -18,8 +18,8 @@ _PAIRS: dict[str, tuple[Any, Any]] = {
     "normalise": ("no", "yes"),
 }
 # How far the second value is from the lower end of the slider, as a factor of the first's distance:
-# up from the lowest fifth of the slider, and otherwise down.
-_UP, _DOWN, _LOWEST = 2.5, 1 / 1.5, 0.2
+# up from the lowest tenth of the slider, and otherwise down.
+_UP, _DOWN, _LOWEST = 2.5, 1 / 1.5, 0.1
 # The question by kind: its words before, between and after the values.
 WORDS = {
     "preference": ("Which sounds better:", "or", "?"),

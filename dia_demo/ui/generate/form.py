@@ -122,13 +122,9 @@ def defaults_of(info: ModelInfo) -> dict[str, float]:
 
 
 def slider_ends(info: ModelInfo) -> dict[str, tuple[float, float]]:
-    """How far each slider reaches: what is useful, within what the model allows."""
-    ends = {}
-    for name in SAMPLING:
-        spec, allowed = PARAMS[name], PARAMS[name].range(info.config)
-        low, high = spec.slider or (allowed.low, allowed.high)
-        ends[name] = (max(low, allowed.low), min(high, allowed.high))
-    return ends
+    """How far each slider reaches: as far as programs and the command line."""
+    allowed = {name: PARAMS[name].range(info.config) for name in SAMPLING}
+    return {name: (one.low, one.high) for name, one in allowed.items()}
 
 
 def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dia_demo.audio import write_audio
-from dia_demo.config import GenerationParams, RuntimeConfig
+from dia_demo.config import PARAMS, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
@@ -143,3 +143,12 @@ def test_what_is_found_in_a_voice_prompt_is_shown_at_once(form_handlers, tmp_pat
     assert "dB louder" in form_handlers.hear(str(quiet), "nano", 900)
     found = form_handlers.hear(str(bad), "nano", 900)
     assert "lost-prompt" in found and "&lt;b&gt;.wav is not speech, but a tone" in found
+
+
+@pytest.mark.parametrize("model", ["nano", DIA_NAME])
+def test_sliders_reach_as_far_as_programs(synthesis, model):
+    """Once the page ended at temperature 2.5, and Compare and programs at 5."""
+    info = synthesis.info(model)
+    for name, ends in form.slider_ends(info).items():
+        allowed = PARAMS[name].range(info.config)
+        assert ends == (allowed.low, allowed.high)

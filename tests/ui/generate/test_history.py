@@ -133,7 +133,7 @@ def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     wav = take.save(tmp_path / "voice.wav")
     handlers = handlers_of(kept_take, synthesis)
     *_, status = handlers.drop(str(wav), None, "")
-    assert "Note: Temperature was 7.5, but the slider ends at 2.5." in status
+    assert "Note: Temperature was 7.5, but the slider ends at 5." in status
     assert "voice prompt that says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
     identity = kept_take.history.add(kept_take.key, take)
     (*_, compared) = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
