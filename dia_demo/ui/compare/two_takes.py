@@ -78,8 +78,15 @@ class TwoTakesHandlers:
         updates[self.parts.first] |= {"value": identity}
         return updates | {self.parts.fold: gr.update(open=True)}
 
-    def open(self, kind: str, request: gr.Request, key: str, first, second) -> Updates:
-        """The two takes in the listening room."""
+    def open_blind(self, request: gr.Request, key: str, first, second) -> Updates:
+        """The two takes in the listening room, to be judged blind."""
+        return self._open("preference", request, key, first, second)
+
+    def open_sighted(self, request: gr.Request, key: str, first, second) -> Updates:
+        """The two takes side by side."""
+        return self._open("sighted", request, key, first, second)
+
+    def _open(self, kind: str, request: gr.Request, key: str, first, second) -> Updates:
         problem = self.parts.problem
         if not first or not second or first == second:
             return {problem: press_problem(NOT_CHOSEN)}
@@ -126,5 +133,6 @@ def connect(
         compare.make_problem,
         compare.kept_problem,
     ]
-    for button, kind in ((parts.blind, "preference"), (parts.sighted, "sighted")):
-        button.click(partial(handlers.open, kind), [person, *lists], outputs, **IMMEDIATE)
+    chosen = [person, *lists]
+    parts.blind.click(handlers.open_blind, chosen, outputs, **IMMEDIATE)
+    parts.sighted.click(handlers.open_sighted, chosen, outputs, **IMMEDIATE)

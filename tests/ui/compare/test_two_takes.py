@@ -30,8 +30,8 @@ def test_an_error_is_told_beside_the_button(card):
     key, gone = new_key(), "1764203520000000-0123456789ab"
     assert card.fill(key)["first"]["choices"] == [] == card.fill(None)["second"]["choices"]
     for first, second in ((None, None), (gone, None), (gone, gone)):
-        assert NOT_CHOSEN in card.open("preference", PAGE, key, first, second)["problem"]
-    told = card.open("preference", PAGE, key, gone, gone.replace("0", "1"))
+        assert NOT_CHOSEN in card.open_blind(PAGE, key, first, second)["problem"]
+    told = card.open_blind(PAGE, key, gone, gone.replace("0", "1"))
     assert list(told) == ["problem"] and "no longer exists" in told["problem"]
 
 
