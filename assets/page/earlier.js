@@ -1,73 +1,223 @@
-// Earlier takes: a list the server keeps for this person, each to play, use, compare or delete.
-// gradio runs this once with: element, props.value ({key, tick}), server.earlier(question), watch.
-const list = element.querySelector(".earlier");
-const status = element.querySelector(".earlier-status");
-let playing = null; // {button, audio}; without audio while the server is asked for the file
+// Earlier takes: a list the server keeps for this person, each to play, download, name, star, use,
+// compare or delete. gradio starts it with: element, props.value ({key, tick}),
+// server.earlier(question), trigger, watch.
 
-async function ask(question) {
-  const answer = await server.earlier({ key: (props.value || {}).key, ...question });
-  status.textContent = (answer && answer.error) || "";
-  return answer && !answer.error ? answer : null;
-}
+const NAME_CHARACTERS = 60;
 
-function stop() {
-  if (!playing) return;
-  const { audio, button } = playing;
-  playing = null;
-  if (audio) audio.pause();
-  button.textContent = "Play";
-}
+export class EarlierTakes {
+  #props;
+  #server;
+  #trigger;
+  #list;
+  #status;
+  #search;
+  #starred;
+  #all;
+  #answer = { takes: [] };
+  #playing = null; // {id, audio}; without audio while the server is asked for the file
 
-async function play(id, button) {
-  const again = playing && playing.button === button;
-  stop();
-  if (again) return;
-  const mine = { button, audio: null };
-  playing = mine;
-  const answer = await ask({ do: "hear", id });
-  if (playing !== mine) return; // pressed again meanwhile, or another take
-  if (!answer) {
-    playing = null;
-    return;
+  constructor({ element, props, server, trigger, watch }) {
+    this.#props = props;
+    this.#server = server;
+    this.#trigger = trigger;
+    this.#list = element.querySelector("ul");
+    this.#status = element.querySelector(".earlier-status");
+    this.#search = element.querySelector(".earlier-search");
+    this.#starred = element.querySelector(".earlier-starred");
+    this.#all = element.querySelector(".earlier-all");
+    this.#search.addEventListener("input", () => this.#draw());
+    this.#starred.addEventListener("change", () => this.#draw());
+    this.#all.addEventListener("click", () => this.#downloadAll());
+    watch("value", () => this.#load());
+    this.#load();
   }
-  const path = answer.file.split("/").map(encodeURIComponent).join("/");
-  mine.audio = new Audio(new URL(`gradio_api/file=${path}`, document.baseURI));
-  // At its end, and when another sound on the page starts. Its own event may come after the next
-  // take has started.
-  mine.audio.addEventListener("pause", () => {
-    if (playing === mine) stop();
-  });
-  button.textContent = "Stop";
-  try {
-    await mine.audio.play();
-  } catch (error) {
-    if (error.name !== "AbortError") throw error; // it was stopped before it began
+
+  async #ask(question) {
+    const answer = await this.#server.earlier({ key: (this.#props.value || {}).key, ...question });
+    this.#status.textContent = (answer && answer.error) || "";
+    return answer && !answer.error ? answer : null;
   }
-}
 
-// Restores the settings in the form and scrolls to it; its status lists what was restored.
-function use(id) {
-  trigger("click", { id });
-  const form = document.querySelector("#script-area");
-  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  form.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "start" });
-}
+  async #load() {
+    if (!(this.#props.value || {}).key) return;
+    const answer = await this.#ask({ do: "list" });
+    if (!answer) return;
+    this.#answer = answer;
+    this.#draw();
+  }
 
-// The button is pressed twice: the first press asks for confirmation.
-async function remove(id, button) {
-  if (!button.dataset.label) {
-    button.dataset.label = button.textContent;
-    button.textContent = "Really delete?"; // no wider than the button: nothing may move
-    button.focus(); // Safari does not focus a button that is clicked
-    const reset = () => {
-      button.textContent = button.dataset.label;
-      delete button.dataset.label;
+  // Those that the search and the choice of stars leave.
+  get #shown() {
+    const words = this.#search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    return this.#answer.takes.filter((take) => {
+      const text = `${take.name} ${take.words} ${take.figures}`.toLowerCase();
+      return (take.starred || !this.#starred.checked) && words.every((word) => text.includes(word));
+    });
+  }
+
+  #draw() {
+    // The buttons are made anew: the focus goes to the one that had it.
+    const { take, act } = document.activeElement?.dataset ?? {};
+    const shown = this.#shown;
+    const { length } = this.#answer.takes;
+    this.#list.replaceChildren(...shown.map((one) => this.#row(one)));
+    this.#all.disabled = !shown.length;
+    this.#all.textContent = shown.length < length ? `Download these ${shown.length}` : "Download all";
+    this.#status.textContent = this.#words(shown.length);
+    if (take) this.#button(take, act)?.focus();
+  }
+
+  #button(id, act) {
+    return this.#list.querySelector(`[data-take="${id}"][data-act="${act}"]`);
+  }
+
+  #words(shown) {
+    const { takes, removed } = this.#answer;
+    const notes = [];
+    if (!takes.length) notes.push("Your takes are listed here. The latest 30 are kept.");
+    else if (shown < takes.length) notes.push(`${shown} of ${takes.length} takes.`);
+    if (removed)
+      notes.push(`Takes up to ${when(removed)} were removed, because the space for takes on this ` +
+        "machine was used up. Download a take to keep it.");
+    return notes.join(" ");
+  }
+
+  // Scripts and names come from people, so they are set as text, never as HTML.
+  #row(take) {
+    const row = make("li", "");
+    const buttons = make("div", "earlier-buttons");
+    const acts = {
+      play: ["Play", () => this.#play(take.id)],
+      star: [take.starred ? "★" : "☆", () => this.#label(take, { starred: !take.starred })],
+      download: ["Download", () => this.#download({ do: "hear", id: take.id })],
+      name: ["Rename", (button) => this.#rename(take, button)],
+      use: ["Use these settings", () => this.#use(take.id)],
+      compare: ["Compare with this", () => this.#trigger("submit", { id: take.id })],
+      delete: ["Delete", (button) => this.#remove(take.id, button)],
     };
-    button.addEventListener("blur", reset, { once: true });
-    return;
+    for (const [act, [text, press]] of Object.entries(acts)) {
+      const button = make("button", `earlier-${act}`, text);
+      button.type = "button";
+      Object.assign(button.dataset, { take: take.id, act });
+      button.addEventListener("click", () => press(button));
+      buttons.append(button);
+    }
+    const star = buttons.querySelector(".earlier-star");
+    star.setAttribute("aria-pressed", take.starred);
+    star.setAttribute("aria-label", "Star");
+    if (this.#playing?.id === take.id) buttons.querySelector(".earlier-play").textContent = "Stop";
+    if (take.name) row.append(make("p", "earlier-name", take.name));
+    const figures = `${when(take.created)} · ${take.figures}`;
+    row.append(make("p", "", take.script), make("p", "earlier-figures", figures), buttons);
+    return row;
   }
-  stop();
-  if (await ask({ do: "delete", id })) await draw();
+
+  #stop() {
+    if (!this.#playing) return;
+    const { audio, id } = this.#playing;
+    this.#playing = null;
+    if (audio) audio.pause();
+    this.#showPlay(id, "Play");
+  }
+
+  #showPlay(id, text) {
+    const button = this.#button(id, "play");
+    if (button) button.textContent = text;
+  }
+
+  async #play(id) {
+    const again = this.#playing?.id === id;
+    this.#stop();
+    if (again) return;
+    const mine = { id, audio: null };
+    this.#playing = mine;
+    const answer = await this.#ask({ do: "hear", id });
+    if (this.#playing !== mine) return; // pressed again meanwhile, or another take
+    if (!answer) {
+      this.#playing = null;
+      return;
+    }
+    mine.audio = new Audio(addressOf(answer.file));
+    // At its end, and when another sound on the page starts. Its own event may come after the next
+    // take has started.
+    mine.audio.addEventListener("pause", () => {
+      if (this.#playing === mine) this.#stop();
+    });
+    this.#showPlay(id, "Stop");
+    try {
+      await mine.audio.play();
+    } catch (error) {
+      if (error.name !== "AbortError") throw error; // it was stopped before it began
+    }
+  }
+
+  async #download(question) {
+    const answer = await this.#ask(question);
+    if (!answer) return;
+    const link = document.createElement("a");
+    link.href = addressOf(answer.file);
+    link.download = answer.file.split(/[\\/]/).at(-1);
+    link.click();
+  }
+
+  #downloadAll() {
+    return this.#download({ do: "zip", ids: this.#shown.map((take) => take.id) });
+  }
+
+  async #label(take, label) {
+    if (await this.#ask({ do: "label", id: take.id, ...label })) await this.#load();
+  }
+
+  // A field in the place of the button: Enter saves the name, Escape leaves it as it was.
+  #rename(take, button) {
+    const field = make("input", "earlier-field");
+    Object.assign(field, { value: take.name, maxLength: NAME_CHARACTERS });
+    field.setAttribute("aria-label", "Name of this take: Enter saves it");
+    let isOver = false;
+    const end = async (isSaved) => {
+      if (isOver) return;
+      isOver = true;
+      const hadFocus = document.activeElement === field;
+      field.replaceWith(button);
+      if (hadFocus) button.focus();
+      if (isSaved && field.value.trim() !== take.name) await this.#label(take, { name: field.value });
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === "Escape") {
+        event.preventDefault();
+        end(event.key === "Enter");
+      }
+    });
+    field.addEventListener("blur", () => end(true));
+    button.replaceWith(field);
+    field.focus();
+    field.select();
+  }
+
+  // Restores the settings in the form and scrolls to it; its status lists what was restored.
+  #use(id) {
+    this.#trigger("click", { id });
+    const form = document.querySelector("#script-area");
+    const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    form.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "start" });
+  }
+
+  // The button is pressed twice: the first press asks for confirmation.
+  async #remove(id, button) {
+    if (!button.dataset.label) {
+      button.dataset.label = button.textContent;
+      button.textContent = "Really delete?"; // no wider than the button: nothing may move
+      button.focus(); // Safari does not focus a button that is clicked
+      const reset = () => {
+        button.textContent = button.dataset.label;
+        delete button.dataset.label;
+      };
+      button.addEventListener("blur", reset, { once: true });
+      return;
+    }
+    this.#stop();
+    if (await this.#ask({ do: "delete", id })) await this.#load();
+  }
 }
 
 function make(tag, name, text = "") {
@@ -77,43 +227,12 @@ function make(tag, name, text = "") {
   return node;
 }
 
+function addressOf(file) {
+  const path = file.split("/").map(encodeURIComponent).join("/");
+  return new URL(`gradio_api/file=${path}`, document.baseURI);
+}
+
 // In the time zone and the language of this browser.
 function when(time) {
   return new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }
-
-// Scripts come from people, so they are set as text, never as HTML.
-async function draw() {
-  if (!(props.value || {}).key) return;
-  const answer = await ask({ do: "list" });
-  if (!answer) return;
-  list.replaceChildren();
-  for (const take of answer.takes) {
-    const row = make("li", "");
-    const buttons = make("div", "earlier-buttons");
-    const acts = {
-      Play: (button) => play(take.id, button),
-      "Use these settings": () => use(take.id),
-      "Compare with this": () => trigger("submit", { id: take.id }),
-      Delete: (button) => remove(take.id, button),
-    };
-    for (const [text, act] of Object.entries(acts)) {
-      const button = make("button", text === "Delete" ? "earlier-delete" : "", text);
-      button.type = "button";
-      button.addEventListener("click", () => act(button));
-      buttons.append(button);
-    }
-    const figures = `${when(take.created)} · ${take.figures}`;
-    row.append(make("p", "", take.script), make("p", "earlier-figures", figures), buttons);
-    list.append(row);
-  }
-  const notes = [];
-  if (!answer.takes.length) notes.push("Your takes are listed here. The latest 30 are kept.");
-  if (answer.removed)
-    notes.push(`Takes up to ${when(answer.removed)} were removed, because the space for takes on ` +
-      "this machine was used up. Download a take to keep it.");
-  status.textContent = notes.join(" ");
-}
-
-watch("value", draw);
-draw();

@@ -8,7 +8,8 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,14 @@ from dia_demo import audio
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
+from dia_demo.services.earlier.labels import (
+    Label,
+    checked_name,
+    distinct,
+    file_stem,
+    read_labels,
+    write_labels,
+)
 from dia_demo.services.listening.store import folder_of
 from dia_demo.services.quota import size_of
 from dia_demo.services.take import Take
@@ -37,8 +46,8 @@ REMOVED = (
 BYTES_A_SAMPLE = 2
 _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
 # Files beside a person's takes: the time of the latest take that was removed to free space, and a
-# marker of a run that has not finished.
-_REMOVED, _UNFINISHED = "removed", "unfinished"
+# marker of a run that has not finished; and names and stars.
+_REMOVED, _UNFINISHED, _LABELS = "removed", "unfinished", "labels.json"
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,12 @@ class EarlierTake:
     voice_transcript: str | None = None
     normalise: bool = False
     pronunciations: str | None = None
+    label: Label = Label()
+
+    @property
+    def file_stem(self) -> str:
+        """See `labels.file_stem`."""
+        return file_stem(self.script, self.figures, self.label.name)
 
     def values(self) -> dict:
         """The values for a form (see `form_values`)."""
@@ -103,8 +118,9 @@ class History:
         return home / f"{max(now, newest + 1):016d}-{secrets.token_hex(6)}.wav"
 
     def _drop_oldest(self, new: Path) -> None:
-        """Remove the oldest takes above both limits, but not `new`, the one just added."""
-        for path in _takes_in(new.parent)[MAX_TAKES:]:
+        """Remove the oldest takes above both limits, starred ones last, but not `new`, the one just
+        added."""
+        for path in _last_to_go_first(_takes_in(new.parent), new)[MAX_TAKES:]:
             path.unlink(missing_ok=True)
         people = [_sizes(home) for home in self.home.glob("*/takes")]
         while sum(sum(takes.values()) for takes in people) > self.limit:
@@ -113,7 +129,7 @@ class History:
                 return
             # Of two people who use the same space, the one with the older take.
             takes = max(people, key=lambda takes: (sum(takes.values()), -_stamp([*takes][-1])))
-            oldest = next(path for path in reversed(takes) if path != new)
+            oldest = _last_to_go_first(takes, new)[-1]
             del takes[oldest]
             oldest.unlink(missing_ok=True)
             # On a full disk the note is missing, but the take is removed all the same.
@@ -122,12 +138,14 @@ class History:
 
     def list(self, key: str) -> list[EarlierTake]:
         """The person's takes, the latest first. Files that cannot be read are left out."""
-        takes = (self._read(path) for path in self._paths(key))
+        labels = read_labels(self._home(key) / _LABELS)
+        takes = (self._read(path, labels) for path in self._paths(key))
         return [take for take in takes if take is not None]
 
     def latest(self, key: str) -> EarlierTake | None:
         """The person's last take, if there is one."""
-        takes = (self._read(path) for path in self._paths(key))
+        labels = read_labels(self._home(key) / _LABELS)
+        takes = (self._read(path, labels) for path in self._paths(key))
         return next((take for take in takes if take is not None), None)
 
     def removed(self, key: str) -> datetime | None:
@@ -156,15 +174,51 @@ class History:
 
     def get(self, key: str, identity: str) -> EarlierTake:
         """One of the person's takes. Raises InputError if there is none with this id."""
-        take = self._read(self._path(key, identity))
+        take = self._read(self._path(key, identity), read_labels(self._home(key) / _LABELS))
         if take is None:
             raise InputError(REMOVED)
         return take
 
+    def label(self, key: str, identity: str, name: object = None, starred: object = None) -> None:
+        """Name or star one of the takes; None leaves what it has. Raises InputError for a name that
+        is too long, RunError if it cannot be saved."""
+        with self._adding:
+            take = self.get(key, identity)
+            label = Label(
+                take.label.name if name is None else checked_name(name),
+                take.label.starred if starred is None else starred is True,
+            )
+            labels = read_labels(self._home(key) / _LABELS) | {identity: label}
+            try:
+                ids = [path.stem for path in self._paths(key)]
+                write_labels(self._home(key) / _LABELS, labels, ids)
+            except OSError as error:
+                reason = error.strerror or error
+                raise RunError(f"It could not be saved: {reason}. Free some space.") from error
+
+    def archive(self, key: str, identities: Sequence[str], folder: Path) -> Path:
+        """A zip of these takes, in a new folder in `folder` whose name cannot be guessed."""
+        takes = [self.get(key, identity) for identity in identities[:MAX_TAKES]]
+        if not takes:
+            raise InputError("There is no take to download.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"takes-{secrets.token_hex(20)}" / "takes.zip"
+            path.parent.mkdir()
+            with zipfile.ZipFile(path, "w") as archive:
+                names = distinct([take.file_stem for take in takes])
+                for name, take in zip(names, takes, strict=True):
+                    archive.write(take.path, f"{name}.wav")
+        except OSError as error:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            reason = error.strerror or error
+            raise RunError(f"The zip could not be written: {reason}. Free some space.") from error
+        return path
+
     def served(self, key: str, identity: str, folder: Path) -> Path:
         """One of the takes as a file in `folder`, in a subfolder whose name cannot be guessed."""
         take = self.get(key, identity)
-        served = self._served(take.path, folder) / f"{file_name(take.figures)}.wav"
+        served = self._served(take.path, folder) / f"{take.file_stem}.wav"
         try:
             served.parent.mkdir(parents=True, exist_ok=True)
             if not served.exists():
@@ -197,11 +251,12 @@ class History:
     def _paths(self, key: str) -> Sequence[Path]:
         return _takes_in(self._home(key))
 
-    def _read(self, path: Path) -> EarlierTake | None:
+    def _read(self, path: Path, labels: Mapping[str, Label]) -> EarlierTake | None:
         contents = read_take(path)
         if contents is None:
             return None
-        return EarlierTake(path.stem, path, _time_of(_stamp(path)), **contents)
+        label = labels.get(path.stem, Label())
+        return EarlierTake(path.stem, path, _time_of(_stamp(path)), **contents, label=label)
 
 
 def _takes_in(home: Path) -> list[Path]:
@@ -209,6 +264,14 @@ def _takes_in(home: Path) -> list[Path]:
     names = os.listdir(home) if home.is_dir() else []
     wavs = [name for name in names if _NAME.fullmatch(name.removesuffix(".wav"))]
     return [home / name for name in sorted(wavs, reverse=True)]
+
+
+def _last_to_go_first(takes: Iterable[Path], new: Path) -> list[Path]:
+    """The takes of one folder, the new one first, then the starred ones, the latest first."""
+    takes = list(takes)
+    labels = read_labels(takes[0].parent / _LABELS) if takes else {}
+    starred = {identity for identity, label in labels.items() if label.starred}
+    return sorted(takes, key=lambda path: (path != new, path.stem not in starred))
 
 
 def _sizes(home: Path) -> dict[Path, int]:
@@ -231,12 +294,6 @@ def _link(path: Path, other: Path) -> None:
         return
     with write_atomic(other) as part:
         shutil.copyfile(path, part)
-
-
-def file_name(figures: Mapping[str, Any]) -> str:
-    """The name of a take's files, without their suffix: model and seed."""
-    name = f"dia-{Path(str(figures.get('model'))).name}-seed{figures.get('seed')}"
-    return re.sub(r"[^\w.-]", "", name)[:100]
 
 
 def read_samples(path: Path) -> tuple[np.ndarray, int]:

@@ -42,9 +42,16 @@ def status_card(status: Status) -> str:
         f'aria-valuemax="100"{now} aria-valuetext="{escape(status.detail)}">'
         f'<div class="bar-fill" style="width: {width}%{at_once}"></div></div>'
         f'<ul class="notes">{"".join(f"<li>{escape(note)}</li>" for note in status.notes)}</ul>'
-        f'<p class="sr-only" role="status" aria-live="polite">{escape(status.announcement)}</p>'
+        f'<p class="sr-only" role="status" aria-live="polite">{escape(_said(status))}</p>'
         "</div>"
     )
+
+
+def _said(status: Status) -> str:
+    """What screen readers say of a status: its details only where they no longer change."""
+    if status.announcement or status.state in ("waiting", "loading", "running"):
+        return status.announcement or status.headline
+    return f"{status.headline}. {status.detail}"
 
 
 def example_buttons(examples: Sequence[dict[str, str]]) -> str:
@@ -84,8 +91,24 @@ def report_of(counts: Sequence[str], readings: Iterable[Reading], report: Script
     return (
         f'<div class="report"><p class="counts">{escape(" · ".join(counts))}{undo}</p>'
         f"{''.join(map(read_as, readings))}"
+        f'<p class="sr-only" role="status">{escape(_announced(report.findings))}</p>'
         f'<ul class="findings" aria-label="Findings">{findings}</ul>{fix_all}</div>'
     )
+
+
+def _announced(findings: Sequence[Finding]) -> str:
+    """The findings for screen readers, which read them when they change."""
+    if not findings:
+        return "No findings"
+    return f"{plural(len(findings), 'finding')}. {' '.join(map(_in_words, findings))}"
+
+
+def _in_words(finding: Finding) -> str:
+    return f"{_LEVELS.get(finding.level, finding.level)}, {_located(finding)}"
+
+
+def _located(finding: Finding) -> str:
+    return f"line {finding.line}: {finding.message}" if finding.line else finding.message
 
 
 def read_as(reading: Reading) -> str:
@@ -108,14 +131,13 @@ _LEVELS = {"error": "Problem", "warning": "Warning", "tip": "Tip"}
 
 
 def _finding(index: int, finding: Finding) -> str:
-    line = f"line {finding.line}: " if finding.line else ""
     button = ""
     if finding.repaired is not None:
         button = " " + _repair_button(finding.code, index, finding.repair_label or "Repair")
     return (
         f'<li class="finding {escape(finding.level)}">'
         f'<span class="level">{_LEVELS.get(finding.level, finding.level)}</span> '
-        f"<span>{escape(line + finding.message)}</span>{button}</li>"
+        f"<span>{escape(_located(finding))}</span>{button}</li>"
     )
 
 

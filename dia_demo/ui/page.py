@@ -41,7 +41,7 @@ from dia_demo.ui.space import zero_gpu
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
 
-HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js"]
+HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js", PAGE_FILES / "focus.js"]
 STYLES = [
     PAGE_FILES / f"{name}.css"
     for name in (

@@ -6,6 +6,7 @@ And how other events are connected.
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import threading
 from collections import OrderedDict, defaultdict
@@ -178,8 +179,12 @@ def connect_run(
     idle: Callable[..., Updates] | None = None,
     idle_inputs: Sequence[gr.blocks.Block] | None = None,
     stop_inputs: Sequence[gr.blocks.Block] | None = None,
+    result: str = "",
 ) -> None:
     """Connect the buttons of a run. `idle` replaces `run.idle` where more depends on the end.
+
+    result: the selector of what has the focus at the end of a run that had it on a button, if there
+    is a result; otherwise that is the button that starts it (assets/page/focus.js).
 
     `idle` is not part of the run's own last update: gradio's page ignores a click that comes before
     the run it follows is over. It is connected to `then` and to `failure`, because `then` is
@@ -199,6 +204,12 @@ def connect_run(
             after(idle or run.idle, idle_inputs, buttons, **IMMEDIATE)
     run.stop_button.click(run.stop, stop_inputs, run.stop_button, **IMMEDIATE)
     page.unload(run.page_closed)
+    focus = {
+        "start": [f"#{button.elem_id}" for button in run.start_buttons],
+        "stop": f"#{run.stop_button.elem_id}",
+        "result": result,
+    }
+    page.load(None, None, None, js=f"() => {{ diaRuns.push({json.dumps(focus)}); }}")
 
 
 class Sessions:

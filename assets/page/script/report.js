@@ -31,6 +31,9 @@ export class Report {
   }
 
   #show() {
+    // gradio's fields have no description of their own.
+    const findings = this.#element.querySelector(".findings");
+    if (findings) this.#field.describe(findings);
     this.#element.dataset.undo = this.#field.canUndo;
   }
 }

@@ -30,6 +30,14 @@ class TextField {
     return node === this.#area;
   }
 
+  // Screen readers read the element with the field.
+  describe(element) {
+    const area = this.#area;
+    if (!area) return;
+    element.id ||= `${area.closest("[id]").id}-described`;
+    area.setAttribute("aria-describedby", element.id);
+  }
+
   replace(text) {
     const before = this.text;
     if (text === before) return;

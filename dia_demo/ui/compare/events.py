@@ -144,7 +144,16 @@ def _connect_making(
         Trigger(parts.make, handlers.make, [person, *parts.inputs, *voice]),
         Trigger(parts.resume, handlers.resume, chosen),
     ]
-    connect_run(page, handlers.run, triggers, outputs, handlers.idle, chosen, stop_inputs=[person])
+    connect_run(
+        page,
+        handlers.run,
+        triggers,
+        outputs,
+        handlers.idle,
+        chosen,
+        stop_inputs=[person],
+        result="#lab button",
+    )
     watching = opened.then(handlers.rejoin, person, outputs, **PRIVATE)
     for after in (watching.then, watching.failure):
         after(handlers.idle, chosen, [parts.make, parts.stop, parts.resume], **IMMEDIATE)

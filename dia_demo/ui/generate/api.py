@@ -17,6 +17,7 @@ import gradio as gr
 from dia_demo.config import PARAMS, PRECISIONS
 from dia_demo.engine.events import Failed, Started
 from dia_demo.errors import RunError
+from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
@@ -71,7 +72,8 @@ def make_generate(
             report = take.report()
             report["remarks"] = [*notes, *report["remarks"]]
             # Yielded while the folder exists: gradio copies the file first.
-            yield str(take.save(folder / "take.wav")), report
+            stem = file_stem(take.request.script, vars(take.figures))
+            yield str(take.save(folder / f"{stem}.wav")), report
 
     return with_signature(generate, arguments)
 

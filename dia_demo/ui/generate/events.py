@@ -68,7 +68,16 @@ def _connect_generate(
 ) -> None:
     triggers = [Trigger(parts.generate, handlers.generate, [person, *parts.inputs])]
     outputs, run = run_outputs(parts), handlers.run
-    connect_run(page, run, triggers, outputs, run.idle_of, [person], stop_inputs=[person])
+    connect_run(
+        page,
+        run,
+        triggers,
+        outputs,
+        run.idle_of,
+        [person],
+        stop_inputs=[person],
+        result="#take .player-play",
+    )
 
 
 def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:

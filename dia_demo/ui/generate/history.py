@@ -23,11 +23,19 @@ from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, event_value, on_change
+from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status, explain
 
 # The fields that a take restores: all that it depends on.
 RESTORED = (*form.REMEMBERED, *form.VOICE, "xpu")
-_LIST = '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'
+_LIST = (
+    '<div class="earlier-tools">'
+    '<input type="search" class="earlier-search" aria-label="Search earlier takes" '
+    'placeholder="Search">'
+    '<label><input type="checkbox" class="earlier-starred"> ★ only</label>'
+    '<button type="button" class="earlier-all">Download all</button></div>'
+    '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def build_layout(history: History, served: Path) -> HistoryParts:
             shown = gr.HTML(
                 {},
                 html_template=_LIST,
-                js_on_load=(PAGE_FILES / "earlier.js").read_text(encoding="utf-8"),
+                js_on_load=start_class(PAGE_FILES / "earlier.js", "EarlierTakes"),
                 server_functions=[earlier],
             )
             dropped = gr.File(
@@ -65,7 +73,8 @@ def build_layout(history: History, served: Path) -> HistoryParts:
 
 
 def answer(history: History, served: Path, request: dict) -> dict:
-    """Answer {do: list, hear or delete, key, id} of the list. An error is returned as {error}.
+    """Answer {do: list, hear, label, zip or delete, key, id} of the list. An error is returned as
+    {error}.
 
     served: the folder of files that the page may download.
     """
@@ -81,6 +90,13 @@ def answer(history: History, served: Path, request: dict) -> dict:
                 return {"takes": rows, "removed": removed and removed.isoformat()}
             case "hear":
                 return {"file": str(history.served(key, identity, served))}
+            case "label":
+                history.label(key, identity, request.get("name"), request.get("starred"))
+                return {}
+            case "zip":
+                ids = request.get("ids")
+                ids = ids if isinstance(ids, list) else []
+                return {"file": str(history.archive(key, ids, served))}
             case "delete":
                 history.delete(key, identity, served)
                 return {}
@@ -101,7 +117,11 @@ def _row(take: EarlierTake) -> dict:
     ]
     return {
         "id": take.id,
+        "name": take.label.name,
+        "starred": take.label.starred,
         "script": script if len(script) < 120 else f"{script[:117]}…",
+        # What the search looks through.
+        "words": script,
         "figures": " · ".join(text for text in shown if text),
         # Shown in the browser's time zone.
         "created": take.created.isoformat(),

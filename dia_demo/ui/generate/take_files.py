@@ -21,7 +21,8 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.engine.events import Figures
 from dia_demo.errors import DiaDemoError, RunError
-from dia_demo.services.history import EarlierTake, History, file_name, read_samples
+from dia_demo.services.earlier.labels import file_stem
+from dia_demo.services.history import EarlierTake, History, read_samples
 from dia_demo.services.listening.store import is_key
 from dia_demo.services.take import Take
 from dia_demo.ui import html
@@ -93,7 +94,8 @@ class TakeFiles:
             except DiaDemoError as error:
                 notes = (f"Note: this take is not among the earlier takes. {error}",)
         if wav is None:
-            wav = take.save(self._own_folder() / f"{file_name(vars(take.figures))}.wav")
+            stem = file_stem(take.request.script, vars(take.figures))
+            wav = take.save(self._own_folder() / f"{stem}.wav")
         flac = take.save(wav.with_suffix(".flac"))
         figures = take.figures
         return SavedTake(wav, flac, take.samples, take.sample_rate, figures.seed, figures, notes)

@@ -218,7 +218,9 @@ def test_a_call_with_the_arguments_of_last_year_still_works(home):
     values = ["[S1] Hi.", 0.2, 1.0, 40, 0.95, 30, 1, 1.0, None, "", "nano", "float32", False]
     assert len(values) == 13
     name, (take, figures) = call(home, "generate", {"data": values})
-    assert name == "complete" and figures["seed"] == 1 and take["path"].endswith(".wav")
+    assert (
+        name == "complete" and figures["seed"] == 1 and take["path"].endswith("/hi_nano_seed1.wav")
+    )
 
 
 # docs/api.md

@@ -1,0 +1,52 @@
+"""The list of earlier takes in a real chromium: found again, named, starred, downloaded."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from tests.helpers.page.browser import press, unfold, wait_state, write_script
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+
+def test_takes_are_found_named_starred_and_downloaded(open_window, tmp_path):
+    page = open_window().open()
+    for script in ("[S1] Hello there. How are you? [S1]", "[S1] Good <b>morning</b>. [S1]"):
+        write_script(page, script)
+        press(page, "Generate")
+        wait_state(page, "done", "cut")
+        page.locator("#generate:enabled").wait_for()
+    unfold(page, "Earlier takes")
+    rows = page.locator(".earlier li")
+    sync_api.expect(rows).to_have_count(2)
+
+    search = page.get_by_label("Search earlier takes")
+    search.fill("HOW hello")
+    sync_api.expect(rows).to_have_count(1)
+    rows.get_by_role("button", name="Rename").press("Enter")
+    name = page.get_by_label("Name of this take")
+    name.fill("For <i>Ben</i>")
+    name.press("Enter")
+    sync_api.expect(rows.locator(".earlier-name")).to_have_text("For <i>Ben</i>")
+    sync_api.expect(rows.get_by_role("button", name="Rename")).to_be_focused()
+    rows.get_by_role("button", name="Star").press("Enter")
+    sync_api.expect(rows.get_by_role("button", name="Star", pressed=True)).to_be_focused()
+    with page.expect_download() as waiting:
+        rows.get_by_role("button", name="Download", exact=True).click()
+    assert waiting.value.suggested_filename.startswith("for-i-ben-i_nano_seed")
+
+    search.fill("")
+    sync_api.expect(rows).to_have_count(2)
+    with page.expect_download() as waiting:
+        press(page, "Download all")
+    waiting.value.save_as(tmp_path / "takes.zip")
+    with zipfile.ZipFile(tmp_path / "takes.zip") as archive:
+        assert len(archive.namelist()) == 2
+    page.get_by_label("★ only").check()
+    sync_api.expect(rows).to_have_count(1)
+    page.reload()
+    unfold(page, "Earlier takes")
+    sync_api.expect(rows).to_have_count(2)
+    assert rows.locator(".earlier-name").inner_text() == "For <i>Ben</i>"
