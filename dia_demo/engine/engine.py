@@ -71,7 +71,7 @@ class Engine:
         return self.model.config
 
     def take_notes(self) -> tuple[str, ...]:
-        """What a person should know about the loading; the second call returns nothing."""
+        """Return and clear the loading notes."""
         notes, self._notes = self._notes, ()
         return notes
 

@@ -56,7 +56,7 @@ def enforce_quota(
         raise InputError(
             f"Comparisons may use {limit / 1e9:.1f} GB on this machine, and there is no room for "
             f"{needed / 1e6:,.0f} MB more. Delete one of yours, choose fewer pairs, or try again "
-            "in an hour. Whoever runs the app can raise the limit (DIA_KEPT_GB)."
+            "in an hour. The administrator can raise the limit (DIA_KEPT_GB)."
         )
     return [step.comparison.folder for step in chosen if step.remove(step.comparison)]
 

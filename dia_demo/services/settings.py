@@ -27,7 +27,7 @@ _LOGIN = re.compile(r"[^:]+:.+")
 
 
 def default_takes() -> Path:
-    """In the system's temporary folder, a folder of this user alone, with the user's number.
+    """In the system's temporary folder, a per-user folder, suffixed with the UID.
 
     The folder of earlier versions had no number. Its owner, the first user of a machine, still uses
     it, and so do systems where every user has a temporary folder.

@@ -41,8 +41,7 @@ it was measured on need {_seconds("int8")} seconds (int8) or {_seconds("bfloat16
 (bfloat16) for a second of speech; the Machine tab measures your computer. There are three ways to
 load it:
 
-- Select it under *Model* and press *Download*, which says what it needs: {DIA_DOWNLOAD} from the
-  Hugging Face Hub, once.
+- Select it under *Model* and press *Download*: {DIA_DOWNLOAD} from the Hugging Face Hub, once.
 - Start the program with it: `DIA_MODEL=nari-labs/Dia-1.6B-0626 python app.py`
 - On a machine without a connection, copy the folder of a checkpoint there and start with
   `DIA_MODEL=/path/to/the/folder python app.py`

@@ -51,4 +51,4 @@ def _explained(handler: Callable) -> Callable:
 def _shown(error: Exception) -> gr.Error:
     if isinstance(error, gr.Error):
         return error
-    return gr.Error(explain(error), title="Not possible", print_exception=False)
+    return gr.Error(explain(error), title="Request failed", print_exception=False)

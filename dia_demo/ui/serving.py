@@ -143,7 +143,7 @@ def _check_uploaded(file: dict, folder: Path) -> None:
 
 
 def _refusal(message: str) -> gr.Error:
-    return gr.Error(message, title="Not possible", print_exception=False)
+    return gr.Error(message, title="Request failed", print_exception=False)
 
 
 def threads(settings: Settings) -> int:

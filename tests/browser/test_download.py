@@ -90,7 +90,7 @@ def test_a_model_is_downloaded_on_the_page(chromium, stand_in, tmp_path):
         assert WEIGHTS not in stand_in.fetched()
 
         press(page, "Generate")
-        assert "press Download, which says what it needs" in wait_state(page, "failed")
+        assert "press Download (the card shows its size)" in wait_state(page, "failed")
 
         begin_download(page, stand_in)
         page.get_by_text(re.compile(r"kB of .* kB, .*kB/s, .* left")).wait_for()

@@ -108,8 +108,8 @@ def check_target(target: Path) -> None:
         raise InputError(f"{target} cannot be used: {error.strerror}. Choose another.") from error
     if not is_free:
         raise InputError(
-            f"{target} exists already and is not overwritten: choose another folder, or remove it "
-            "first."
+            f"{target} already exists and will not be overwritten: choose another folder, or "
+            "remove it first."
         )
 
 
@@ -225,7 +225,7 @@ def _check_codes(
     codes, step_seconds = _short_take(loaded.model, config)
     if not np.array_equal(codes, expected):
         raise RunError(
-            "The export gave other codes than the original, so it was not kept. Please report this."
+            "The export's output differs from the original's; it was discarded. Please report this."
         )
     measured = Measured(
         same_codes=int(codes.size),
