@@ -90,7 +90,7 @@ export class EarlierTakes {
       play: ["Play", () => this.#play(take.id)],
       star: [take.starred ? "★" : "☆", () => this.#label(take, { starred: !take.starred })],
       download: ["Download", () => this.#download({ do: "hear", id: take.id })],
-      name: ["Rename", (button) => this.#rename(take, button)],
+      rename: ["Rename", (button) => this.#rename(take, button)],
       use: ["Use these settings", () => this.#use(take.id)],
       compare: ["Compare with this", () => this.#trigger("submit", { id: take.id })],
       delete: ["Delete", (button) => this.#remove(take.id, button)],
