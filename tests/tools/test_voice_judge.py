@@ -214,7 +214,7 @@ def test_a_codec_may_lose_three_points_of_words():
 )
 def test_a_turn_may_be_a_tenth_or_a_quarter_of_a_second_off(seconds, fit):
     turns, expected = (
-        [np.zeros(round(s * SAMPLE_RATE)) for s in lengths] for lengths in (seconds, (4.0, 2.0))
+        [np.ones(round(s * SAMPLE_RATE)) for s in lengths] for lengths in (seconds, (4.0, 2.0))
     )
     assert measures.lengths_fit(turns, expected) is fit
 
