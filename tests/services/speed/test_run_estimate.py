@@ -82,8 +82,8 @@ def is_right(text: str, left: float) -> bool:
     return ends[0] / 1.5 - 1 <= left <= 1.5 * ends[-1] + 1
 
 
-# Median steps of 40 to 3,000, of 2 ms to 2 s, faster and slower than expected, after loadings.
-@pytest.mark.parametrize("steps", [100, 900, 3000])
+# Steps of 4 ms to 2 s, faster and slower than expected, after loadings.
+@pytest.mark.parametrize("steps", [100, 1200])
 @pytest.mark.parametrize("step_seconds", [0.004, 0.06, 2.0])
 @pytest.mark.parametrize("speed", [1.0, 1.3, 0.75, None])
 @pytest.mark.parametrize("loading", [0.0, 0.5, 10.0])
