@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
 
 from dia_demo.errors import InputError
 
@@ -96,7 +97,7 @@ def check_override(env: Mapping[str, str]) -> None:
         raise InputError(f"{VARIABLE} must be one of {allowed}, not {name!r}.")
     if name == NATIVE:
         return
-    if not _is_x86():
+    if not is_x86():
         raise InputError(f"{VARIABLE}={name} needs an x86-64 processor: leave it unset here.")
     if missing := CLASSES[name].missing:
         raise InputError(
@@ -106,13 +107,13 @@ def check_override(env: Mapping[str, str]) -> None:
 
 def classes_here() -> list[str]:
     """The classes that DIA_CPU can limit this machine's processor to."""
-    return [name for name, limits in CLASSES.items() if _is_x86() and not limits.missing]
+    return [name for name, limits in CLASSES.items() if is_x86() and not limits.missing]
 
 
 def override() -> str | None:
     """The class that DIA_CPU limits this process to, None without a limit."""
     name = os.environ.get(VARIABLE, "")
-    return name if name in CLASSES and _is_x86() and not CLASSES[name].missing else None
+    return name if name in CLASSES and is_x86() and not CLASSES[name].missing else None
 
 
 @cache
@@ -153,12 +154,22 @@ def has_avx512() -> bool:
     return "avx512f" in features()
 
 
+def class_name() -> str:
+    """The class of processors that rounds as this one does: a name in CLASSES, "avx512-bf16" with
+    all instructions that the kernels use, or else the architecture."""
+    if "avx512bf16" in features() and set(CLASSES["avx512-vnni"].required) <= features():
+        return "avx512-bf16"
+    fitting = [name for name, limits in CLASSES.items() if set(limits.required) <= features()]
+    return fitting[-1] if fitting else platform.machine()
+
+
 def is_arm64() -> bool:
     """Whether it is a 64-bit ARM, which always has NEON."""
     return platform.machine() in ("aarch64", "arm64", "ARM64")
 
 
-def _is_x86() -> bool:
+def is_x86() -> bool:
+    """Whether it is a 64-bit x86."""
     return platform.machine() in ("x86_64", "AMD64")
 
 
@@ -171,3 +182,51 @@ def _host_features() -> frozenset[str]:
         return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
     except (ImportError, OSError, RuntimeError):
         return frozenset()
+
+
+# What decides how sums are rounded, and with that which take a seed gives: the order of additions
+# depends on the processor's instructions and on the libraries, and one other bit in a step may
+# become another take. So a take says where it was made.
+
+# What must be the same for the same take, in words.
+_NAMES = {"processor": "a processor of the class", "torch": "torch", "numba": "numba"}
+_MOST_CHARACTERS = 40
+
+
+@cache
+def _version(package: str) -> str:
+    """The version without the name of the build."""
+    try:
+        return metadata.version(package).partition("+")[0]
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def numerics_here() -> dict[str, str]:
+    """The class of this processor and the versions of the libraries."""
+    return {"processor": class_name()} | {name: _version(name) for name in ("torch", "numba")}
+
+
+def numerics_from(saved: object) -> dict[str, str]:
+    """The numerics in a file; what cannot be one is left out."""
+    saved = saved if isinstance(saved, Mapping) else {}
+    return {
+        name: value
+        for name, value in saved.items()
+        if name in _NAMES and isinstance(value, str) and len(value) <= _MOST_CHARACTERS
+    }
+
+
+def why_it_may_differ(saved: object) -> str | None:
+    """A sentence, if what was made elsewhere may come out differently here; None if it will not,
+    or if the file does not say (earlier versions)."""
+    here = numerics_here()
+    other = {name: value for name, value in numerics_from(saved).items() if value != here[name]}
+    if not other:
+        return None
+    there = " and ".join(f"{_NAMES[name]} {value}" for name, value in other.items())
+    this = " and ".join(f"{_NAMES[name]} {here[name]}" for name in other)
+    return (
+        f"It was made with {there}, and this is {this}: sums are rounded differently there, so the "
+        "same seed may give another take."
+    )

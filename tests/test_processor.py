@@ -123,8 +123,6 @@ def test_kernels_that_multiply_bfloat16_are_not_tried_without_instructions(monke
     monkeypatch.setattr(processor, "features", lambda: frozenset({"avx2"}))
     found = products_of(lambda: linear.choose_kernel(SMALL, "bfloat16", threads=1))
     assert found == set()
-    [tried] = json.loads((tmp_path / "kernels.json").read_text()).values()
-    assert "oneDNN packed" not in tried and "compiled" in tried
 
 
 def test_activations_other_than_cpu_bfloat16_keep_their_dtype(in_hardware):

@@ -23,6 +23,7 @@ from dia_demo.cli.common import (
 from dia_demo.cli.score import score
 from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
+from dia_demo.processor import why_it_may_differ
 from dia_demo.services import models
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import export_zip
@@ -164,6 +165,8 @@ def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
             f"This plan has a voice prompt: add it with --voice-prompt or --voice-codes "
             f"({path.with_name(plan.voice_file)})."
         )
+    if remark := why_it_may_differ(plan.numerics):
+        print(f"warning: {path}: {remark}", file=sys.stderr)
     return replace(rebuilt(plan), voice_file=None)
 
 

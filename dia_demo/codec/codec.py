@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from dia_demo.codec.decoder import StreamingDecoder, StreamState, macs_per_frame
 from dia_demo.codec.files import find_codec
 from dia_demo.codec.highpass import HighPass
+from dia_demo.codec.snake import snake_kind
 from dia_demo.codec.weights import StoredDac, build_dac, open_dac
 from dia_demo.errors import InputError, RunError
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.task import result_of
 
 # Frames of a stream's first block, which is short for a quick first sound; each next one is twice
@@ -97,6 +99,11 @@ class Codec:
         self._highpass = HighPass(cutoff, self.sample_rate) if cutoff else None
 
     @property
+    def numerics(self) -> str:
+        """How decoding is computed: what is rounded where."""
+        return f"{self.choice.precision}, {self.choice.backend}, {snake_kind()} activation"
+
+    @property
     def frames_per_second(self) -> float:
         return self.sample_rate / self.hop_length
 
@@ -114,7 +121,8 @@ class Codec:
         padded[0, 0, : len(samples_N)] = samples_N
         if self._encoder is None:
             self._encoder = self._stored.encoder()
-        with torch.inference_mode():
+        # By one thread: with another number, torch rounds differently.
+        with torch.inference_mode(), torch_threads(1):
             codes_1CT = self._encoder.encode(torch.from_numpy(padded))[1]
         return codes_1CT[0, :, :num_frames].T.numpy().astype(np.int16)
 

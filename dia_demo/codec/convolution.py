@@ -3,10 +3,10 @@
 Rows of channels [T, C] are in memory what oneDNN takes for an image of one line, channels last. So
 a convolution over time is a 2D convolution of oneDNN, and its result is again rows of channels.
 
-The trial (model/autotune.py) runs every backend on the decoder's largest layer, in float32 and, if
-the processor multiplies it, bfloat16: a fraction of a second at each start. Decoding in bfloat16
-must be within 30 dB of float32 (tests/codec/test_codec.py); 49 dB were measured on speech of the
-embedded voice.
+Backends round differently, so that the samples depend on the choice: it is a fixed rule. bfloat16
+where the processor multiplies it and the codec is large (49 dB below the sound were measured on
+speech of the embedded voice; tests/codec/test_codec.py demands 30). Then the first of BACKENDS that
+suits the processor and the convolution; their order is that of their speed (docs/performance.md).
 
 Descript's full size on 2 cores of a Zen 5 server (AVX512_BF16), x realtime, all in one run: dac as
 it loads 0.81, weight norm folded 0.79, folded in bfloat16 2.9; here in float32 unfolded 0.8, packed
@@ -15,43 +15,30 @@ it loads 0.81, weight norm folded 0.79, folded in bfloat16 2.9; here in float32 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dia_demo.codec.pieces import Convolution, Make, in_pieces, piece_threads
 from dia_demo.codec.winograd import GroupedWinogradConvolution, WinogradConvolution
-from dia_demo.model.autotune import SLOWER_BY, Budget, Case, first_near_fastest, run_trial
-from dia_demo.processor import multiplies_bfloat16
+from dia_demo.model.autotune import Case, first_right, milliseconds_of
+from dia_demo.processor import has_avx512, is_x86, multiplies_bfloat16
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Relative L2 error against float64 that one convolution may have.
 LARGEST_ERROR = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
-# A backend that is so many times slower is not chosen for its place in BACKENDS alone. The sounds
-# of a precision's backends differ by less than can be heard, so this may be little.
-BACKEND_SLOWER_BY = 1.15
-# A codec that is this many times faster than realtime in float32 is not computed in bfloat16.
-FAST_ENOUGH = 20.0
-# Multiplications of one call of the trial, and its most rows: those of a stream's longest block. (A
-# tiny codec would need millions of rows for as much work, which would take seconds.)
-TRIAL_WORK = 2e8
-TRIAL_MOST_ROWS = 2**14
-TRIAL_BUDGET = Budget(seconds=0.05, repeats=4)
+# A codec with more work than this, in GFLOP for a second of audio, is computed in bfloat16. That of
+# the embedded voice has 1, Descript's at 44.1 kHz 139.
+LIGHT_GFLOP = 10.0
+# Multiplications of a convolution whose speed is measured, and its most rows: those of a stream's
+# longest block. (A tiny codec would need millions of rows for as much work, which takes seconds.)
+MEASURED_WORK, MEASURED_MOST_ROWS = 2e8, 2**14
+MEASURED_SECONDS, MEASURED_REPEATS = 0.05, 4
 # So many rows of a result are compared with float64.
-CHECKED_ROWS = 8
-
-
-class Convolution(Protocol):
-    """A convolution of stride 1 without padding: [T, I] to [T - reach, O]."""
-
-    def __call__(self, x_TI: Tensor) -> Tensor: ...
-
-    def add(self, x_TI: Tensor, out_TO: Tensor) -> None:
-        """out += the convolution of x."""
+CHECKED_ROWS = 64
 
 
 class OneDnnConvolution:
@@ -110,14 +97,23 @@ class PlainConvolution:
 
 
 REFERENCE = "plain"
-# For some convolutions alone (`WinogradConvolution.supports`).
+# For some convolutions alone (`supports`).
 WINOGRAD = {"Winograd": WinogradConvolution, "Winograd grouped": GroupedWinogradConvolution}
-BACKENDS: dict[str, Callable[[Tensor, Tensor, int, int], Convolution]] = {
+BACKENDS: dict[str, Make] = {
+    **WINOGRAD,
     "oneDNN packed": OneDnnConvolution,
     "unfolded": UnfoldedConvolution,
-    **WINOGRAD,
     REFERENCE: PlainConvolution,
 }
+
+
+def _suits(backend: str) -> bool:
+    """Whether a backend may be the fastest on this class of processors."""
+    if backend == "Winograd":  # MKL's products use half of the lanes of AVX-512 on AMD.
+        return not has_avx512()
+    if backend == "Winograd grouped":
+        return has_avx512()
+    return backend != "oneDNN packed" or is_x86()
 
 
 def _line(x_TC: Tensor) -> Tensor:
@@ -132,17 +128,13 @@ def _rows(x_1C1T: Tensor) -> Tensor:
 class BackendChoice:
     """The precision and backend of a codec's convolutions, and why.
 
-    general: the backend of convolutions that `backend` does not support. gflops: GFLOP/s of direct
-    convolution to which the whole decoder's speed corresponds, for each (precision, backend) that
-    passed the trial. realtime: seconds of audio a second at the chosen one's speed.
+    general: the backend of convolutions that `backend` does not support.
     """
 
     precision: str
     backend: str
     general: str
-    gflops: dict[tuple[str, str], float]
     reason: str
-    realtime: float
 
     @property
     def dtype(self) -> torch.dtype:
@@ -151,94 +143,78 @@ class BackendChoice:
     def build(
         self, weight_OIK: Tensor, bias_O: Tensor, rows: int, dilation: int = 1
     ) -> Convolution:
-        """A convolution. rows: the usual number of its outputs."""
+        """A convolution in pieces. rows: the usual number of its outputs."""
         weight_OIK = weight_OIK.to(self.dtype).contiguous()
         backend = self.backend
-        if backend in WINOGRAD and not WinogradConvolution.supports(weight_OIK):
+        if backend in WINOGRAD and not WINOGRAD[backend].supports(weight_OIK):
             backend = self.general
         make = BACKENDS.get(backend, PlainConvolution)
-        return make(weight_OIK, bias_O.to(self.dtype), dilation, rows)
+        return in_pieces(make, weight_OIK, bias_O.to(self.dtype), dilation, rows)
 
 
 def choose_backend(
-    weight_OIK: Tensor, gflop_per_second: float, precision: str = "auto", share: float = 1.0
+    weight_OIK: Tensor, gflop_per_second: float, precision: str = "auto"
 ) -> BackendChoice:
-    """The backend and precision for a codec, by a trial on one of its convolutions.
+    """The backend and precision for a codec, checked on one of its convolutions.
 
-    gflop_per_second: the work of the whole decoder for one second of audio. share: how much of it
-    is in convolutions that support the same backends as this one. "auto" takes float32 where that
-    is fast enough or clearly faster than bfloat16.
+    gflop_per_second: the work of the whole decoder for one second of audio.
     """
-    precisions = list(PRECISIONS) if precision == "auto" else [precision]
-    if precision == "auto" and not multiplies_bfloat16():
-        precisions.remove("bfloat16")
-    candidates = {
-        (name, backend): partial(_cases, weight_OIK.float(), PRECISIONS[name], backend)
-        for name in precisions
+    why = "as asked"
+    if precision == "auto":
+        is_large = gflop_per_second > LIGHT_GFLOP
+        precision = "bfloat16" if multiplies_bfloat16() and is_large else "float32"
+        why = f"{gflop_per_second:.0f} GFLOP for a second of audio"
+    cases = {
+        backend: partial(_cases, weight_OIK.float(), PRECISIONS[precision], backend)
         for backend in BACKENDS
+        if _suits(backend)
     }
-    times = run_trial("the codec's convolutions", candidates, TRIAL_BUDGET)
-    milliseconds = {key: ms for key, (ms,) in times.items()}
-    gflop = 2e-9 * weight_OIK.numel() * _trial_rows(weight_OIK)
-    gflops = {key: 1000 * gflop / ms for key, ms in milliseconds.items()}
-    general = {name: _general(gflops, name) for name in precisions}
-    for (name, backend), speed in gflops.items():
-        rest = gflops.get((name, general[name]))
-        if backend in WINOGRAD and rest:
-            gflops[name, backend] = 1 / (share / speed + (1 - share) / rest)
-    best = _best(gflops, FAST_ENOUGH * gflop_per_second)
-    realtime = float(gflops[best] / gflop_per_second)
-    tried = ", ".join(f"{name} {backend} {speed:.0f}" for (name, backend), speed in gflops.items())
-    reason = f"{best[0]}, {best[1]}: about {realtime:.1f}x realtime here (GFLOP/s: {tried})"
-    return BackendChoice(*best, general[best[0]], gflops, reason, realtime)
+    operation = f"the codec's convolutions in {precision}"
+    best = first_right(operation, cases) or REFERENCE
+    general = best
+    if best in WINOGRAD:
+        others = {backend: case for backend, case in cases.items() if backend not in WINOGRAD}
+        general = first_right(f"{operation}, narrow", others) or REFERENCE
+    reason = f"{precision} ({why}), {best}: by a fixed rule for this class of processors"
+    return BackendChoice(precision, best, general, reason)
 
 
-def _best(gflops: dict[tuple[str, str], float], enough: float) -> tuple[str, str]:
-    fastest: dict[str, float] = {}
-    for (name, _), speed in gflops.items():
-        fastest[name] = max(speed, fastest.get(name, 0.0))
-    float32, bfloat16 = fastest.get("float32", 0.0), fastest.get("bfloat16", 0.0)
-    # On a busy machine every speed is too low: bfloat16 has to be clearly faster as well.
-    needs_speed = float32 < enough and float32 < SLOWER_BY * bfloat16
-    precision = "bfloat16" if needs_speed or not float32 else "float32"
-    times = {key: [1 / speed] for key, speed in gflops.items() if key[0] == precision}
-    return first_near_fastest(times, BACKEND_SLOWER_BY)
+@torch.inference_mode()
+def realtime(
+    choice: BackendChoice, weight_OIK: Tensor, gflop_per_second: float, share: float
+) -> float:
+    """Seconds of audio a second at the speed of a codec's largest convolution, measured here.
 
-
-def _general(gflops: dict[tuple[str, str], float], precision: str) -> str:
-    """The backend of a precision for convolutions of every size."""
-    times = {
-        backend: [1 / speed]
-        for (name, backend), speed in gflops.items()
-        if name == precision and backend not in WINOGRAD
-    }
-    return first_near_fastest(times) if times else REFERENCE
+    share: how much of the decoder's work is in convolutions that support the same backend.
+    """
+    rows = _measured_rows(weight_OIK)
+    bias_O = torch.zeros(len(weight_OIK))
+    x_TI = torch.randn(rows + weight_OIK.shape[-1] - 1, weight_OIK.shape[1]).to(choice.dtype)
+    seconds = 0.0
+    for backend, part in ((choice.backend, share), (choice.general, 1 - share)):
+        convolution = replace(choice, backend=backend).build(weight_OIK, bias_O, rows)
+        with piece_threads():
+            ms = milliseconds_of(partial(convolution, x_TI), MEASURED_SECONDS, MEASURED_REPEATS)
+        seconds += part * ms / 1000
+    gflop = 2e-9 * weight_OIK.numel() * rows
+    return gflop / seconds / gflop_per_second
 
 
 def _cases(weight_OIK: Tensor, dtype: torch.dtype, backend: str) -> list[Case]:
-    """The trial's one case of a backend: as much work as a block of a large codec.
-
-    Raises NotImplementedError where the backend does not support the convolution.
-    """
-    if backend in WINOGRAD and not WinogradConvolution.supports(weight_OIK.to(dtype)):
+    """The one check of a backend. NotImplementedError where it does not support the convolution."""
+    weight_OIK = weight_OIK.to(dtype)
+    if backend in WINOGRAD and not WINOGRAD[backend].supports(weight_OIK):
         raise NotImplementedError(f"{backend} is for wide float32 convolutions of kernel 7")
     kernel = weight_OIK.shape[-1]
-    rows = _trial_rows(weight_OIK)
     generator = torch.Generator().manual_seed(0)
-    x_TI = torch.randn(rows + kernel - 1, weight_OIK.shape[1], generator=generator).to(dtype)
-    weight_OIK = weight_OIK.to(dtype)
+    x_TI = torch.randn(CHECKED_ROWS + kernel - 1, weight_OIK.shape[1], generator=generator)
+    x_TI = x_TI.to(dtype)
     bias_O = torch.zeros(len(weight_OIK), dtype=dtype)
-    first_TI = x_TI[: CHECKED_ROWS + kernel - 1].double()
-    expected_TO = torch.conv1d(first_TI.t()[None], weight_OIK.double())[0].t()
-    convolution = BACKENDS[backend](weight_OIK, bias_O, 1, rows)
-
-    def run(times: int) -> Tensor:
-        for _ in range(times):
-            out_TO = convolution(x_TI)
-        return out_TO
-
-    return [Case(run, expected_TO, None if backend == REFERENCE else LARGEST_ERROR[dtype])]
+    expected_TO = torch.conv1d(x_TI.double().t()[None], weight_OIK.double())[0].t()
+    convolution = BACKENDS[backend](weight_OIK, bias_O, 1, CHECKED_ROWS)
+    largest_error = None if backend == REFERENCE else LARGEST_ERROR[dtype]
+    return [Case(partial(convolution, x_TI), expected_TO, largest_error)]
 
 
-def _trial_rows(weight_OIK: Tensor) -> int:
-    return min(TRIAL_MOST_ROWS, max(64, int(TRIAL_WORK / weight_OIK.numel())))
+def _measured_rows(weight_OIK: Tensor) -> int:
+    return min(MEASURED_MOST_ROWS, max(64, int(MEASURED_WORK / weight_OIK.numel())))

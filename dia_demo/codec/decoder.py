@@ -14,7 +14,8 @@ from math import ceil, prod
 import torch
 from torch import Tensor
 
-from dia_demo.codec.convolution import BackendChoice, choose_backend
+from dia_demo.codec.convolution import BackendChoice, choose_backend, realtime
+from dia_demo.codec.pieces import piece_threads
 from dia_demo.codec.snake import Snake, snake_kind
 
 DILATIONS = (1, 3, 9)
@@ -170,21 +171,36 @@ class StreamingDecoder:
 
         state: of the stream, empty at its beginning; it is updated. last: no codes follow.
         """
-        x_TC = self.quantizer(codes_TC).to(self.choice.dtype)
-        for layer in self.layers:
-            x_TC = layer(x_TC, state, last)
-        return x_TC[:, 0].float().tanh()
+        with piece_threads():
+            x_TC = self.quantizer(codes_TC).to(self.choice.dtype)
+            for layer in self.layers:
+                x_TC = layer(x_TC, state, last)
+            return x_TC[:, 0].float().tanh()
 
 
 def choose(
     read: Read, macs: dict[str, int], frames_per_second: float, precision: str = "auto"
 ) -> BackendChoice:
-    """How a decoder's convolutions are computed here, by a trial on the largest one."""
-    gflop_per_second = 2e-9 * sum(macs.values()) * frames_per_second
-    # The largest is one of the dilated convolutions, which do most of the work.
-    largest = max(macs, key=lambda name: macs[name])
+    """How a decoder's convolutions are computed here, checked on the largest one."""
+    return choose_backend(read(_largest(macs)), _gflop(macs, frames_per_second), precision)
+
+
+def expected_realtime(read: Read, macs: dict[str, int], frames_per_second: float) -> float:
+    """Seconds of audio a second if all of a decoder runs at the speed of its largest convolution,
+    which is measured."""
+    choice = choose(read, macs, frames_per_second)
     share = sum(work for name, work in macs.items() if _is_dilated(name)) / sum(macs.values())
-    return choose_backend(read(largest), gflop_per_second, precision, share)
+    return realtime(choice, read(_largest(macs)), _gflop(macs, frames_per_second), share)
+
+
+def _largest(macs: dict[str, int]) -> str:
+    """One of the dilated convolutions, which do most of the work."""
+    return max(macs, key=lambda name: macs[name])
+
+
+def _gflop(macs: dict[str, int], frames_per_second: float) -> float:
+    """The work for a second of audio."""
+    return 2e-9 * sum(macs.values()) * frames_per_second
 
 
 def macs_per_frame(shapes: dict[str, tuple[int, ...]], rates: list[int]) -> dict[str, int]:

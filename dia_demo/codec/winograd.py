@@ -25,8 +25,6 @@ _POINTS = {
 # stay in the cache; but at least so many tiles, since each block reads all weights.
 _BLOCK_FLOATS = 1_000_000
 _FEWEST_TILES = 64
-# With fewer channels the transforms take longer than the products that they save.
-_FEWEST_CHANNELS = 32
 
 
 class WinogradConvolution:
@@ -36,6 +34,8 @@ class WinogradConvolution:
     """
 
     tile = 6
+    # With fewer channels the transforms take longer than the products that they save.
+    fewest_channels = 32
 
     def __init__(self, weight_OIK: Tensor, bias_O: Tensor, dilation: int, rows: int) -> None:
         self.outputs, self.inputs, taps = weight_OIK.shape
@@ -46,10 +46,10 @@ class WinogradConvolution:
         weight_NOI = torch.einsum("nk,oik->noi", g_NK, weight_OIK.double())
         self.weight = self._pack(weight_NOI.float())
 
-    @staticmethod
-    def supports(weight_OIK: Tensor) -> bool:
+    @classmethod
+    def supports(cls, weight_OIK: Tensor) -> bool:
         """Whether it computes such a convolution, in float32, and may be faster at it."""
-        is_wide = min(weight_OIK.shape[:2]) >= _FEWEST_CHANNELS
+        is_wide = min(weight_OIK.shape[:2]) >= cls.fewest_channels
         return weight_OIK.dtype == torch.float32 and weight_OIK.shape[-1] == _TAPS and is_wide
 
     def __call__(self, x_TI: Tensor) -> Tensor:
@@ -116,6 +116,7 @@ class GroupedWinogradConvolution(WinogradConvolution):
     """
 
     tile = 4
+    fewest_channels = 192
 
     def _choose_block(self, rows: int) -> int:
         # oneDNN is much slower with another number of tiles than the weights were packed for. A

@@ -25,6 +25,7 @@ from dia_demo.errors import DiaDemoError
 from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import torch_threads
+from dia_demo.processor import numerics_here
 from dia_demo.task import result_of
 
 log = logging.getLogger(__name__)
@@ -123,6 +124,7 @@ class Engine:
             placement=self.placement,
             format=self.format,
             codec=self.codec if with_audio else None,
+            numerics=self._numerics(with_audio),
             check_take=self._check_take,
         )
         streams = {
@@ -144,6 +146,13 @@ class Engine:
             log.exception("a run failed")
             what = f"{type(error).__name__}: {error}"
             yield from _fail_all(streams, f"The run failed: {what}. The app is still usable.")
+
+    def _numerics(self, with_audio: bool) -> dict[str, str]:
+        """What decides how takes are rounded; see Figures."""
+        kernel = self.loaded.choice.kernel.name if self.loaded else self.placement.device
+        sampling_route = "compiled" if sampling.can_compile() else "numpy"
+        found = numerics_here() | {"kernel": kernel, "sampling": sampling_route}
+        return found | ({"codec": self.codec.numerics} if with_audio else {})
 
     def _advance(self, rows: Sequence[Row], streams: dict[Row, RowStream]) -> Iterator[Event]:
         steps = run(self.model, rows)

@@ -8,7 +8,7 @@ known; it is filled in by the services (services/speed/run_estimate.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -107,6 +107,7 @@ class Figures:
     wall_seconds runs from the row's start (model loaded, in the batch) to its last sample;
     token_seconds and codec_seconds (with a change of speed) are the parts of it spent in each.
     expected_seconds is how long the script was estimated to take, whatever max_tokens allows.
+    numerics: what decides how the take was rounded (dia_demo/processor.py), and its kernels.
     """
 
     audio_seconds: float
@@ -124,6 +125,7 @@ class Figures:
     sample_rate: int
     peak_rss_bytes: int
     expected_seconds: float | None = None
+    numerics: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,16 @@ FIRST_AUDIO_SECONDS = 0.4
 class StreamSettings:
     """What the rows of one stream share.
 
-    codec None: results contain codes only. check_take(samples, sample_rate) raises DeviceFailed for
-    a waveform that must not be returned; with it, audio is sent only once all of it is checked.
+    codec None: results contain codes only. numerics: see Figures. check_take(samples, sample_rate)
+    raises DeviceFailed for a waveform that must not be returned; with it, audio is sent only once
+    all of it is checked.
     """
 
     model: str
     placement: Placement
     format: CodecFormat
     codec: Codec | None
+    numerics: dict[str, str]
     check_take: Callable[[np.ndarray, int], None] | None
 
 
@@ -215,5 +217,6 @@ class RowStream:
             sample_rate=self.settings.format.sample_rate,
             peak_rss_bytes=peak_rss_bytes(),
             expected_seconds=self.expected,
+            numerics=self.settings.numerics,
         )
         return Result(np.concatenate(self.codes), samples, figures, self.row.voices)

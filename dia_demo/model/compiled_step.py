@@ -23,7 +23,7 @@ from dia_demo.kernels.decoder_step import (
     step_function,
 )
 from dia_demo.kernels.llvm_simd import dot_lanes
-from dia_demo.kernels.packing import INT4, INT8, padded
+from dia_demo.kernels.packing import padded
 from dia_demo.kernels.thread_pool import thread_pool, yield_core
 from dia_demo.model.dia import Decoder, Dia, NextFrame
 from dia_demo.model.kv_cache import RowCache
@@ -115,18 +115,21 @@ class CompiledStep:
             self._pool.run(self._run_ops, *self._next_frames[number - 1], self._caches)
             return self._logits
 
-    def multiply_prefills(self, model: Dia) -> bool:
-        """Let the linears of a model compute prefills as a step does, if all have integer weights.
+    def multiply_prefills(self, model: Dia) -> None:
+        """Let the linears of a model compute prefills as a step does.
 
-        Returns whether they do.
+        Those that a step does not read, of the encoder and the text's keys and values, are packed
+        for it where they are not yet.
         """
         many_rows = ManyRows(self._run_ops, self._pool.size)
-        linears = [module for module in model.modules() if isinstance(module, PackedLinear)]
-        are_integers = all(linear.format in (INT8, INT4) for linear in linears)
-        if are_integers:
-            for linear in linears:
-                linear.many_rows = many_rows
-        return are_integers
+        for name, module in list(model.named_modules()):
+            if isinstance(module, nn.Linear):
+                owner, _, leaf = name.rpartition(".")
+                precision = str(module.weight.dtype).removeprefix("torch.")
+                module = PackedLinear.of(module.weight, precision)
+                setattr(model.get_submodule(owner), leaf, module)
+            if isinstance(module, PackedLinear):
+                module.many_rows = many_rows
 
     def compile(self, model: Dia) -> None:
         """Run one step on an empty text, so that all kernels are compiled before the first take."""
@@ -306,25 +309,23 @@ class ManyRows:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool, times: int = 1) -> Tensor:
+def product(linear: nn.Module, x: Tensor, threads: int, use_dot: bool) -> Tensor:
     """A PackedLinear of x [rows, inputs] as a step computes it; float32 [rows, outputs].
 
-    times: how often it is computed, for measuring. NotImplementedError as in CompiledStep.
+    NotImplementedError as in CompiledStep.
     """
     assert isinstance(linear, PackedLinear)
-    return _multiply(_route(linear, use_dot), linear, x, threads, times)
+    return _multiply(_route(linear, use_dot), linear, x, threads)
 
 
-def _multiply(
-    run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int, times: int = 1
-) -> Tensor:
+def _multiply(run_ops: Callable, linear: PackedLinear, x: Tensor, threads: int) -> Tensor:
     rows, inputs = x.shape
     pool, step_args = thread_pool(threads), np.zeros(1, STEP_ARGS)
     source = torch.zeros(rows, padded(inputs))
     source[:, :inputs] = x
     out = torch.empty(rows, padded(linear.outputs))
     scratch = torch.empty(threads, rows * BYTES_OF_INPUT * source.shape[1], dtype=torch.uint8)
-    block_counters = np.zeros(times, np.int64)
+    block_counters = np.zeros(1, np.int64)
     for name, value in {
         "threads": threads,
         "barrier": pool.barrier,
@@ -335,7 +336,7 @@ def _multiply(
         "block_counters": block_counters.ctypes.data,
     }.items():
         step_args[name] = value
-    ops = np.array([tuple(_linear(linear, source, out))] * times, OP)
+    ops = np.array([tuple(_linear(linear, source, out))], OP)
     pool.run(run_ops, step_args, ops, np.zeros((1, rows), CACHE))
     return out[:, : linear.outputs]
 

@@ -1,23 +1,20 @@
 """The kernels for the linears that every decoder step reads, and the choice among them.
 
-Which kernel is fastest depends on the processor and the precision. It is found by a timed trial
-(model/autotune.py) and remembered in the cache folder. A new kernel is one more entry in KERNELS.
+Kernels round differently, so a take depends on the kernel. The choice is therefore a fixed rule:
+of KERNELS, in their order, the first that supports the precision and the processor. The order is
+that of their speed, which was the same on all classes of processors (docs/performance.md). A kernel
+whose results are wrong on a machine is left out, and the take says which one made it.
 
-One kernel serves every batch size: it fixes the order of the weights in memory, and two kernels
-would round differently, so that a take would depend on what is generated beside it. So the trial
-covers batches of one, two, four and eight utterances. Inside a kernel the tile size depends on the
-number of rows.
+One kernel serves every batch size: it fixes the order of the weights in memory, and a take must not
+depend on what is generated beside it. Inside a kernel the tile size depends on the number of rows.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
-import json
 import logging
-import platform
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -26,22 +23,14 @@ from torch import Tensor, nn
 from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.kernels.jit import digest
-from dia_demo.model.autotune import (
-    Budget,
-    Case,
-    first_near_fastest,
-    remember,
-    remembered,
-    run_trial,
-)
+from dia_demo.model.autotune import Case, first_right
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.packed_linear import PackedLinear
 
-# Rows of activations of 1, 2, 4 and 8 utterances with guidance (conditional and unconditional).
-TRIAL_ROWS = (2, 4, 8, 16)
-TRIAL_BUDGET = Budget(seconds=0.05, repeats=6, calls=8)
+# Rows of activations of 1, 2, 4 and 8 utterances with guidance (conditional and unconditional), and
+# the most outputs of the linear that a kernel is checked with.
+CHECKED_ROWS, CHECKED_OUTPUTS = (2, 4, 8, 16), 1024
 # Relative L2 error against float64 that a kernel may add to that of its precision.
 LARGEST_ERROR = {"float32": 1e-5, "bfloat16": 1e-2, "int8": 2e-2, "int4": 2e-2}
 # A step of a model with fewer decoder weights takes a few milliseconds.
@@ -65,7 +54,7 @@ class OneDnnLinear(nn.Module):
             raise NotImplementedError("this processor multiplies bfloat16 in software")
         weight_NK = weight_NK.to(getattr(torch, precision))
         self.width = weight_NK.shape[0]
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_NK, TRIAL_ROWS[0])
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_NK, CHECKED_ROWS[0])
 
     def forward(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
@@ -126,15 +115,13 @@ class Kernel:
         width = precision if is_in_layer else WIDEST.get(precision, precision)
         return self.build(weight_NK, width)
 
-    def run(self, linear: nn.Module, x: Tensor, threads: int, times: int = 1) -> Tensor:
-        """A linear of x [rows, inputs], computed `times` times as a step computes it."""
+    def run(self, linear: nn.Module, x: Tensor, threads: int) -> Tensor:
+        """A linear of x [rows, inputs], as a step computes it."""
         if not self.compiled:
-            for _ in range(times):
-                out = linear(x)
-            return out
+            return linear(x)
         from dia_demo.model.compiled_step import product
 
-        return product(linear, x, threads, self.use_dot, times)
+        return product(linear, x, threads, self.use_dot)
 
     def install(self, dia: Dia, threads: int) -> CpuModel:
         """The model as it runs with this kernel, which built its linears; may compile a step."""
@@ -143,11 +130,12 @@ class Kernel:
         from dia_demo.model.compiled_step import CompiledStep
 
         step = CompiledStep(dia.decoder, dia.rotaries[1], threads, self.use_dot)
-        if self.use_dot and step.multiply_prefills(dia):
-            threads = 1  # What is left to torch is small, and its waiting threads would spin.
-        with torch_threads(threads):
+        step.multiply_prefills(dia)
+        # What is left to torch is small, its waiting threads would spin, and how it rounds must not
+        # depend on their number.
+        with torch_threads(1):
             step.compile(dia)
-        return CpuModel(dia, threads, step)
+        return CpuModel(dia, 1, step)
 
 
 INTEGERS, FLOATS = ("int8", "int4"), ("float32", "bfloat16")
@@ -168,27 +156,14 @@ KERNELS = (
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """The kernel that a model runs with, and its threads.
-
-    milliseconds: of each kernel that came into question, on one linear, for every number of
-    TRIAL_ROWS.
-    """
+    """The kernel that a model runs with, and its threads."""
 
     kernel: Kernel
     threads: int
-    milliseconds: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def reason(self) -> str:
-        tried = ", ".join(
-            f"{name} {' / '.join(f'{ms:.2f}' for ms in each)} ms"
-            for name, each in self.milliseconds.items()
-        )
-        rows = " / ".join(map(str, TRIAL_ROWS))
-        return (
-            f"{self.kernel.name}: the fastest kernel that passed on this processor, or close to it "
-            f"(at {rows} rows: {tried})"
-        )
+        return f"{self.kernel.name}: the first kernel that this processor supports, by a fixed rule"
 
 
 def can_compile() -> bool:
@@ -251,39 +226,32 @@ def decoder_weights(config: ModelConfig) -> int:
 
 
 def choose_kernel(config: ModelConfig, precision: str, threads: int) -> KernelChoice:
-    """The kernel for a model of this shape: remembered, or found by a trial on one linear.
+    """The first of KERNELS for this precision that runs here, checked on one linear.
 
-    The linear has the shape of the model's widest. The trial does not see the time that torch takes
-    between two linears, which is most of a small model's step: such a model gets a compiled step
-    where one passes. Raises InputError where no kernel passes.
+    The linear has the inputs of the model's widest. Raises InputError where no kernel is right.
     """
-    shape = (2 * config.decoder.intermediate_size, config.decoder.hidden_size)
-    key = _key(shape, precision, threads)
-    candidates = {kernel.name: kernel for kernel in KERNELS if precision in kernel.precisions}
-    milliseconds = remembered(key)
-    if not milliseconds or not milliseconds.keys() <= candidates.keys():
-        if not can_compile():
-            candidates = {n: kernel for n, kernel in candidates.items() if not kernel.compiled}
-        milliseconds = _run_trial(candidates, shape, precision, threads)
-        if not milliseconds:
-            raise InputError(
-                f"No kernel for {precision} works on this machine. It needs numba: run pip install "
-                f"numba, or choose {' or '.join(FLOATS)}."
-            )
-        remember(key, milliseconds)
-    if decoder_weights(config) < SMALL_WEIGHTS:
-        compiled = {n: ms for n, ms in milliseconds.items() if candidates[n].compiled}
-        milliseconds = compiled or milliseconds
-    return KernelChoice(candidates[first_near_fastest(milliseconds)], threads, milliseconds)
+    outputs = min(2 * config.decoder.intermediate_size, CHECKED_OUTPUTS)
+    shape = (outputs, config.decoder.hidden_size)
+    kernels = {kernel.name: kernel for kernel in KERNELS if precision in kernel.precisions}
+    if not can_compile():
+        kernels = {name: kernel for name, kernel in kernels.items() if not kernel.compiled}
+    cases = _cases(kernels, shape, precision, threads)
+    name = first_right(f"linears in {precision}", cases)
+    if name is None:
+        raise InputError(
+            f"No kernel for {precision} works on this machine. It needs numba: run pip install "
+            f"numba, or choose {' or '.join(FLOATS)}."
+        )
+    return KernelChoice(kernels[name], threads)
 
 
-def _run_trial(
+def _cases(
     kernels: dict[str, Kernel], shape: tuple[int, int], precision: str, threads: int
-) -> dict[str, list[float]]:
-    """Milliseconds of a linear of `shape` at every number of TRIAL_ROWS, by kernel."""
+) -> dict[str, Callable[[], list[Case]]]:
+    """The checks of each kernel: a linear of `shape` at every number of CHECKED_ROWS."""
     generator = torch.Generator().manual_seed(0)
     weight = torch.randn(shape, generator=generator)
-    x = torch.randn(max(TRIAL_ROWS), shape[1], generator=generator)
+    x = torch.randn(max(CHECKED_ROWS), shape[1], generator=generator)
     if precision != "float32" and processor.multiplies_bfloat16():
         x = x.bfloat16()
     expected = x.double() @ _as_stored(weight, precision).t()
@@ -296,24 +264,12 @@ def _run_trial(
                 expected[:rows],
                 LARGEST_ERROR[precision],
             )
-            for rows in TRIAL_ROWS
+            for rows in CHECKED_ROWS
         ]
 
-    implementations = {name: partial(cases, kernel) for name, kernel in kernels.items()}
-    return run_trial(f"linears in {precision}", implementations, TRIAL_BUDGET)
+    return {name: partial(cases, kernel) for name, kernel in kernels.items()}
 
 
 def _as_stored(weight_NK: Tensor, precision: str) -> Tensor:
     """float64 weights as this precision stores them, so that only a kernel's own error counts."""
     return PackedLinear.of(weight_NK, precision).dense(torch.float32).double()
-
-
-def _key(shape: tuple[int, int], precision: str, threads: int) -> str:
-    """Everything that a trial's result depends on."""
-    compiler = importlib.metadata.version("numba") if can_compile() else None
-    tried = [kernel.name for kernel in KERNELS if precision in kernel.precisions]
-    return json.dumps(
-        [platform.machine(), digest(), torch.__version__, compiler, precision, shape, threads]
-        + [tried, TRIAL_ROWS],
-        default=str,
-    )

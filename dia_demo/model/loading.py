@@ -11,12 +11,11 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
-from dia_demo.kernels.packing import BFLOAT16
 from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
-from dia_demo.model.linear import KERNELS, Kernel, KernelChoice, choose_kernel, convert_packed
+from dia_demo.model.linear import KERNELS, KernelChoice, choose_kernel, convert_packed
 from dia_demo.system import release_free_memory
 from dia_demo.task import Task
 
@@ -70,7 +69,7 @@ def load_model(
     Raises InputError as `checkpoint.load` does.
     """
     config = read_model_config(folder)
-    weight_files(folder)  # Raises before the trial of kernels, which may take seconds.
+    weight_files(folder)  # Raises before the kernels are compiled, which may take seconds.
     choice = yield from choose(config, precision, threads)
     if config.prepared is not None:
         reading = packed_cache.read_export(folder, config, precision)
@@ -119,25 +118,15 @@ def load_packed(
 
 def _calibrate(folder: Path, threads: int, calibrator: Calibrator) -> Stages[PackedModel]:
     """The checkpoint in int4, calibrated on takes that it makes in bfloat16."""
-    kernel = _bfloat16_kernel()
-    loading = checkpoint.load(folder, "bfloat16", "cpu", kernel)
+    choice = yield from choose(read_model_config(folder), "bfloat16", threads)
+    loading = checkpoint.load(folder, "bfloat16", "cpu", choice.kernel)
     dia = yield from with_stage("Loading, to calibrate int4", loading)
-    exact = yield from _install(dia, KernelChoice(kernel, threads))
+    exact = yield from _install(dia, choice)
     doing = "Calibrating int4, once for this model"
     takes = yield from with_stage(f"{doing}: test takes", calibrator.make_takes(exact.model))
-    rounding = calibrate(dia, takes)
-    yield from with_stage(f"{doing}: rounding the weights", rounding, threads)
+    rounding = calibrate(dia, takes, threads)
+    yield from with_stage(f"{doing}: rounding the weights", rounding, 1)
     return PackedModel(dia, True, exact.note)
-
-
-def _bfloat16_kernel() -> Kernel:
-    """The compiled kernel for bfloat16, not chosen by a trial: its takes decide the weights, which
-    must be the same every time on this class of processors."""
-    from dia_demo.kernels.llvm_simd import dot_lanes
-
-    use_dot = bool(dot_lanes(BFLOAT16))
-    compiled = (kernel for kernel in KERNELS if kernel.compiled and kernel.use_dot == use_dot)
-    return next(compiled)
 
 
 def install_packed(dia: Dia, choice: KernelChoice, precision: str) -> Stages[LoadedModel]:
@@ -162,7 +151,7 @@ def random_model(
 
 def choose(config: ModelConfig, precision: str, threads: int) -> Stages[KernelChoice]:
     """The kernel for a model of this shape, with progress."""
-    yield "Choosing the fastest kernels for this processor", 0.0
+    yield "Choosing the kernels for this processor", 0.0
     with torch_threads(threads):
         return choose_kernel(config, precision, threads)
 

@@ -245,18 +245,22 @@ class Breaks:
 
 
 @pytest.mark.parametrize(("width", "rows"), [(2, 2**14), (128, 1743), (1024, 64)])
-def test_a_trial_is_as_short_for_a_tiny_codec(monkeypatch, width, rows):
+def test_a_tiny_codec_is_measured_as_quickly(monkeypatch, width, rows):
     """So much work as a large one's would be millions of rows, and take seconds."""
     asked = []
 
     class Noted(convolution.PlainConvolution):
-        def __init__(self, *given):
-            super().__init__(*given)
-            asked.append(given[-1])
+        def __call__(self, x_TI):
+            asked.append(len(x_TI) - 6)
+            return super().__call__(x_TI)
 
     monkeypatch.setattr(convolution, "BACKENDS", {"plain": Noted})
-    convolution.choose_backend(torch.randn(width, width, 7), 1.0, "float32")
-    assert asked == [rows]
+    monkeypatch.setattr(convolution, "in_pieces", lambda make, *given: make(*given))
+    weight_OIK = torch.randn(width, width, 7)
+    choice = convolution.choose_backend(weight_OIK, 1.0, "float32")
+    asked.clear()
+    assert convolution.realtime(choice, weight_OIK, 1.0, 0.75) > 0
+    assert set(asked) == {rows}
 
 
 class IsOff(convolution.PlainConvolution):
@@ -274,43 +278,19 @@ def test_a_backend_that_fails_or_errs_is_not_chosen(monkeypatch, tmp_path, bad, 
     assert (choice.precision, choice.backend) == (precision, "plain")
     assert "plain" in choice.reason and "bad" not in choice.reason
     named = [name for errors in autotune.wrong_results().values() for name in errors]
-    assert named == ([f"{precision} bad"] if bad is IsOff else [])
+    assert named == (["bad"] if bad is IsOff else [])
 
 
-def choice_at(speeds, monkeypatch):
-    """The choice if trials give these GFLOP/s; the codec needs one for realtime."""
-
-    def trial(operation, candidates, budget):
-        gflop = 2e-9 * convolution.TRIAL_MOST_ROWS
-        return {key: [1000 * gflop / speeds[key]] for key in candidates if key in speeds}
-
-    monkeypatch.setattr(convolution, "run_trial", trial)
-    return convolution.choose_backend(torch.zeros(1, 1, 1), 1.0)
-
-
-def test_auto_takes_the_fastest_only_where_float32_is_too_slow(monkeypatch):
-    monkeypatch.setattr(convolution, "multiplies_bfloat16", lambda: True)
-    fast = {("float32", "plain"): 30.0, ("float32", "unfolded"): 50.0, ("bfloat16", "plain"): 99.0}
-    choice = choice_at(fast, monkeypatch)
-    assert (choice.precision, choice.backend) == ("float32", "unfolded")
-    slow = {key: speed / 10 for key, speed in fast.items()}
-    choice = choice_at(slow, monkeypatch)
-    assert (choice.precision, choice.backend) == ("bfloat16", "plain")
-    assert choice.reason.startswith("bfloat16, plain: about 9.9x realtime here")
-
-
-def test_without_fast_bfloat16_auto_does_not_even_try_it(monkeypatch):
-    monkeypatch.setattr(convolution, "multiplies_bfloat16", lambda: False)
-    speeds = {("float32", "plain"): 1.0, ("bfloat16", "plain"): 9.0}
-    choice = choice_at(speeds, monkeypatch)
-    assert choice.precision == "float32"
-
-
-def test_the_first_of_backends_about_as_fast_is_taken(monkeypatch):
-    """So that a seed gives the same samples after every start."""
-    speeds = {("float32", "oneDNN packed"): 0.9, ("float32", "plain"): 1.0}
-    choice = choice_at(speeds, monkeypatch)
-    assert choice.backend == "oneDNN packed"
+@pytest.mark.parametrize(
+    ("gflop", "has_bfloat16", "expected"),
+    [(139.0, True, "bfloat16"), (139.0, False, "float32"), (1.0, True, "float32")],
+)
+def test_the_precision_is_a_rule_of_the_codec_and_the_processor(
+    monkeypatch, gflop, has_bfloat16, expected
+):
+    """No trial: so that the same codes give the same samples after every start."""
+    monkeypatch.setattr(convolution, "multiplies_bfloat16", lambda: has_bfloat16)
+    assert convolution.choose_backend(torch.randn(8, 8, 7), gflop).precision == expected
 
 
 def test_the_embedded_codec_keeps_its_sound_in_bfloat16():

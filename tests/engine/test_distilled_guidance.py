@@ -163,7 +163,7 @@ def test_prepared_weights_keep_the_vectors(folder, tmp_path):
 @pytest.mark.kernels
 def test_int4_is_calibrated_on_what_the_student_reads(folder, dia):
     packed = result_of(checkpoint.load(folder, "bfloat16", kernel=ORDINARY))
-    result_of(calibrate(packed, [CalibrationTake(TEXT, CODES)]))
+    result_of(calibrate(packed, [CalibrationTake(TEXT, CODES)], 1))
     codes = torch.from_numpy(CODES)
     logits = stepwise(ORDINARY.install(packed, 1), codes, STUDENT.defaults.cfg_scale, 1)
     expected = reference(dia, codes, STUDENT.defaults.cfg_scale)

@@ -266,7 +266,7 @@ def test_prepared_weights_keep_every_frame(folders, tmp_path, precision):
 @pytest.mark.kernels
 def test_int4_is_calibrated_in_the_layers_alone(folders, dias):
     packed = result_of(checkpoint.load(folders[2], "bfloat16", kernel=ORDINARY))
-    result_of(calibrate(packed, [CalibrationTake(TEXT, fed(CODES, STUDENTS[2]))]))
+    result_of(calibrate(packed, [CalibrationTake(TEXT, fed(CODES, STUDENTS[2]))], 1))
     assert packed.decoder.next_frames[0].mlp.down_proj.precision == "int8"
     codes, scale = torch.from_numpy(CODES), STUDENTS[2].defaults.cfg_scale
     logits = stepwise(ORDINARY.install(packed, 1), codes, scale, 0)

@@ -1,4 +1,4 @@
-"""Texts and voice prompts of integer weights are multiplied as a step multiplies them."""
+"""Texts and voice prompts are multiplied as a step multiplies them."""
 
 from __future__ import annotations
 

@@ -45,6 +45,18 @@ def test_greedy_codes_are_those_of_transformers(theirs, cfg_scale):
     np.testing.assert_array_equal(row.codes(), expected)
 
 
+def test_transformers_takes_a_guidance_of_one_for_none(theirs):
+    """nano's own default is 1.0, which the card explains: here it guides."""
+    text, max_tokens = encode_script("[S1] Hello there. [S2] Good morning."), 90
+    model = load(EMBEDDED_FOLDER)
+    settings = dict(temperature=0.0, top_k=45, max_tokens=max_tokens)
+    unguided, guided = (say(model, text, cfg_scale=scale, **settings) for scale in (0.0, 1.0))
+    assert not np.array_equal(unguided.codes(), guided.codes())
+    for scale, row in ((1.0, unguided), (1.0001, guided)):
+        expected = generate(theirs[0], model.config, text, scale, max_tokens)
+        np.testing.assert_array_equal(row.codes(), expected)
+
+
 def test_the_nano_codec_fits_the_nano_model():
     config, codec = load(EMBEDDED_FOLDER).config, load_codec(EMBEDDED_FOLDER)
     assert codec.num_codebooks == config.decoder.num_channels

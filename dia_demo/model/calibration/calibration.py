@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from dia_demo.model.calibration.gptq import quantize
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.layers import activation_dtype
 from dia_demo.model.linear import WIDEST, step_linears
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.task import Task
+from dia_demo.task import result_of
 
 
 @dataclass(frozen=True)
@@ -26,27 +28,30 @@ class CalibrationTake:
 
 
 @torch.inference_mode()
-def calibrate(dia: Dia, takes: Sequence[CalibrationTake]) -> Generator[float, None, None]:
+def calibrate(
+    dia: Dia, takes: Sequence[CalibrationTake], threads: int
+) -> Generator[float, None, None]:
     """Convert a bfloat16 model with packed linears to int4, in place; yields the fraction done.
 
-    The layers are converted in turn: only one layer's inputs, and the Hessian of one linear, are in
-    memory. Every linear is calibrated on what it receives in bfloat16.
+    The layers are converted in turn, the linears of a layer beside each other: only one layer's
+    inputs and Hessians are in memory. Every linear is calibrated on what it receives in bfloat16,
+    by one thread, so that the weights do not depend on the number of threads.
     """
     walks, layers = [_Walk(dia, take) for take in takes], len(dia.decoder.layers)
     for index in range(layers):
-        for fraction in _calibrate_layer(dia, index, walks):
+        for fraction in _calibrate_layer(dia, index, walks, threads):
             yield (index + fraction) / layers
     for name, module in list(dia.named_modules()):
-        if isinstance(module, nn.Linear):  # The encoder, and the text's keys and values.
-            _replace(dia, name, PackedLinear.of(module.weight, "int8"))
-    for name in step_linears(dia):
-        if not name.startswith("decoder.layers."):
-            linear = dia.get_submodule(name)
-            assert isinstance(linear, PackedLinear)
-            _replace(dia, name, PackedLinear.of(linear.dense(torch.float32), WIDEST["int4"]))
+        # The encoder, the text's keys and values, and what gives logits.
+        if isinstance(module, PackedLinear) and module.precision != "int4":
+            _replace(dia, name, PackedLinear.of(module.dense(torch.float32), WIDEST["int4"]))
+        elif isinstance(module, nn.Linear):
+            _replace(dia, name, PackedLinear.of(module.weight, WIDEST["int4"]))
 
 
-def _calibrate_layer(dia: Dia, index: int, walks: Sequence[_Walk]) -> Generator[float, None, None]:
+def _calibrate_layer(
+    dia: Dia, index: int, walks: Sequence[_Walk], threads: int
+) -> Generator[float, None, None]:
     names = [name for name in step_linears(dia) if name.startswith(f"decoder.layers.{index}.")]
     inputs: dict[str, list[Tensor]] = {name: [] for name in names}
     hooks = [
@@ -60,13 +65,23 @@ def _calibrate_layer(dia: Dia, index: int, walks: Sequence[_Walk]) -> Generator[
         yield done / len(walks) / 2
     for hook in hooks:
         hook.remove()
-    for done, name in enumerate(names):
-        linear = dia.get_submodule(name)
-        assert isinstance(linear, PackedLinear)
-        task = Task(quantize(linear.dense(torch.float32).t(), torch.cat(inputs.pop(name))))
-        for fraction in task:
-            yield (1 + (done + fraction) / len(names)) / 2
-        _replace(dia, name, task.result)
+    with ThreadPoolExecutor(threads) as pool:
+        # The widest inputs take longest.
+        names.sort(key=lambda name: -inputs[name][0].shape[-1])
+        roundings = {
+            pool.submit(_rounded, dia.get_submodule(name), torch.cat(inputs.pop(name))): name
+            for name in names
+        }
+        for done, rounding in enumerate(as_completed(roundings), start=1):
+            _replace(dia, roundings[rounding], rounding.result())
+            yield (1 + done / len(names)) / 2
+
+
+def _rounded(linear: nn.Module, x_SK: Tensor) -> PackedLinear:
+    """The linear in int4, calibrated on samples of its input."""
+    assert isinstance(linear, PackedLinear)
+    with torch.inference_mode(), torch_threads(1):
+        return result_of(quantize(linear.dense(torch.float32).t(), x_SK))
 
 
 class _Walk:

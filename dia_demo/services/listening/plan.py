@@ -17,6 +17,7 @@ from typing import Any
 
 from dia_demo.config import SEED_LIMIT, GenerationParams, Range, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.processor import numerics_here
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
@@ -160,7 +161,8 @@ class ComparisonPlan:
     """A whole comparison. facts (by slot) and secrets (by trial) stay hidden until the vote.
     revealed: no more votes are accepted. sound_removed: by the quota, not by the owner. salt:
     hidden as well; what is derived from it cannot be derived from the open part of the file. Plans
-    of earlier versions have none.
+    of earlier versions have none. numerics: of the machine that the plan was made on
+    (dia_demo/processor.py).
     """
 
     id: str
@@ -178,6 +180,7 @@ class ComparisonPlan:
     revealed: bool = False
     sound_removed: bool = False
     salt: str = ""
+    numerics: dict[str, str] = field(default_factory=dict)
 
     def take_file(self, slot: TakeSlot) -> str:
         """The name of a take's file. It does not contain the id of the slot, which stands beside
@@ -218,7 +221,7 @@ class ComparisonPlan:
             secret = replace(self.secrets[trial.id], gains_db=())
             plan = plan.with_trial(replace(trial, made=False), secret)
         slots = [replace(slot, state=TakeState.WAITING, message="") for slot in self.slots]
-        return replace(plan.with_slots(slots), facts={})
+        return replace(plan.with_slots(slots), facts={}, numerics=numerics_here())
 
 
 def make_plan(
@@ -255,6 +258,7 @@ def make_plan(
         trials=tuple(trials),
         secrets=_draw_secrets(kind, trials),
         salt=_name(),
+        numerics=numerics_here(),
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder, write_atomic
+from dia_demo.processor import numerics_from
 from dia_demo.services.listening.plan import (
     MAX_TRIALS,
     ComparisonKind,
@@ -122,6 +123,7 @@ def _to_dict(plan: ComparisonPlan) -> dict:
         "seeds": list(plan.seeds),
         "voice_file": plan.voice_file,
         "voice_transcript": plan.voice_transcript,
+        "numerics": plan.numerics,
         "takes": [asdict(slot) for slot in plan.slots],
         "trials": [asdict(trial) for trial in plan.trials],
         "sealed": _seal(plan.id, hidden),
@@ -153,6 +155,7 @@ def _parse(raw: dict) -> ComparisonPlan:
         revealed=raw["revealed"] is True,
         sound_removed=raw.get("sound_removed") is True,
         salt=_text(hidden.get("salt", "")),
+        numerics=numerics_from(raw.get("numerics")),
     )
 
 

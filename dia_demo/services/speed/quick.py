@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from dia_demo.codec.codec import random_dac
-from dia_demo.codec.decoder import choose, macs_per_frame
+from dia_demo.codec.decoder import expected_realtime, macs_per_frame
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run
 from dia_demo.model.cpu_model import torch_threads
@@ -75,7 +75,7 @@ def convolution_rate(threads: int) -> float:
     torch.set_num_threads(threads)
     dac = random_dac(sample_rate=DIA_SAMPLE_RATE)
     macs = macs_per_frame(dac.shapes, list(dac.net.decoder_rates))
-    return choose(dac.read, macs, DIA_SAMPLE_RATE / dac.net.hop_length).realtime
+    return expected_realtime(dac.read, macs, DIA_SAMPLE_RATE / dac.net.hop_length)
 
 
 def ms_per_step(engine: Engine) -> float:

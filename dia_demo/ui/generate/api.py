@@ -201,6 +201,7 @@ FIGURES = _object(
     sample_rate="integer: samples a second",
     peak_rss_bytes="integer: most memory of the program so far",
     expected_seconds="number: how long the script was expected to take",
+    numerics="object: class of processor, versions and kernels, which decide the rounding",
     voices="array: names of the voices of S1 and S2 (null: the prompt's); null without names",
     remarks="array: what was done to a voice prompt, and what is odd about sound or length",
 )

@@ -1,4 +1,4 @@
-"""The compiled kernel, as tests use it without a timed trial."""
+"""The compiled kernel, as tests use it on every processor."""
 
 from __future__ import annotations
 

@@ -1,0 +1,43 @@
+"""The number of threads changes nothing that a codec computes."""
+
+import numpy as np
+import pytest
+
+from dia_demo.codec import convolution
+from dia_demo.codec.codec import load_codec, random_codec
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.model.cpu_model import torch_threads
+from tests.codec.test_codec import random_codes, streamed
+
+pytestmark = pytest.mark.processor
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("backend", list(convolution.BACKENDS))
+def test_the_number_of_threads_changes_no_sample(monkeypatch, backend, precision):
+    """Convolutions long and wide enough to be cut into pieces, both by rows and by outputs."""
+    shape = dict(encoder_dim=4, encoder_rates=[8, 8], decoder_dim=512, decoder_rates=[8, 8])
+    shape |= dict(latent_dim=16, n_codebooks=2, codebook_size=32, codebook_dim=4, sample_rate=16000)
+    backends = {name: convolution.BACKENDS[name] for name in (backend, "plain")}
+    monkeypatch.setattr(convolution, "BACKENDS", backends)
+    monkeypatch.setattr(convolution, "_suits", lambda name: True)
+    codec = random_codec(precision=precision, **shape)
+    codes = random_codes(codec, 75)
+    found = []
+    for threads in (1, 2, 3):
+        with torch_threads(threads):
+            found.append(codec.decode(codes))
+            found.append(streamed(codec, codes, iter([1, 40, 2, 30, 99])))
+    for samples in found:
+        np.testing.assert_array_equal(samples, found[0])
+
+
+def test_the_number_of_threads_changes_no_code_of_a_prompt():
+    codec = load_codec(EMBEDDED_FOLDER)
+    noise = np.random.default_rng(0).normal(0, 0.1, 32000).astype("f")
+    found = []
+    for threads in (1, 2, 3):
+        with torch_threads(threads):
+            found.append(codec.encode(noise))
+    for codes in found:
+        np.testing.assert_array_equal(codes, found[0])
