@@ -59,7 +59,7 @@ class ModelSlot:
         is_prepared, began = _is_prepared(runtime), time.monotonic()
         self._engine = yield from Engine.load(runtime, loader)
         self._runtime = runtime
-        if on_cpu and is_prepared is not None:
+        if is_prepared is not None:
             precision, seconds = self._engine.placement.precision, time.monotonic() - began
             self._speed.learn_load(runtime.model, precision, is_prepared, seconds)
 
@@ -80,15 +80,17 @@ class ModelSlot:
         """How long it takes until a take with this runtime can begin; None if unknown."""
         if self.has(runtime):
             return NOTHING
-        is_prepared = _is_prepared(runtime) if runtime.device == "cpu" else None
+        is_prepared = _is_prepared(runtime)
         if is_prepared is None:
             return None
         return self._speed.loading(info, place_on_cpu(runtime, info.config).precision, is_prepared)
 
 
 def _is_prepared(runtime: RuntimeConfig) -> bool | None:
-    """Whether the weights are stored as they are used; None if they are not on this machine, or
-    have to be calibrated first."""
+    """Whether the weights are stored as they are used; None if they are not on this machine, have
+    to be calibrated first, or are for another device."""
+    if runtime.device != "cpu":
+        return None
     try:
         ref = ModelRef.resolve(runtime.model)
         if ref.folder is None or not ref.has_weights:
