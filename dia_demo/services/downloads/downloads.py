@@ -301,7 +301,7 @@ def _remedy(status: DownloadStatus) -> str:
     if status.problem and not status.can_retry:
         return f"{status.problem} Choose another model, {nano}."
     if status.problem and not (status.on_disk and status.total):
-        return f"{status.problem} In the Generate tab, press Try again, {nano}."
+        return f"{status.problem} In the Generate tab, press Try again."
     press = "Resume" if status.on_disk else "Download (the card shows its size)"
     return f"Choose it in the Generate tab and press {press}, {nano}."
 

@@ -204,11 +204,13 @@ def test_generate_fetches_no_model(handlers, tmp_path):
 
 def test_compare_fetches_no_model(handlers, tmp_path):
     service = handlers.synthesis
+    handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
+    service.downloads._of(DIA_NAME).thread.join(30)
     store = ComparisonStore(tmp_path / "kept", service, 10**9)
     compare, key = CompareHandlers(service, store, parts_by_name(CompareParts)), new_key()
     side = default_side(service, DIA_NAME)
     *_, last = compare.make(PAGE, key, *compare_values(side))
-    assert "press Download (the card shows its size)" in last["make_problem"]
+    assert "press Try again" in last["make_problem"]
     assert store.list(key) == []
 
 
