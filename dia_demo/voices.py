@@ -26,12 +26,14 @@ NUMBERS = ("semitones_apart", "envelopes_apart", "frames_per_character", "frames
 @dataclass(frozen=True)
 class Voice:
     """mark: its code. semitones: its median pitch above 100 Hz. envelope: its place among the
-    spectral envelopes of all voices, so that distances compare them."""
+    spectral envelopes of all voices, so that distances compare them. is_drawn: whether seeds choose
+    it ("drawn" in the config)."""
 
     name: str
     mark: int
     semitones: float
     envelope: tuple[float, ...]
+    is_drawn: bool = True
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class VoiceTable:
 
 @cache
 def _pairs(table: VoiceTable) -> tuple[tuple[Voice, Voice], ...]:
-    return tuple(pair for pair in permutations(table.voices, 2) if table.are_apart(*pair))
+    drawn = [voice for voice in table.voices if voice.is_drawn]
+    return tuple(pair for pair in permutations(drawn, 2) if table.are_apart(*pair))
 
 
 def parse_voices(section: object, channels: int, num_codes: int, source: str) -> VoiceTable:
@@ -125,6 +128,7 @@ def _voice(entry: Mapping, num_codes: int) -> Voice:
         _code(entry["mark"], num_codes),
         _number(entry["semitones"]),
         tuple(_number(number) for number in envelope),
+        _instance(entry.get("drawn", True), bool, "drawn"),
     )
 
 

@@ -29,11 +29,13 @@ def test_the_two_voices_of_a_seed_are_apart_in_pitch_and_envelope():
         assert dist(one.envelope, two.envelope) >= 0.5
 
 
-def test_all_voices_are_drawn_and_both_orders_are_equally_likely():
+def test_all_voices_that_seeds_choose_come_up_and_both_orders_are_equally_likely():
     drawn = Counter((one.name, two.name) for one, two in map(TABLE.drawn, SEEDS))
     assert set(drawn) == {(one.name, two.name) for one, two in TABLE.pairs}
     for speaker in (0, 1):
-        assert {pair[speaker] for pair in drawn} == {voice.name for voice in TABLE.voices}
+        assert {pair[speaker] for pair in drawn} == {
+            voice.name for voice in TABLE.voices if voice.is_drawn
+        }
     expected = len(SEEDS) / len(TABLE.pairs)
     for pair, count in drawn.items():
         assert 0.5 * expected < count < 1.6 * expected, pair
@@ -52,7 +54,17 @@ def test_a_seed_draws_the_same_voices_on_every_machine():
 def test_a_voice_left_out_of_the_table_is_never_drawn():
     rest = RAW["voices"]["table"][:-1]
     table = changed(table=rest)
-    assert {voice.name for pair in table.pairs for voice in pair} == {one["name"] for one in rest}
+    assert {voice.name for pair in table.pairs for voice in pair} == {
+        one["name"] for one in rest if one.get("drawn", True)
+    }
+
+
+def test_a_voice_can_be_known_without_being_drawn():
+    entries = deepcopy(RAW["voices"]["table"])
+    entries[-1]["drawn"] = False
+    table, name = changed(table=entries), entries[-1]["name"]
+    assert name in {voice.name for voice in table.voices}
+    assert name not in {voice.name for pair in table.pairs for voice in pair}
 
 
 def test_dia_has_no_voices_by_name():
@@ -99,6 +111,7 @@ def test_a_table_that_cannot_be_used_is_refused_with_the_file(key, value):
         ("mark", -1),
         ("mark", 256),
         ("mark", True),
+        ("drawn", "no"),
         ("semitones", float("inf")),
         ("envelope", [0.1]),
         ("envelope", ["a", "b"]),

@@ -2,8 +2,8 @@
 
 Measures every voice of codec/shipped_marks.json on takes of its own, and writes "voices" into
 FOLDER/config.json: the mark, the median pitch, and the place of the mean spectral envelope on the
-first two principal components of all (94% of their variance). Run it again after training. A voice
-that is taken out of the config is never drawn.
+first two principal components of all (94% of their variance). Run it again after training. Voices
+that were not drawn before ("drawn": false) are not drawn afterwards.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def measured(engine: Engine, table: VoiceTable, takes: int) -> dict[str, list[sp
     return found
 
 
-def described(table: VoiceTable, takes: dict[str, list[speakers.Traits]]) -> dict:
+def described(
+    table: VoiceTable, takes: dict[str, list[speakers.Traits]], not_drawn: set[str]
+) -> dict:
     """The section for config.json."""
     names = [voice.name for voice in table.voices]
     envelopes = np.array([np.mean([t.envelope for t in takes[name]], 0) for name in names])
@@ -87,6 +89,7 @@ def described(table: VoiceTable, takes: dict[str, list[speakers.Traits]]) -> dic
             {
                 "name": voice.name,
                 "mark": voice.mark,
+                **({"drawn": False} if voice.name in not_drawn else {}),
                 "semitones": round(float(np.median([t.pitch for t in takes[voice.name]])), 1),
                 "envelope": [round(float(number), 2) for number in place],
             }
@@ -104,7 +107,9 @@ def main() -> None:
     engine = result_of(Engine.load(RuntimeConfig(model=str(args.folder), threads=1)))
     path = args.folder / "config.json"
     config = json.loads(path.read_text())
-    config["voices"] = described(table, measured(engine, table, args.takes))
+    before = config.get("voices", {}).get("table", [])
+    not_drawn = {voice["name"] for voice in before if not voice.get("drawn", True)}
+    config["voices"] = described(table, measured(engine, table, args.takes), not_drawn)
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
