@@ -9,6 +9,7 @@ from dia_demo.text.reading.rules import Reader
 from dia_demo.text.repairs import nearest_sound
 
 _BRACKETED = re.compile(r"\[S\d{1,3}\]|\(([^()\n]{1,60})\)|\[([^\[\]\n]{1,60})\]")
+_TURN = re.compile(r"\[S(?P<speaker>[12])\][ \t]*(?P<words>(?:(?!\[S[12]\]).)*)", re.DOTALL)
 _PAUSE = re.compile(
     r"(?:(?:long|short|brief|dramatic|awkward|little|slight|small)\s+)?"
     r"(?:pauses?|pausing|beat|silence|break|wait)"
@@ -62,7 +63,28 @@ def read_sounds(text: EditedText, reader: Reader) -> None:
 
     Where the reader knows every sound (`reader.sounds` is None), only pauses change.
     """
+    if reader.sounds is not None:
+        _leave_out_silent_turns(text, reader)
     text.sub(_BRACKETED, lambda match: _read(match, reader))
+
+
+def _leave_out_silent_turns(text: EditedText, reader: Reader) -> None:
+    """Leave out the turns of which no sound is left, and join those of one speaker around them.
+
+    Without words in any turn, all stay.
+    """
+    edits: list[tuple[int, int, str]] = []
+    speaker, said = "", False
+    for turn in _TURN.finditer(text.text):
+        spoken = _BRACKETED.sub(lambda match: _read(match, reader), turn["words"])
+        if spoken != turn["words"] and not re.search(r"\w", spoken):
+            edits.append((*turn.span(), ""))
+            continue
+        if turn["speaker"] == speaker and edits and edits[-1][1] == turn.start():
+            edits.append((turn.start(), turn.start("words"), ""))
+        speaker, said = turn["speaker"], said or bool(re.search(r"\w", spoken))
+    if said:
+        text.rewrite(edits)
 
 
 def _read(match: re.Match, reader: Reader) -> str:

@@ -83,7 +83,7 @@ NUMBERS = [
     ("3/4 mile", "three quarters of a mile"),
     (
         "call me at 020 7946 0958",
-        "call me at zero two zero, seven nine four six zero nine five eight",
+        "call me at zero two zero, seven nine four six, zero nine five eight",
     ),
     ("+442079460958", "plus four four two zero seven nine four six zero nine five eight"),
     ("07700 900123", "zero seven seven zero zero, nine zero zero one two three"),
@@ -324,4 +324,12 @@ NUMBERS = [
     ("on 4/7", "on April seventh"),
     ("3x faster", "three times faster"),
     ("2 - x = 5", "two minus x equals five"),
+    ("5 × 5 = 25", "five times five equals twenty-five"),
+    ("5x5=25", "five times five equals twenty-five"),
+    ("It is 5 × 3.", "It is five times three."),
+    ("a 5 × 3 grid", "a five by three grid"),
+    ("6 × 4 cm", "six by four centimeters"),
+    ("5 x 5", "five by five"),
+    ("Tel: 020 7946 0958", "Tel: zero two zero, seven nine four six, zero nine five eight"),
+    ("Flight BA 2490", "Flight B A twenty-four ninety"),
 ]

@@ -93,6 +93,23 @@ def test_sounds_that_the_embedded_voice_has_not_learnt_are_left_out_with_a_remar
     assert all(f"“{sound}”" in reading.remarks[0] for sound in left_out)
 
 
+@pytest.mark.parametrize(
+    "written, read",
+    [
+        ("[S1] Hi. [S2] (gasps) [S1] Oh.", "[S1] Hi. Oh."),
+        ("[S1] Hi.\n[S2] (gasps)!\n[S1] Oh.\n[S2] No.", "[S1] Hi.\nOh.\n[S2] No."),
+        ("[S1] (gasps) [S2] Hi. [S1] (sighs)", "[S2] Hi."),
+        ("[S1] Hi. [S2] (laughs) [S1] Oh.", "[S1] Hi. [S2] (laughs) [S1] Oh."),
+        ("[S1] Hi. [S2] (gasps) (coughs) [S1] (sighs) [S2] Oh. [S1]", "[S1] Hi. [S2] Oh. [S1]"),
+        ("[S1] (gasps)", "[S1]"),
+    ],
+)
+def test_a_turn_of_sounds_that_are_left_out_is_left_out(written, read):
+    reading = normalise(written, letter_names=True)
+    assert reading.text == read
+    assert bool(reading.remarks) == ("(laughs)" not in written)
+
+
 def test_dia_keeps_its_sounds():
     script = "[S1] (gasps) No! (laughs) [S2] (clears throat) Hi. [S1]"
     assert normalise(script).text == script
@@ -110,6 +127,8 @@ def test_a_pause_is_not_read_aloud(pause):
         "He visited US.",
         "at 7.30",
         "0:45",
+        "0:00",
+        "12/25",
         "5 - 3",
         "12 345",
         "Elizabeth I was here.",
@@ -120,7 +139,9 @@ def test_what_may_be_meant_otherwise_gets_a_remark(written):
     assert " is read as “" in remark
 
 
-@pytest.mark.parametrize("written", ["It is 5 km.", "on 3 May 2025", "the US Army", "13/4/2025"])
+@pytest.mark.parametrize(
+    "written", ["It is 5 km.", "on 3 May 2025", "the US Army", "13/4/2025", "on 12/25"]
+)
 def test_what_is_clear_gets_no_remark(written):
     assert normalise(f"[S1] {written}").remarks == ()
 

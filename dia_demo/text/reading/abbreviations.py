@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dia_demo.text.reading.numbers import cardinal, pairs
 from dia_demo.text.reading.rules import Reader, Rule, after, any_of, final_dot, rule
 
 _TITLES = {
@@ -97,7 +98,30 @@ _BOOKS = (
     r"|Ephesians|Philippians|Colossians|Thessalonians|Timothy|Titus|Philemon|Hebrews|James|Peter"
     r"|Jude|Revelation|Quran|Qur'an|Surah|Sura|Sirach|Tobit|Judith|Maccabees|Wisdom"
 )
+# Their abbreviations, of which those that are also names stand only behind the number of a book.
+_SHORT_BOOKS = {
+    "Gen": "Genesis", "Exod": "Exodus", "Ex": "Exodus", "Lev": "Leviticus", "Num": "Numbers",
+    "Deut": "Deuteronomy", "Josh": "Joshua", "Judg": "Judges", "Neh": "Nehemiah",
+    "Pss": "Psalms", "Psa": "Psalm", "Ps": "Psalm", "Prov": "Proverbs", "Eccl": "Ecclesiastes",
+    "Isa": "Isaiah", "Jer": "Jeremiah", "Lam": "Lamentations", "Ezek": "Ezekiel", "Hos": "Hosea",
+    "Mic": "Micah", "Hab": "Habakkuk", "Zeph": "Zephaniah", "Hag": "Haggai",
+    "Zech": "Zechariah", "Mal": "Malachi", "Matt": "Matthew", "Mt": "Matthew", "Mk": "Mark",
+    "Lk": "Luke", "Jn": "John", "Rom": "Romans", "Gal": "Galatians", "Eph": "Ephesians",
+    "Phil": "Philippians", "Col": "Colossians", "Heb": "Hebrews", "Jas": "James",
+    "Rev": "Revelation",
+}  # fmt: skip
+_SHORT_COUNTED_BOOKS = {
+    "Sam": "Samuel", "Kgs": "Kings", "Chron": "Chronicles", "Chr": "Chronicles",
+    "Cor": "Corinthians", "Thess": "Thessalonians", "Tim": "Timothy", "Pet": "Peter",
+    "Pt": "Peter", "Jn": "John", "Macc": "Maccabees",
+}  # fmt: skip
+_COUNTED_BOOKS = (
+    r"Samuel|Kings|Chronicles|Corinthians|Thessalonians|Timothy|Peter|John|Maccabees"
+    rf"|(?:{any_of(_SHORT_COUNTED_BOOKS)})\b\.?"
+)
 _SMALL_ORDINALS = {"1": "First", "2": "Second", "3": "Third"}
+_VERSES = r"(?P<verse>\d{1,3})(?:-(?:(?P<until>\d{1,3}):)?(?P<last>\d{1,3}))?"
+_END_OF_VERSES = r"(?![\w:]|[.,]\d|-\d|[ \t]?[ap]\.?m\b)"
 
 
 def _title(match: re.Match, _: Reader) -> str:
@@ -142,11 +166,19 @@ def _state(match: re.Match, _: Reader) -> str:
 
 
 def _verse(match: re.Match, _: Reader) -> str:
-    """Psalm 23:4, 1 Corinthians 13:4-7: the numbers one after the other."""
+    """Psalm 23:4, 1 Cor. 13:4-7: the numbers one after the other, apart where they are long."""
     lead = f"{_SMALL_ORDINALS[match['part']]} " if match["part"] else ""
-    until = f" to {match['last']}" if match["last"] else ""
-    verse = f" {match['verse']}{until}" if match["verse"] else ""
-    return f"{lead}{match['book']} {match['chapter']}{verse}"
+    book = match["book"].rstrip(".")
+    book = (_SHORT_COUNTED_BOOKS if lead else _SHORT_BOOKS).get(book, book)
+    chapter, verse = match["chapter"], match["verse"]
+    words = f"{lead}{book} {cardinal(chapter)}"
+    if not verse:
+        return words
+    words += f"{',' if len(chapter + verse) > 4 or len(chapter) > 2 else ''} {pairs(verse)}"
+    if match["last"]:
+        until = f"{cardinal(match['until'])} " if match["until"] else ""
+        words += f" to {until}{pairs(match['last'])}"
+    return words
 
 
 def _compass(match: re.Match, _: Reader) -> str:
@@ -174,13 +206,13 @@ RULES: tuple[Rule, ...] = (
         lambda match, reader: _counted(match, reader) if match[1] or match[2] else "number ",
     ),
     rule(
-        rf"(?:\b(?P<part>[123])[ \t])?\b(?P<book>{_BOOKS})[ \t](?P<chapter>\d{{1,3}})"
-        r":(?P<verse>\d{1,3})(?:-(?P<last>\d{1,3}))?(?![\w:]|[.,]\d|[ \t]?[ap]\.?m\b)",
+        rf"\b(?P<part>[123])[ \t](?P<book>{_COUNTED_BOOKS})[ \t](?P<chapter>\d{{1,3}})"
+        rf"(?::{_VERSES})?{_END_OF_VERSES}",
         _verse,
     ),
     rule(
-        r"\b(?P<part>[123])[ \t](?P<book>Samuel|Kings|Chronicles|Corinthians|Thessalonians|Timothy"
-        r"|Peter|John|Maccabees)[ \t](?P<chapter>\d{1,3})(?P<verse>)(?P<last>)(?![\w:]|[.,]\d)",
+        rf"\b(?P<part>)(?P<book>{_BOOKS}|(?:{any_of(_SHORT_BOOKS)})\b\.?)[ \t]"
+        rf"(?P<chapter>\d{{1,3}}):{_VERSES}{_END_OF_VERSES}",
         _verse,
     ),
     rule(

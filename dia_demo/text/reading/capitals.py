@@ -133,7 +133,7 @@ def _capitals(match: re.Match, reader: Reader) -> str:
     """A word in capitals, with or without a plural s."""
     word, plural = match[1], match[2]
     if plural and word in WORDS | NAMES | SPOKEN and word not in INITIALISMS:
-        return match[0] if word in SPOKEN else word.capitalize() + plural
+        return (_acronym(word, reader) if word in SPOKEN else word.capitalize()) + plural
     if word in SPOKEN:
         return _acronym(word, reader) + plural
     if _is_initialism(match, word, bool(plural), reader):
@@ -148,6 +148,8 @@ def _capitals(match: re.Match, reader: Reader) -> str:
 
 def _acronym(word: str, reader: Reader) -> str:
     """An acronym as a word. For a voice that knows no capitals: as it is written in small ones."""
+    if word in ("JPEG", "MPEG"):
+        return f"{reader.letters(word[0])} peg"
     if not reader.letter_names:
         return word
     return RESPELLED.get(word, word.capitalize())

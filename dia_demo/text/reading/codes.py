@@ -38,6 +38,8 @@ _MODELS = (
     r"|Peugeot|Renault|Fiat|Volvo|Mazda"
     r"|Levi's|Levis|Xbox|GTX|RTX|Radeon|GeForce|Ryzen|Nokia|ThinkPad|Fahrenheit|Intel|Pentium"
     r"|Galaxy|Cessna|Embraer|Chanel|Saab|Rover|Ferrari|Apartment|[Ss]uite|[Gg]ate|[Bb]us"
+    # Airlines, before the number of a flight.
+    r"|BA|UA|LH|EK|QF|CX|SQ"
 )
 
 
@@ -197,12 +199,12 @@ FIRST_RULES: tuple[Rule, ...] = (
         r"(?<![\w.])((?:\d{1,3}\.){3}\d{1,3})(?:/(\d{1,2}))?(?::(\d{2,5}))?(?![\w.]*\d)", _address
     ),
     rule(
-        r"(?<![\w.,/$£€-])(?:\+?1[ .-]?)?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4}(?![\w-])"
+        r"(?<![\w.-])(?<!\d[ ])0\d{1,4}[ -]\d{3,4}(?:[ -]\d{3,4})?(?![\w-])"
+        r"|(?<![\w.,/$£€-])(?:\+?1[ .-]?)?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4}(?![\w-])"
         r"|(?<![\w.,/$£€-])\d{3}[- ]\d{4}(?![\w-]|[.,]\d|[ ](?:[a-z]+s\b|[ap]m\b))"
         r"|(?<!\w)\+\d{1,3}(?:[ .-]?\(0\)[ ]?\d{1,4})?(?:[ .-]\d{2,8}){1,5}(?![\w-])"
         r"|(?<!\w)\+\d{9,15}(?!\w)"
         r"|(?<![\w.-])\(0\d{1,4}\)[ ]?\d{3,4}(?:[ -]?\d{3,4})?(?![\w-])"
-        r"|(?<![\w.-])(?<!\d[ ])0\d{1,4}[ -]\d{3,4}(?:[ -]\d{3,4})?(?![\w-])"
         r"|(?<![\w.-])0\d{4}[ ]\d{6}(?![\w-])",
         _phone,
     ),

@@ -6,7 +6,7 @@ import re
 
 from num2words import num2words
 
-from dia_demo.text.reading.numbers import cardinal, digits, ordinal, pairs, year
+from dia_demo.text.reading.numbers import cardinal, digits, ordinal, year
 from dia_demo.text.reading.rules import Reader, Rule, after, before, final_dot, rule
 
 _MONTHS = (
@@ -18,19 +18,18 @@ _MONTH = (
 )
 _MONTH_2 = _MONTH.replace("<month>", "<month2>")
 _TO = r"[ \t]?(?:-|to|until|through)[ \t]?"
-_DAYS = {
-    "Mon": "Monday", "Tue": "Tuesday", "Tues": "Tuesday", "Wed": "Wednesday", "Thu": "Thursday",
-    "Thur": "Thursday", "Thurs": "Thursday", "Fri": "Friday", "Sat": "Saturday", "Sun": "Sunday",
-}  # fmt: skip
-# The unit of each part of a duration: 1h 30m 5s, 2hrs 15min.
-_PARTS = {
-    "d": "day", "day": "day", "h": "hour", "hr": "hour", "m": "minute", "min": "minute",
-    "s": "second", "sec": "second",
-}  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SHORT_DAY = "Mon|Tues|Tue|Wed|Thurs|Thur|Thu|Fri|Sat|Sun"
+_DAY = rf"(?:{'|'.join(_DAYS)}|(?:{_SHORT_DAY})\b\.?)"
+_JOINTS = {"-": " to ", "/": " or ", "&": " and "}
 # What belongs to a decade: 90s music.
 _STYLES = (
     "music|rock|pop|kids?|style|fashion|movies?|films?|hits|party|dance|era|hair|songs?|shows?"
     "|nostalgia|cartoons?|sitcoms?|classics?|vibes?"
+)
+_SCORED = re.compile(
+    r"[=+*/x-][ \t]?$"
+    r"|\b(?:got|gets?|scor(?:e|ed|es|ing)|was|is|are|with|of|earned|received|and)[ \t]$"
 )
 _DAY_FIRST = "write the month as a word if it is the second number."
 
@@ -62,10 +61,24 @@ def _slashed_date(match: re.Match, reader: Reader) -> str:
 def _short_date(match: re.Match, reader: Reader) -> str:
     """on 4/7: a date by the word before it."""
     written = f"{match[2]}/{match[3]}"
-    words = _date(int(match[2]), int(match[3]), None, written)
+    first, second = int(match[2]), int(match[3])
+    month, day = (second, first) if first > 12 else (first, second)
+    words = _date(month, day, None, written)
     if words == written:
         return match[0]
-    return match[1] + reader.remark(written, words, _DAY_FIRST)
+    is_clear = day > 12 or day == month
+    return match[1] + (words if is_clear else reader.remark(written, words, _DAY_FIRST))
+
+
+def _bare_date(match: re.Match, reader: Reader) -> str:
+    """12/25: no fraction that anybody says, unless it is a share or a score."""
+    month, day = sorted(map(int, match[0].split("/")))
+    if match[0] == "24/7" or month == 1 or month > 12 or not 20 < day < 32:
+        return match[0]
+    if _SCORED.search(before(match)) or re.match(r"[ \t](?:of|in)\b", after(match)):
+        return match[0]
+    advice = "write “out of” or “over” between two numbers."
+    return reader.remark(match[0], _date(month, day, None, match[0]), advice)
 
 
 def _dotted_date(match: re.Match, _: Reader) -> str:
@@ -105,15 +118,23 @@ def _month_of_year(match: re.Match, _: Reader) -> str:
 
 
 def _months(match: re.Match, _: Reader) -> str:
-    return (
-        f"{_MONTHS[_month_number(match['month']) - 1]} to "
-        f"{_MONTHS[_month_number(match['month2']) - 1]}"
-    )
+    """Jan-Mar, Dec 2023 - Feb 2024, June/July."""
+    first, second = (_MONTHS[_month_number(match[name]) - 1] for name in ("month", "month2"))
+    of_year = f" {year(int(match['year']))}" if match["year"] else ""
+    joint = _JOINTS.get(match["joint"].strip(), match["joint"])
+    return f"{first}{of_year}{joint}{second}{final_dot(match)}"
 
 
 def _days(match: re.Match, _: Reader) -> str:
-    joint = {"-": " to ", "/": " or ", "&": " and "}.get(match[2].strip(), match[2])
-    return f"{_DAYS[match[1]]}{joint}{_DAYS[match[3]]}"
+    """Mon-Fri, Sat & Sun; Mon-Wed-Fri is a list."""
+    days = [_day(name) for name in re.findall(_DAY, match[0])]
+    joint = match[1].strip()
+    joined = (_JOINTS.get(joint, match[1]) if len(days) == 2 else ", ").join(days)
+    return joined + final_dot(match)
+
+
+def _day(name: str) -> str:
+    return next(day for day in _DAYS if day[:3] == name[:3])
 
 
 def _minutes(written: str) -> str:
@@ -123,8 +144,12 @@ def _minutes(written: str) -> str:
 
 def _time(match: re.Match, reader: Reader) -> str:
     hour, minute, half = int(match[1]), match[2], match[3]
-    if hour == 24 or (hour == 0 and match[1] == "00" and minute == "00"):
-        return "midnight" if minute == "00" else match[0]
+    if hour in (0, 24) and minute == "00" and match[1] + (half or "") != "0":
+        return "midnight"
+    if hour == 24:
+        return match[0]
+    if match[0] == "0:00":
+        return reader.remark(match[0], "midnight", "write zero minutes if it is no time of day.")
     if match[1] == "0" and not half:  # No clock shows it: a time of a film or a race.
         words = f"zero {_minutes(minute)}"
         return reader.remark(match[0], words, "write minutes and seconds, or 12 and AM, in words.")
@@ -145,7 +170,7 @@ def _time_with_seconds(match: re.Match, reader: Reader) -> str:
     hours, minutes, seconds, half = (match[n] for n in range(1, 5))
     if not half and not re.search(r"\bat[ \t]$|T$", before(match)):
         parts = ((int(hours), "hour"), (int(minutes), "minute"), (int(seconds), "second"))
-        return _duration(parts) or "zero seconds"
+        return duration(parts) or "zero seconds"
     words = num2words(int(hours))
     if int(minutes):
         words += f" {_minutes(minutes)}"
@@ -158,23 +183,12 @@ def _counted(number: int, unit: str) -> str:
     return f"{num2words(number)} {unit}{'' if number == 1 else 's'}"
 
 
-def _duration(parts) -> str:
+def duration(parts) -> str:
     """Hours, minutes and seconds that are not zero, the last one after "and" if there are three."""
     words = [_counted(number, unit) for number, unit in parts if number]
     if len(words) > 2:
         return f"{' '.join(words[:-1])} and {words[-1]}"
     return " ".join(words)
-
-
-def _parts(match: re.Match, _: Reader) -> str:
-    """1h 30m, 2h30, 5m30s."""
-    found = re.findall(r"(\d{1,3})[ \t]?([a-z]*)", match[0])
-    units = [_PARTS.get(unit.rstrip("s") or unit) for _, unit in found]
-    if units[-1] is None:
-        units[-1] = "minute"
-    if any(unit is None for unit in units):
-        return match[0]
-    return _duration([(int(n), unit) for (n, _), unit in zip(found, units, strict=True) if unit])
 
 
 def _clock_with_h(match: re.Match, _: Reader) -> str:
@@ -220,17 +234,6 @@ def _short_year(match: re.Match, _: Reader) -> str:
     return f"oh {digits(match[1][1])}" if match[1][0] == "0" else cardinal(match[1])
 
 
-def _era(match: re.Match, reader: Reader) -> str:
-    """AD 79, 44 BC, 500 B.C."""
-    letters = match["before"] or match["after"]
-    number = match["year"] or match["year2"]
-    spoken = pairs(number) if len(number) == 4 else cardinal(number)
-    if len(number) == 4 and number[1:3] == "00":
-        spoken = cardinal(number)
-    name = reader.letters(letters)
-    return f"{name} {spoken}" if match["before"] else f"{spoken} {name}{final_dot(match)}"
-
-
 # In this order: what an earlier rule has written in words no later one sees.
 RULES: tuple[Rule, ...] = (
     rule(
@@ -243,10 +246,11 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w/])(\d{1,2})(/)(\d{1,2})/(\d{2})(?![\w/])", _slashed_date),
     rule(r"(?<![\w.])(\d{1,2})\.[ ]?(\d{1,2})\.[ ]?(\d{4})(?!\w|\.\d)", _dotted_date),
     rule(
-        rf"\b((?:[Oo]n|[Dd]ue|[A-Z][a-z]{{2,6}}day|{'|'.join(_DAYS)})\.?,?[ \t])"
+        rf"\b((?:[Oo]n|[Dd]ue|[A-Z][a-z]{{2,6}}day|{_SHORT_DAY})\.?,?[ \t])"
         r"(\d{1,2})/(\d{1,2})(?![\w/]|[.,]\d)",
         _short_date,
     ),
+    rule(r"(?<![\w.,/$£€-])(?<!\d[ ])\d{1,2}/\d{1,2}(?![\w/%-]|[.,]\d|[ \t]?[-+*=x])", _bare_date),
     rule(
         r"(?<![\w/.,-])(20\d\d)-(0[1-9]|1[0-2])(?![\w/-])|(?<![\w/.,-])(0?[1-9]"
         r"|1[0-2])/(20\d\d|19\d\d)(?![\w/])",
@@ -283,20 +287,24 @@ RULES: tuple[Rule, ...] = (
         r"(?:,?[ \t](?P<year>\d{4}))?(?!\w)",
         _named_date,
     ),
-    rule(rf"\b{_MONTH}-{_MONTH_2}(?!\w)", _months),
+    rule(
+        rf"\b{_MONTH}(?:[ \t](?P<year>[12]\d{{3}}))?(?P<joint>[ \t]?[-/][ \t]?"
+        rf"|[ \t](?:to|through|until)[ \t]){_MONTH_2}(?![\w-])",
+        _months,
+    ),
     rule(
         r"\b(?P<month>Jan|Feb|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?(?=[ \t]'?\d{2,4}\b)",
         lambda match, reader: _MONTHS[_month_number(match["month"]) - 1],
     ),
     rule(
-        rf"\b({'|'.join(_DAYS)})\b\.?([ \t]?[-/&][ \t]?|[ \t](?:to|and|or|through)[ \t])"
-        rf"({'|'.join(_DAYS)})\b(?!')",
+        rf"\b{_DAY}([ \t]?[-/&][ \t]?|[ \t](?:to|and|or|through)[ \t]){_DAY}"
+        rf"(?:\1{_DAY}){{0,5}}(?![\w'])",
         _days,
     ),
     rule(
-        rf"\b({'|'.join(_DAYS)})\.?(?=,?[ \t](?:\d|{'|'.join(_MONTHS)})|[ \t]at[ \t]\d"
+        rf"\b({_SHORT_DAY})\.?(?=,?[ \t](?:\d|{'|'.join(_MONTHS)})|[ \t]at[ \t]\d"
         r"|[ \t](?:morning|afternoon|evening|night)\b)",
-        lambda match, reader: _DAYS[match[1]],
+        lambda match, reader: _day(match[1]),
     ),
     rule(
         r"(?<![\w:.])(\d{1,2}):([0-5]\d):([0-5]\d)(?:[.,]\d{1,3})?(?:[ \t]?"
@@ -329,19 +337,8 @@ RULES: tuple[Rule, ...] = (
         r"|(?<=\bat )(?P<clock2>0[1-9][0-5]\d)(?![\w:]|[.,]\d)",
         _military,
     ),
-    rule(
-        r"(?<![\w:.,])\d{1,3}[ \t]?(?:d|days?|h|hrs?|m|mins?)[ \t]?"
-        r"\d{1,2}[ \t]?(?:hrs?|h|mins?|m|secs?|s)(?:[ \t]?\d{1,2}[ \t]?(?:mins?|m|secs?|s))?(?!\w)"
-        r"|(?<![\w:.,])\d{1,2}h[0-5]\d(?!\w)",
-        _parts,
-    ),
     rule(r"(?<![\w.,])'?(1[1-9]|20|)([0-9])0'?s\b", _decade),
     rule(r"(?<![\w'])'(\d\d)(?![\w']|[.,]\d)", _short_year),
-    rule(
-        r"\b(?P<before>AD|A\.D\.|BC|CE)[ \t](?P<year>\d{1,4})(?![\w,]|\.\d)"
-        r"|(?<![\w.,])(?P<year2>\d{1,4})[ \t]?(?P<after>AD|A\.D\.|BCE?|B\.C\.(?:E\.)?|CE)(?!\w)",
-        _era,
-    ),
     rule(
         r"\b(UTC|GMT)[ \t]?([+-])[ \t]?(\d{1,2}(?::\d\d)?)\b",
         lambda match, reader: f"{match[1]} {'plus' if match[2] == '+' else 'minus'} {match[3]}",

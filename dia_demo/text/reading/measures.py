@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dia_demo.text.reading.dates import duration
 from dia_demo.text.reading.numbers import (
     COUNT_WORDS,
     FRACTION,
@@ -37,6 +38,39 @@ _SCALES = {"k": "thousand", "K": "thousand", "m": "million", "M": "million", "B"
 _K_NAMES = re.compile(
     r"[ \t](?:run|race|video|videos|resolution|TV|TVs|monitor|monitors|display|displays|screen"
     r"|screens|UHD|footage|camera|cameras|HDR|quality|gold|movie|movies|fun)\b"
+)
+
+# The unit of each part of a duration: 1h 30m 5s, 2hrs 15min.
+_PARTS = {
+    "d": "day", "day": "day", "h": "hour", "hr": "hour", "m": "minute", "min": "minute",
+    "s": "second", "sec": "second",
+}  # fmt: skip
+_RACE_AHEAD = re.compile(
+    r"\b(?:ran|runs?|running|jog(?:s|ged|ging)?|rac(?:e|es|ed|ing)|walk(?:s|ed|ing)?|swam|cycled"
+    r"|rowed|train(?:s|ed|ing)? for|couch to)"
+    r"(?:[ \t](?:an?|the|my|his|her|our|their|your|another|first|last|full|whole|charity|fun)){0,3}"
+    r"[ \t]$",
+    re.IGNORECASE,
+)
+_RACE_BEHIND = re.compile(
+    r"[ \t](?:fun[ ])?(?:runs?|races?|runners?|walks?|jogs?|course|PB|personal best)\b"
+)
+_ARTICLE_AHEAD = re.compile(
+    r"\b(?:an?|the|my|his|her|our|first|last|another)[ \t](?:\d{1,2}k (?:and|or) )?$", re.IGNORECASE
+)
+_PAID = re.compile(
+    r"[$£€]|\b(?:pa(?:id|y|ys)|owe[sd]?|costs?|salary|earn(?:s|ed)?|ma[dk]es?|spen[dt]|borrow(?:ed)?"
+    r"|len[dt]|sav(?:e|ed|ings)|worth|price|wins?|won|loan|debt|bonus|rent|raised?|money)\b",
+    re.IGNORECASE,
+)
+_COUNTED_NOUN = re.compile(r"[ \t](?!is\b|was\b|has\b|as\b|this\b|takes\b)[a-z]{2,20}s\b")
+_LETTERED = re.compile(
+    r"\b(?:room|type|model|flat|gate|apartment|apt|suite|unit|highway|route|class|section|item|form"
+    r"|exhibit|seat|number|no|block|bus|building|platform|row|number)\.?[ \t]$",
+    re.IGNORECASE,
+)
+_TEMPERATURE_AHEAD = re.compile(
+    r"\b(?:at|to|below|above|around|about|minus|reached|hit|it is|it was|it's)[ \t]$", re.IGNORECASE
 )
 
 
@@ -110,6 +144,17 @@ def _standalone(match: re.Match, _: Reader) -> str:
     return singular if is_one else plural
 
 
+def _parts(match: re.Match, _: Reader) -> str:
+    """1h 30m, 2h30, 5m30s."""
+    found = re.findall(r"(\d{1,3})[ \t]?([a-z]*)", match[0])
+    units = [_PARTS.get(unit.rstrip("s") or unit) for _, unit in found]
+    if units[-1] is None:
+        units[-1] = "minute"
+    if any(unit is None for unit in units):
+        return match[0]
+    return duration([(int(n), unit) for (n, _), unit in zip(found, units, strict=True) if unit])
+
+
 def _percent(match: re.Match, _: Reader) -> str:
     low = f"{_number(match['low'])} to " if match["low"] else ""
     sign = {"-": "minus ", "+": "plus "}.get(match["sign"] or "", "")
@@ -154,9 +199,11 @@ def _coordinates(match: re.Match, _: Reader) -> str:
     return f"{words} {way[match[4]]}"
 
 
-def _many(match: re.Match, _: Reader) -> str:
+def _many(match: re.Match, reader: Reader) -> str:
     """100K, 5M people; "4K" and "a 5K run" are names."""
     number, scale = match[1], match[2]
+    if scale in "kK" and _is_race(match):
+        return f"{cardinal(number)} {reader.letters(scale)}"
     named = _K_NAMES.match(after(match))
     if scale == "K" and (
         named
@@ -169,13 +216,36 @@ def _many(match: re.Match, _: Reader) -> str:
     return f"{cardinal(number)} {_SCALES[scale]}"
 
 
+def _is_race(match: re.Match) -> bool:
+    """Whether so many thousands are the meters of a race: "He ran 10k", "a 10k"."""
+    lead, rest = before(match), after(match)
+    if _RACE_BEHIND.match(rest):
+        return True
+    if _PAID.search(lead) or re.match(_PLURAL_AFTER, rest) or _COUNTED_NOUN.match(rest):
+        return False
+    if _RACE_AHEAD.search(lead):
+        return True
+    is_noun = _ARTICLE_AHEAD.search(lead) and not is_adjective(match, any_noun=True)
+    return bool(is_noun) and match[1] in ("1", "3", "5", "8", "10", "12", "15", "20", "50", "100")
+
+
 def _degrees(match: re.Match, _: Reader) -> str:
+    """350 F, 98.6 F; with fewer digits only where a temperature is said: "at 20 C"."""
     scale = "Fahrenheit" if match[2] == "F" else "Celsius"
+    is_long = len(match[1]) > 2 and not _LETTERED.search(before(match))
+    if not is_long and not _TEMPERATURE_AHEAD.search(before(match)):
+        return match[0]
     return f"{cardinal(match[1])} degrees {scale}"
 
 
 RULES: tuple[Rule, ...] = (
-    rule(r"(?<=\b(?:at|to) )(\d{2,3})[ \t]?([FC])(?![\w+#])", _degrees),
+    rule(
+        r"(?<![\w:.,])\d{1,3}[ \t]?(?:d|days?|h|hrs?|m|mins?)[ \t]?"
+        r"\d{1,2}[ \t]?(?:hrs?|h|mins?|m|secs?|s)(?:[ \t]?\d{1,2}[ \t]?(?:mins?|m|secs?|s))?(?!\w)"
+        r"|(?<![\w:.,])\d{1,2}h[0-5]\d(?!\w)",
+        _parts,
+    ),
+    rule(r"(?<![\w.,/$£€-])(\d{2,3}(?:\.\d)?)[ \t]?([FC])(?![\w+#'-]|[ \t]?[.]\w)", _degrees),
     rule(
         rf"(?P<sign>(?<![\w)])[-+])?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
         rf"(?P<high>{_AMOUNT})[ \t]?(?P<mark>[%‰])",

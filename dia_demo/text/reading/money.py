@@ -34,6 +34,7 @@ _CURRENCIES = {
     "SEK": ("Swedish krona", "Swedish kronor", "öre", "öre"),
     "NOK": ("Norwegian krone", "Norwegian kroner", "øre", "øre"),
     "DKK": ("Danish krone", "Danish kroner", "øre", "øre"),
+    "kr": ("krone", "kroner", "øre", "øre"),
     "PLN": ("zloty", "zloty", "grosz", "groszy"),
     "CZK": ("Czech koruna", "Czech korunas", "haler", "halers"),
     "HUF": ("forint", "forints", "filler", "fillers"),
@@ -46,13 +47,13 @@ _NAMES = {
     "KRW": "₩", "TRY": "₺", "ILS": "₪", "VND": "₫", "PHP": "₱", "NGN": "₦", "UAH": "₴",
     "THB": "฿", "BTC": "₿", "AUD": "A$", "AU$": "A$", "CAD": "C$", "CA$": "C$", "NZD": "NZ$",
     "HKD": "HK$", "SGD": "S$", "BRL": "R$", "RMB": "CNY", "Rs.": "₹", "Rs": "₹", "zł": "PLN",
-    "Fr.": "CHF",
+    "Kr": "kr", "Fr.": "CHF",
 }  # fmt: skip
 _CODES = [code for code in (*_CURRENCIES, *_NAMES) if code[-1].isalpha() or code == "Rs."]
 _SYMBOLS = [symbol for symbol in (*_CURRENCIES, *_NAMES) if not symbol[-1].isalpha()]
 _SIGN_AFTER = [symbol for symbol in _SYMBOLS if len(symbol) == 1]
 # Signs whose amounts are often written with a dot before thousands.
-_CONTINENTAL = ("€", "R$", "DKK", "NOK", "SEK", "PLN", "₺", "CHF")
+_CONTINENTAL = ("€", "R$", "DKK", "NOK", "SEK", "kr", "PLN", "₺", "CHF")
 _SCALES = {
     "k": "thousand", "K": "thousand", "m": "million", "M": "million", "mn": "million",
     "mil": "million", "mm": "million", "MM": "million", "bn": "billion", "b": "billion",

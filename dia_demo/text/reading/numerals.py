@@ -17,7 +17,7 @@ from dia_demo.text.reading.numbers import (
     power,
     year,
 )
-from dia_demo.text.reading.rules import Reader, Rule, after, before, rule, word
+from dia_demo.text.reading.rules import NO_NOUNS, Reader, Rule, after, before, final_dot, rule, word
 from dia_demo.text.reading.units import DENOMINATORS, UNITS
 
 _VULGAR = {
@@ -87,6 +87,17 @@ def _early_year(match: re.Match, _: Reader) -> str:
     return pairs(match[0])
 
 
+def _era(match: re.Match, reader: Reader) -> str:
+    """AD 79, 44 BC, 500 B.C."""
+    letters = match["before"] or match["after"]
+    number = match["year"] or match["year2"]
+    spoken = pairs(number) if len(number) == 4 else cardinal(number)
+    if len(number) == 4 and number[1:3] == "00":
+        spoken = cardinal(number)
+    name = reader.letters(letters)
+    return f"{name} {spoken}" if match["before"] else f"{spoken} {name}{final_dot(match)}"
+
+
 def _ordinal(match: re.Match, _: Reader) -> str:
     return ordinal(int(match[1].replace(",", "")))
 
@@ -136,6 +147,21 @@ def _sum(match: re.Match, reader: Reader) -> str:
         lambda sign: f" {_OPERATORS[sign[1]]} ",
         match[0],
     )
+
+
+def _cross(match: re.Match, _: Reader) -> str:
+    """Between two numbers: "by" for the two sides of a thing, and otherwise "times"."""
+    sides, rest = re.fullmatch(
+        r"([\d.,]*(?:[ \t]?[x×][ \t]?\d+)*)(.*)", after(match), re.S
+    ).groups()
+    if re.match(r"[ \t]?(?:mm|cm|k?m|in|inch(?:es)?|ft|feet|px|pixels?)\b", rest):
+        return " by "
+    if match[1] == "x":
+        return match[0]
+    noun = re.match(r"[ \t]([a-z]{2,20})\b", rest)
+    is_thing = noun and noun[1] not in NO_NOUNS and noun[1] not in ("equals", "makes", "gives")
+    sized = re.search(r"\b(?:an?|the|measures|measuring|sized?)[ \t]\d+$", before(match))
+    return " by " if is_thing or sized else " times "
 
 
 def _coefficient(match: re.Match, reader: Reader) -> str:
@@ -237,9 +263,14 @@ def _plain(match: re.Match, _: Reader) -> str:
 
 
 _TERM = r"(?:\d{1,12}(?:\.\d{1,9})?|[a-zA-Z])"
-_SIGN = r"(?:[ \t]?[+*][ \t]?|[ \t]?[-][ \t]?|[ \t]x[ \t]|[ \t]?/[ \t]?)"
+_SIGN = r"(?:[ \t]?[+*][ \t]?|[ \t]?[-][ \t]?|[ \t]x[ \t]|(?<=\d)x(?=\d)|[ \t]?/[ \t]?)"
 # Before dates, times and amounts.
 FIRST_RULES: tuple[Rule, ...] = (
+    rule(
+        r"\b(?P<before>AD|A\.D\.|BC|CE)[ \t](?P<year>\d{1,4})(?![\w,]|\.\d)"
+        r"|(?<![\w.,])(?P<year2>\d{1,4})[ \t]?(?P<after>AD|A\.D\.|BCE?|B\.C\.(?:E\.)?|CE)(?!\w)",
+        _era,
+    ),
     rule(r"(?<![\w.,])(1,?000|100)s(?=[ \t]of\b)", _counts),
     rule(r"(?<=[A-Za-z])[₀₁₂₃₄₅₆₇₈₉]{1,3}", _subscripts),
     rule(
@@ -255,9 +286,11 @@ FIRST_RULES: tuple[Rule, ...] = (
     ),
     rule(rf"(?<![\w.,$£€/-]){_TERM}(?:{_SIGN}{_TERM}){{1,6}}(?=[ \t]?=[ \t]?[-\w$£€?])", _sum),
     rule(
-        rf"(?<=[iI]s[ ])(?<![\w.,]){_TERM}(?:[ \t][-+*x/][ \t]{_TERM}){{1,6}}(?![\w])",
+        rf"(?:(?<=[iI]s[ ])|(?<=\d[ ]=[ ])|(?<=\d=))(?<![\w.,]){_TERM}"
+        rf"(?:[ \t][-+*x/][ \t]{_TERM}){{1,6}}(?![\w])",
         _sum,
     ),
+    rule(r"(?<=\d)[ \t]?([x×])[ \t]?(?=\d)", _cross),
     rule(r"(?<=[\w)])[ \t]-[ \t](?=\(?\d|[a-z]\b)", _minus),
     # A coefficient: 3x in a sum.
     rule(r"(?<=[-+=*/] )(\d{1,4})([xyz])(?=[ \t]*(?:[-+=*/.,;?]|$|minus|plus))", _coefficient),

@@ -109,7 +109,7 @@ def final_dot(match: re.Match, names_follow: bool = False) -> str:
 
 # Words that may stand between an amount and the rest of its sentence, so that the amount is no
 # adjective: "$20 for", not "$20 bill".
-_NO_NOUNS = frozenset(
+NO_NOUNS = frozenset(
     "a about above after again ago all an and any apart apiece are around as at away back be "
     "because been before behind below between but by can cash could did do does down during each "
     "either every except extra for from had has have he here high higher how i if in instead into "
@@ -136,6 +136,6 @@ def is_adjective(
     nouns: they follow such an amount also where no article is before it; any_noun: all do.
     """
     following = re.match(r"[ \t]([a-z]{2,20})\b", after(match))
-    if not following or following[1] in _NO_NOUNS:
+    if not following or following[1] in NO_NOUNS:
         return False
     return any_noun or following[1] in nouns or _DETERMINER.search(before(match)) is not None

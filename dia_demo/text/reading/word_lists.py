@@ -11,10 +11,10 @@ SPOKEN = frozenset(
     "INTERPOL EUROPOL PISA TOEFL IELTS GOAT POTUS SCOTUS FLOTUS SIDS BART MASH EPCOT OXFAM CERN "
     "TIFF WYSIWYG DOS GUI WASP NAVY ISIS HAMAS AIPAC PAC DACA MAGA ROTC RICO SETI BOGO FOMO SPAM "
     "HEIC SaaS WEBP CUDA LLAMA BERT GAN LoRA MIDI ZIP CIDR LIDAR TASER AWOL SNAFU QANTAS FIAT "
-    "HEPA GABA CRISPR IBAN SOFIA ESRB ICAO NIH NIST IMAX ABBA".split()
+    "HEPA GABA CRISPR IBAN SOFIA ESRB ICAO NIH NIST IMAX ABBA MPEG".split()
 ) - {"ASMR", "ESRB", "NIH", "SaaS", "LoRA"}
 RESPELLED = {
-    "JPEG": "jay peg", "JSON": "Jason", "WYSIWYG": "wizzy wig", "CRISPR": "crisper",
+    "JSON": "Jason", "WYSIWYG": "wizzy wig", "CRISPR": "crisper",
     "CIDR": "cider", "GUI": "gooey", "ASCII": "askey", "CUDA": "cooda", "MIDI": "middy",
     "GIF": "gif", "HEPA": "heppa", "NOAA": "Noah", "NASDAQ": "nazdak", "UCAS": "you cass",
     "YAML": "yammel", "IKEA": "eye key a", "BIOS": "bye oss", "UNIX": "you nicks",
