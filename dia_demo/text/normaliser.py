@@ -13,9 +13,9 @@ from functools import lru_cache, partial
 from itertools import groupby
 
 from dia_demo.text.edits import Change, EditedText
-from dia_demo.text.formats.near_tags import tag_speakers
 from dia_demo.text.formats.table import recognise
 from dia_demo.text.markup import remove_markup
+from dia_demo.text.near_tags import tag_speakers
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.reading import (
     abbreviations,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from dia_demo.errors import printable
 from dia_demo.text.checks import NATURAL_SECONDS, remarks_on
 from dia_demo.text.formats.check import CHOICES, remark_on_reading
-from dia_demo.text.formats.near_tags import with_tags
 from dia_demo.text.formats.table import in_turns
+from dia_demo.text.near_tags import with_tags
 from dia_demo.text.normaliser import Reading, normalise, plain_characters
 from dia_demo.text.remark import Draft, Level, Remark
 from dia_demo.text.repairs import shortened

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from dia_demo.text.formats import labels
+from dia_demo.text.formats import line_marks
 from dia_demo.text.formats.frame import is_lead_in, unframed
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import Likeness, likeness
@@ -56,7 +56,7 @@ def _strings(values: list[object]) -> list[str]:
 
 def _of_strings(texts: list[str], left_out: tuple[str, ...]) -> Found | None:
     """Strings that begin with names."""
-    found = labels.find("\n".join(texts))
+    found = line_marks.find_names("\n".join(texts))
     if found is None or not found.is_sure:
         return None
     return Found(found.lines, True, left_out + found.left_out)

@@ -24,41 +24,37 @@ from dia_demo.text.formats.stamps import FRAMED, STAMP
 from dia_demo.text.repairs import nearest_sound
 from dia_demo.text.script import TAG
 
-_MARK = r"[*_~`\"“”]{0,3}"
-_SPACE = r"[ \t]{0,9}"
+MARK = r"[*_~`\"“”]{0,3}"
+SPACE = r"[ \t]{0,9}"
 _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d]{1,6}"
 # What may precede a name on its line: quote marks, bullets, numbers, times, section marks.
-_BEFORE = (
-    rf"(?:{_SPACE}(?:>|[-+•‣▪–—*](?=[ \t])|#{{1,6}}(?=[ \t])|\(?\d{{1,4}}[.)](?=[ \t])|{_EMOJI}"
-    rf"|{STAMP}{_SPACE}[-–—|]?|\[(?:intro|outro|music)\])){{0,5}}{_SPACE}"
+BEFORE = (
+    rf"(?:{SPACE}(?:>|[-+•‣▪–—*](?=[ \t])|#{{1,6}}(?=[ \t])|\(?\d{{1,4}}[.)](?=[ \t])|{_EMOJI}"
+    rf"|{STAMP}{SPACE}[-–—|]?|\[(?:intro|outro|music)\])){{0,5}}{SPACE}"
 )
-_MANNER = rf"(?:{_SPACE}[,]?{_SPACE}[*_]{{0,2}}[\[(](?P<%s>[^()\[\]\n]{{1,60}})[\])][*_]{{0,2}})?"
+_MANNER = rf"(?:{SPACE}[,]?{SPACE}[*_]{{0,2}}[\[(](?P<%s>[^()\[\]\n]{{1,60}})[\])][*_]{{0,2}})?"
 _AFTER_COMMA = r"(?:,[ ](?P<comma>[a-z]{3,20}(?:[ ][a-z]{2,20}){0,2}))?"
 _PLAIN = (
-    rf"{_MARK}(?P<plain>{NAME}){_MARK}{_MANNER % 'manner'}{_AFTER_COMMA}{_SPACE}"
-    rf"(?:{FRAMED})?{_MARK}{_SPACE}[:：]"
-    rf"(?![/\\\d]){_MARK}(?=\s|\Z|[\"'“‘(*\w¿¡…])"
+    rf"{MARK}(?P<plain>{NAME}){MARK}{_MANNER % 'manner'}{_AFTER_COMMA}{SPACE}"
+    rf"(?:{FRAMED})?{MARK}{SPACE}[:：]"
+    rf"(?![/\\\d]){MARK}(?=\s|\Z|[\"'“‘(*\w¿¡…])"
 )
 _INNER = rf"[ \t]{{0,3}}(?P<%s>{NAME})[ \t]{{0,3}}[:：]?[ \t]{{0,3}}"
 _FRAMED = (
-    rf"{_MARK}(?:\[{_INNER % 'square'}\]|\({_INNER % 'round'}\)|\{{{_INNER % 'curly'}\}}"
-    rf"|<{_INNER % 'angle'}>){_MANNER % 'framed_manner'}{_SPACE}{_MARK}[:：]?{_MARK}"
+    rf"{MARK}(?:\[{_INNER % 'square'}\]|\({_INNER % 'round'}\)|\{{{_INNER % 'curly'}\}}"
+    rf"|<{_INNER % 'angle'}>){_MANNER % 'framed_manner'}{SPACE}{MARK}[:：]?{MARK}"
 )
 _LABEL = re.compile(
-    rf"(?:^{_BEFORE}|(?<=[.!?…\"'”’)\]])[ \t]{{1,9}})(?:{_PLAIN}|{_FRAMED})"
-    rf"{_SPACE}(?:{FRAMED}[:]?)?",
+    rf"(?:^{BEFORE}|(?<=[.!?…\"'”’)\]])[ \t]{{1,9}})(?:{_PLAIN}|{_FRAMED})"
+    rf"{SPACE}(?:{FRAMED}[:]?)?",
     re.MULTILINE,
-)
-_DASHED = re.compile(
-    rf"^{_BEFORE}{_MARK}(?P<name>{NAME}){_MARK}[ \t]{{1,3}}(?:[-–—>|»→]|->)[ \t]{{1,3}}"
-    r"(?P<text>\S[^\n]*)$"
 )
 _FRAMES = ("square", "round", "curly", "angle")
 _HTML = frozenset(
     "b i u p a em strong br hr div span h1 h2 h3 h4 h5 h6 li ul ol td tr th table code pre sub sup "
     "del ins mark q s small speak break prosody emphasis html body head title".split()
 )
-_SENTENCE = re.compile(r"^[\"'“‘(*_\[¿¡…—-]{0,4}[^\W\d_a-z].*[.!?…)\"'”’*_\]—-]\s*\Z", re.DOTALL)
+SENTENCE = re.compile(r"^[\"'“‘(*_\[¿¡…—-]{0,4}[^\W\d_a-z].*[.!?…)\"'”’*_\]—-]\s*\Z", re.DOTALL)
 _BULLET = re.compile(r"^(?:>|[-*+•])[ \t]+")
 _MOST_NAMES = 9
 _LIKE_A_SOUND = 0.7
@@ -82,7 +78,7 @@ def find(script: str) -> Found | None:
         return None
     labels = _labels(script)
     if not labels:
-        return _with_dashes(script)
+        return None
     known = likenesses([label.name for label in labels])
     # With one label it may be a remark's: that is asked.
     kept = [label for label in labels if known[key_of(label.name)] > Likeness.NOTE]
@@ -102,17 +98,6 @@ def find(script: str) -> Found | None:
     elif before:
         left_out = [*before, *left_out]
     return Found(tuple(lines), is_sure, spoken_like(left_out), "" if is_sure else kept[0].name)
-
-
-def _with_dashes(script: str) -> Found | None:
-    """Lines that all begin with a known name and a dash: "Ann - Hello."."""
-    matches = [_DASHED.match(line) for line in script.split("\n") if line.strip()]
-    found = [match for match in matches if match is not None]
-    if len(found) < 2 or len(found) < len(matches):
-        return None
-    if min(likenesses([match["name"] for match in found]).values()) < Likeness.SPEAKER:
-        return None
-    return Found(tuple(Line(match["name"], match["text"].strip()) for match in found))
 
 
 def _question(script: str, label: _Label, known: dict[str, Likeness]) -> Found | None:
@@ -205,7 +190,7 @@ def _is_sure(lines: list[Line], known: dict[str, Likeness], labels: list[_Label]
     if max(names.values()) > 1 and sum(names.values()) - len(names) >= len(names) / 2:
         return True
     one_word = all(len(name.split()) == 1 for name in names)
-    return len(names) == 2 and one_word and all(_SENTENCE.match(line.text) for line in lines)
+    return len(names) == 2 and one_word and all(SENTENCE.match(line.text) for line in lines)
 
 
 _TWO = "[S1] Hi there.\n[S2] Ho."
@@ -229,7 +214,6 @@ FORMAT = Format(
                 "<p><strong>Ann</strong>: Hi there.</p>\n<p><strong>Ben</strong>: Ho.</p>",
                 "Ann&nbsp;: Hi there.\nBen&#58; Ho.",
                 "Player 1: Hi there.\nPlayer 2: Ho.",
-                "Ann - Hi there.\nBen - Ho.",
                 "Ann (whispering): Hi there.\nBEN (V.O.): Ho.",
                 "Ann (0:01): Hi there.\nBen (0:04): Ho.",
                 "Speaker 0: Hi there.\nSpeaker 1: Ho.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dia_demo.text.formats import labels
+from dia_demo.text.formats import labels, line_marks
 from dia_demo.text.formats.elements import plain_tags
 from dia_demo.text.formats.frame import unframed
 from dia_demo.text.formats.lines import Format, Found, Line
@@ -87,7 +87,7 @@ def _found(lines: list[Line], left_out: tuple[str, ...]) -> Found | None:
     text = "\n".join(line.text for line in lines)
     if TAG.match(text):
         return Found(tuple(lines), True, left_out)
-    named = labels.find(plain_tags(text))
+    named = line_marks.find_names(plain_tags(text))
     if named is not None and named.is_sure:
         return Found(named.lines, True, left_out + named.left_out, between=" ")
     if sum(bool(_DASH.match(line.text)) for line in lines) > 1:

@@ -9,7 +9,16 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dia_demo.text.formats import data, elements, frame, labels, screenplay, subtitles, transcripts
+from dia_demo.text.formats import (
+    data,
+    elements,
+    frame,
+    labels,
+    line_marks,
+    screenplay,
+    subtitles,
+    transcripts,
+)
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import key_of, tags_of
 from dia_demo.text.script import TAG
@@ -24,7 +33,9 @@ FORMATS: tuple[Format, ...] = (
     transcripts.HEADER_FORMAT,
     transcripts.STAMPED_FORMAT,
     labels.FORMAT,
+    line_marks.FORMAT,
     screenplay.FORMAT,
+    line_marks.DASHES_FORMAT,
     frame.FORMAT,
 )
 

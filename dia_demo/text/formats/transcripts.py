@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dia_demo.text.formats import labels
+from dia_demo.text.formats import line_marks
 from dia_demo.text.formats.frame import is_lead_in, is_title, spoken_like, unframed
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import Likeness, key_of, likeness
@@ -126,7 +126,7 @@ def find_stamped(script: str) -> Found | None:
         text = line[match.end() :] if match else line
         if text.strip() and not ONLY_STAMP.match(text):
             texts.append(text.strip())
-    named = labels.find("\n".join(texts))
+    named = line_marks.find_names("\n".join(texts))
     if named is not None and named.is_sure:
         return Found(named.lines, True, left_out + named.left_out, between=" ")
     spoken = tuple(Line(None, text) for text in texts if not _NOT_SAID.match(text))

@@ -151,9 +151,7 @@ def _sum(match: re.Match, reader: Reader) -> str:
 
 def _cross(match: re.Match, _: Reader) -> str:
     """Between two numbers: "by" for the two sides of a thing, and otherwise "times"."""
-    sides, rest = re.fullmatch(
-        r"([\d.,]*(?:[ \t]?[x×][ \t]?\d+)*)(.*)", after(match), re.S
-    ).groups()
+    rest = re.sub(r"^[\d.,]*(?:[ \t]?[x×][ \t]?\d+)*", "", after(match))
     if re.match(r"[ \t]?(?:mm|cm|k?m|in|inch(?:es)?|ft|feet|px|pixels?)\b", rest):
         return " by "
     if match[1] == "x":

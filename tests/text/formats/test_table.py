@@ -39,6 +39,24 @@ def test_what_looks_alike_is_read_as_written(script):
     assert in_turns(script) == script
 
 
+@pytest.mark.parametrize(
+    ("script", "turns"),
+    [
+        ("Zorblax - Hi there.\nKweem - Ho.", "[S1] Hi there.\n[S2] Ho."),
+        ("Zorblax – Hi there.\nKweem – Ho.", "[S1] Hi there.\n[S2] Ho."),
+        ("1: Hello.\n2: Hi.", "[S1] Hello.\n[S2] Hi."),
+        ("@ann: Hello there.", "[S1] Hello there."),
+        ("— Hello.\n— Hi.\n— Bye.", "[S1] Hello.\n[S2] Hi.\n[S1] Bye."),
+        ("It was late.\n– Hello.\n– Hi, he said.", "[S1] It was late.\nHello.\n[S2] Hi, he said."),
+    ],
+)
+def test_what_may_be_a_dialogue_is_a_choice(script, turns):
+    found = recognise(script)
+    assert found is not None and not found.is_sure and found.script == turns
+    (choice,) = [one for one in check_script(script).findings if one.code == "format_unsure"]
+    assert choice.repaired == turns and choice.repair_label
+
+
 def test_lines_of_all_formats_in_any_order_are_read_without_losing_the_tags():
     """Nothing raises, what is certain begins with a tag, and is not recognised again."""
     pieces = [line for row in FORMATS for script, _ in row.examples for line in script.split("\n")]
