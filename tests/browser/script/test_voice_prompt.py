@@ -92,7 +92,9 @@ def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
     write_script(page, "[S1] Hi. [S2] Ho. [S1]")
     unfold(page, "Voice prompt")
     page.get_by_label("Text of the voice prompt").fill("[S2] Words.")
-    page.get_by_text("The text of the voice prompt is not used").wait_for()
+    page.locator("#report .finding").get_by_text(
+        "The text of the voice prompt is not used"
+    ).wait_for()
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
 
 
