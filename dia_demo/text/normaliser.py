@@ -47,6 +47,11 @@ _PLAIN = {
 _TYPOGRAPHIC = re.compile(f"[{re.escape(''.join(_PLAIN))}]")
 # An en dash within a word or number (London–Paris, 3–5) joins; every other one is a pause.
 _JOINING_DASH = re.compile(r"(?<=[\w%])–(?=[\w$£€¥])")
+# So does one between two days or months: Mon – Fri.
+_DAY_OR_MONTH = (
+    "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+)
+_RANGE_DASH = re.compile(rf"\b({_DAY_OR_MONTH}\.?)[ \t]?–[ \t]?(?={_DAY_OR_MONTH}\b)")
 _PAUSE = re.compile(r"(?<![ \t])[ \t]*[–—―](?:[ \t]*[–—―])*[ \t]*")
 # What may stand between the last word of a turn or line and its end.
 _END = re.compile(r"[\"')\]]{0,9}(?=\n|\[S[12]\]|\Z)")
@@ -181,6 +186,7 @@ def _replaced(rule: Rule, reader: Reader, match: re.Match) -> str:
 
 def _make_plain(text: EditedText) -> None:
     text.sub(_TYPOGRAPHIC, lambda match: _PLAIN[match[0]])
+    text.sub(_RANGE_DASH, lambda match: f"{match[1]}-")
     text.sub(_JOINING_DASH, lambda match: "-")
     text.sub(_PAUSE, _pause)
 

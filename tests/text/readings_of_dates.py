@@ -119,6 +119,8 @@ DATES = [
     ("Sept. 11, 2001", "September eleventh, two thousand and one"),
     ("Mon 5/6 at 3", "Monday May sixth at three"),
     ("Open Mon - Sat.", "Open Monday to Saturday."),
+    ("Mon – Fri", "Monday to Friday"),
+    ("Nov.–Feb.", "November to February."),
     ("Mon.-Fri.", "Monday to Friday."),
     ("Mon-Wed-Fri", "Monday, Wednesday, Friday"),
     ("Jan. - Mar.", "January to March."),

@@ -325,6 +325,7 @@ NUMBERS = [
     ("3x faster", "three times faster"),
     ("2 - x = 5", "two minus x equals five"),
     ("5 × 5 = 25", "five times five equals twenty-five"),
+    ("5 × 5 - 3 = 22", "five times five minus three equals twenty-two"),
     ("5x5=25", "five times five equals twenty-five"),
     ("It is 5 × 3.", "It is five times three."),
     ("a 5 × 3 grid", "a five by three grid"),

@@ -271,6 +271,7 @@ WORDS = [
     ("Psalm 119:105", "Psalm one hundred and nineteen, one oh five"),
     ("John 3:16-18", "John three sixteen to eighteen"),
     ("Matt. 5:3-6:1", "Matthew five three to six one"),
+    ("Ps. 23", "Psalm twenty-three"),
     ("1 Cor 13", "First Corinthians thirteen"),
     ("1 Cor. 13:4-7", "First Corinthians thirteen four to seven"),
     ("a JPEG and two MPEGs", "a J peg and two M pegs"),

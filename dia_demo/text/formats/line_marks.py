@@ -11,17 +11,24 @@ from dia_demo.text.formats.names import NAME, Likeness, likenesses
 from dia_demo.text.script import TAG
 
 _DASHED = re.compile(
-    rf"^{BEFORE}{MARK}(?P<name>{NAME}){MARK}[ \t]{{1,3}}(?:[-–—|»→]|->|>(?![ \t]*\d))[ \t]{{1,3}}"
+    rf"^{BEFORE}{MARK}(?P<name>{NAME}){MARK}"
+    r"(?:—|[ \t]{1,3}(?:-{1,2}|[–—|»→]|->|>(?![ \t]*\d))[ \t]{1,3})"
     r"(?P<text>\S[^\n]*)$"
 )
 # Marks that only chats have: "Ann> Hello", "@ann: Hello".
 _OF_A_CHAT = re.compile(
-    rf"^{SPACE}(?:(?P<angle>{NAME})[>»]|@(?P<at>\w[\w.-]{{0,30}}):)[ \t]{{1,3}}"
+    rf"^{SPACE}(?:(?P<angle>{NAME})[>»]|@(?P<at>\w[\w.-]{{0,30}})(?::|[ ]-))[ \t]{{1,3}}"
     r"(?P<text>(?!\d)\S[^\n]*)$"
 )
-_COUNTED = re.compile(rf"^{SPACE}(?P<number>[12])(?::|[ \t][-–—])[ \t]{{1,3}}(?P<text>\S[^\n]*)$")
+_COUNTED = re.compile(
+    rf"^{SPACE}(?P<number>[12])(?P<mark>[:).]|[ \t][-–—])[ \t]{{1,3}}(?P<text>\S[^\n]*)$"
+)
 _DIALOGUE_DASH = re.compile(
-    r"^[ \t]{0,9}[—–―][ \t]{0,3}(?P<text>[\"'“‘¿¡…(]{0,3}[^\W\d_a-z][^\n]*)$"
+    r"^[ \t]{0,9}(?:[—–―]|--)[ \t]{0,3}(?P<text>[\"'“‘¿¡…(]{0,3}[^\W\d_a-z][^\n]*)$"
+)
+# Where a numbered speaker follows within a line: "S1 - Hello. S2 - Hi."
+_INLINE = re.compile(
+    r"(?<=[.!?…\"'”])[ \t]{1,3}(?=(?:S|Speaker[ _]?)\d{1,2}[ \t]{1,3}[-–—][ \t])", re.IGNORECASE
 )
 _ALONE = re.compile(r"(?:S|Speaker)[ _]?\d{1,2}", re.IGNORECASE)
 _MOST_NAMES = 9
@@ -64,10 +71,13 @@ def _all_lines(pattern: re.Pattern, script: str) -> list[re.Match]:
 
 def _with_dashes(script: str) -> Found | None:
     """Lines that all begin with a name and a dash: "Ann - Hello.". Unknown names are asked."""
+    script = _INLINE.sub("\n", script)
     found = _all_lines(_DASHED, script)
+    if not found:
+        return _with_more_lines(script)
     lines = tuple(Line(match["name"], match["text"].strip()) for match in found)
     known = likenesses([match["name"] for match in found])
-    if not found or (len(found) == 1 and not _ALONE.fullmatch(found[0]["name"])):
+    if len(found) == 1 and not _ALONE.fullmatch(found[0]["name"]):
         return None
     if min(known.values()) == Likeness.SPEAKER:
         return Found(lines)
@@ -79,6 +89,26 @@ def _with_dashes(script: str) -> Found | None:
     return Found(lines, False, (), found[0]["name"])
 
 
+def _with_more_lines(script: str) -> Found | None:
+    """The same with known names and speeches of several lines."""
+    lines: list[Line] = []
+    names: list[str] = []
+    texts = [line.strip() for line in script.split("\n") if line.strip()]
+    for text in texts:
+        match = _DASHED.match(text)
+        if match is not None:
+            names.append(match["name"])
+            if match["text"][:1].islower():
+                return None
+        elif not names:
+            return None
+        lines.append(Line(names[-1], match["text"].strip() if match else text))
+    known = likenesses(names)
+    if len(known) < 2 or min(known.values()) < Likeness.SPEAKER or 2 * len(names) < len(texts):
+        return None
+    return Found(tuple(lines))
+
+
 def _of_a_chat(script: str) -> Found | None:
     """Lines that all begin as those of a chat: "Ann> Hello", "@ann: Hello"."""
     found = _all_lines(_OF_A_CHAT, script)
@@ -86,6 +116,8 @@ def _of_a_chat(script: str) -> Found | None:
     known = likenesses(names)
     if not found or (min(known.values()) <= Likeness.NOTE and any(m["angle"] for m in found)):
         return None
+    if any(len(name) == 1 for name in names) and min(known.values()) < Likeness.SPEAKER:
+        return None  # Letters of a formula.
     is_sure = len(known) > 1 or min(known.values()) == Likeness.SPEAKER and len(found) > 1
     lines = tuple(
         Line(name, match["text"].strip()) for name, match in zip(names, found, strict=True)
@@ -101,6 +133,8 @@ def _counted(script: str) -> Found | None:
         return None
     lines = tuple(Line(f"Speaker {match['number']}", match["text"].strip()) for match in found)
     is_sure = len(found) > 2
+    if not is_sure and found[0]["mark"] in ").":
+        return None
     return Found(lines, is_sure, (), "" if is_sure else numbers[0])
 
 
@@ -115,6 +149,7 @@ FORMAT = Format(
                 "Ann - Hi there.\nBen - Ho.",
                 "S1 - Hi there.\nS2 – Ho.",
                 "Ann — Hi there.\nBen — Ho.",
+                "Ann—Hi there.\nBen -- Ho.",
                 "Ann> Hi there.\nBen> Ho.",
                 "S1> Hi there.\nS2> Ho.",
                 "zork> Hi there.\nkweem> Ho.",
@@ -124,6 +159,9 @@ FORMAT = Format(
         ),
         ("1: Hi.\n2: Ho.\n1: Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
         ("S2 - Ho.", "[S2] Ho."),
+        ("S1 - Hi there. S2 - Ho.", "[S1] Hi there. [S2] Ho."),
+        ("Ann - Hi.\nI am late.\nBen - Ho.", "[S1] Hi.\nI am late.\n[S2] Ho."),
+        ("1) Hi.\n2) Ho.\n1) Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
         ("Zork> Hi.\nZork> Ho.\nAnn> Hu.", "[S1] Hi.\nHo.\n[S2] Hu."),
     ),
     left_alone=(
@@ -134,6 +172,9 @@ FORMAT = Format(
         "x > 5\ny > 3",
         "mysql> select it;",
         "P1 - Summary.",
+        "a> b\nc> d",
+        "1) Hi.\n2) Ho.",
+        "Ann - who was late - came.\nBen - Ho.\nShe left.",
         "https://example.com: a site",
     ),
 )

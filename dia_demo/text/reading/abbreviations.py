@@ -215,6 +215,7 @@ RULES: tuple[Rule, ...] = (
         rf"(?P<chapter>\d{{1,3}}):{_VERSES}{_END_OF_VERSES}",
         _verse,
     ),
+    rule(r"\bPss?\.?(?=[ \t]\d{1,3}(?![\w:]|[.,]\d))", lambda match, reader: "Psalm"),
     rule(
         rf"\b([A-Z][a-z]{{1,20}}(?:'s)?|\d{{1,3}}(?:st|nd|rd|th))[ \t]({any_of(_PLACES)})\b"
         r"(?:\.|(?=,|[ \t]?$|[.!?;)]|[ \t](?:and|in|on|near|at|is|was|to|by|from|with|or|for)\b))"

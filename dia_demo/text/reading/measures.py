@@ -53,7 +53,7 @@ _RACE_AHEAD = re.compile(
     re.IGNORECASE,
 )
 _RACE_BEHIND = re.compile(
-    r"[ \t](?:fun[ ])?(?:runs?|races?|runners?|walks?|jogs?|course|PB|personal best)\b"
+    r"[ \t](?:fun[ ])?(?:runs?|races?|runners?|walks?|jogs?|time|course|PB|personal best)\b"
 )
 _ARTICLE_AHEAD = re.compile(
     r"\b(?:an?|the|my|his|her|our|first|last|another)[ \t](?:\d{1,2}k (?:and|or) )?$", re.IGNORECASE
@@ -202,7 +202,7 @@ def _coordinates(match: re.Match, _: Reader) -> str:
 def _many(match: re.Match, reader: Reader) -> str:
     """100K, 5M people; "4K" and "a 5K run" are names."""
     number, scale = match[1], match[2]
-    if scale in "kK" and _is_race(match):
+    if scale in "kK" and (_is_race(match) or (scale == "k" and _K_NAMES.match(after(match)))):
         return f"{cardinal(number)} {reader.letters(scale)}"
     named = _K_NAMES.match(after(match))
     if scale == "K" and (
@@ -231,11 +231,12 @@ def _is_race(match: re.Match) -> bool:
 
 def _degrees(match: re.Match, _: Reader) -> str:
     """350 F, 98.6 F; with fewer digits only where a temperature is said: "at 20 C"."""
-    scale = "Fahrenheit" if match[2] == "F" else "Celsius"
-    is_long = len(match[1]) > 2 and not _LETTERED.search(before(match))
+    scale = "Fahrenheit" if match[3] == "F" else "Celsius"
+    is_long = len(match["high"]) > 2 and not _LETTERED.search(before(match))
     if not is_long and not _TEMPERATURE_AHEAD.search(before(match)):
         return match[0]
-    return f"{cardinal(match[1])} degrees {scale}"
+    low = f"{cardinal(match['low'])} to " if match["low"] else ""
+    return f"{low}{cardinal(match['high'])} degrees {scale}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -245,7 +246,11 @@ RULES: tuple[Rule, ...] = (
         r"|(?<![\w:.,])\d{1,2}h[0-5]\d(?!\w)",
         _parts,
     ),
-    rule(r"(?<![\w.,/$£€-])(\d{2,3}(?:\.\d)?)[ \t]?([FC])(?![\w+#'-]|[ \t]?[.]\w)", _degrees),
+    rule(
+        r"(?<![\w.,/$£€-])(?:(?P<low>\d{2,3})[ \t]?[FC]?[ \t]?-[ \t]?)?"
+        r"(?P<high>\d{2,3}(?:\.\d)?)[ \t]?([FC])(?![\w+#'-]|[ \t]?[.]\w|[ \t][A-Z][a-z])",
+        _degrees,
+    ),
     rule(
         rf"(?P<sign>(?<![\w)])[-+])?{_BEFORE}(?:(?P<low>{_AMOUNT})[ \t]?-[ \t]?)?"
         rf"(?P<high>{_AMOUNT})[ \t]?(?P<mark>[%‰])",

@@ -171,6 +171,12 @@ _PER_PATTERN = rf"(?:[ \t]?/[ \t]?(?P<per>{any_of([*_PER, *_EACH])})(?![\w²]))?
 _SCALE_PATTERN = rf"(?:[ \t]?(?P<scale>{_SCALE})\b)?"
 
 RULES: tuple[Rule, ...] = (
+    rule(r"\b[Kk]r\.[ \t]?(?=\d)", lambda match, reader: "kr "),
+    rule(
+        rf"(?<![\w.,/$£€-])(\d{{1,6}})[ \t]?-[ \t]?(?=\d{{1,6}}[ \t]?"
+        rf"(?:{any_of(_SIGN_AFTER)}|(?:{any_of(_CODES)})(?!\w)))",
+        lambda match, reader: f"{cardinal(match[1])} to ",
+    ),
     rule(
         rf"(?P<symbol>{any_of(_SYMBOLS)})[ \t]?(?P<low>{_AMOUNT})(?:[ \t]?(?P<scale1>{_SCALE})\b)?"
         rf"[ \t]?-[ \t]?(?:{any_of(_SYMBOLS)})?(?P<high>{_AMOUNT}){_SCALE_PATTERN}{_PER_PATTERN}",

@@ -40,6 +40,7 @@ _ELEMENTS = frozenset(
     "Br Kr Rb Sr Zr Mo Ag Cd In Sn Sb Te I Xe Cs Ba W Pt Au Hg Tl Pb Bi Rn Ra Th U Pu".split()
 )
 _FORMULAS_WITHOUT_DIGITS = frozenset("NaCl HCl KCl NaOH KOH LiCl KBr NaF HF HBr MgO CaO".split())
+_EQUAL = ("equals", "makes", "gives", "minus", "divided")
 _OPERATORS = {"-": "minus", "*": "times", "x": "times", "/": "divided by", "+": "plus"}
 # A part of one of these: three quarters of a cup.
 _MEASURED = (
@@ -157,7 +158,7 @@ def _cross(match: re.Match, _: Reader) -> str:
     if match[1] == "x":
         return match[0]
     noun = re.match(r"[ \t]([a-z]{2,20})\b", rest)
-    is_thing = noun and noun[1] not in NO_NOUNS and noun[1] not in ("equals", "makes", "gives")
+    is_thing = noun and noun[1] not in NO_NOUNS and noun[1] not in _EQUAL
     sized = re.search(r"\b(?:an?|the|measures|measuring|sized?)[ \t]\d+$", before(match))
     return " by " if is_thing or sized else " times "
 
