@@ -42,7 +42,7 @@ def test_an_export_cannot_speak_in_another_precision(export, say):
 def test_an_existing_folder_is_refused(export, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
-    assert "full exists already" in error_line(export("--precision", "int8", "-o", "full"))
+    assert "full already exists" in error_line(export("--precision", "int8", "-o", "full"))
 
 
 def test_a_folder_must_be_named(export):

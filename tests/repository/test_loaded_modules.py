@@ -24,9 +24,9 @@ UNNEEDED_IN_A_TAKE = sorted(set(UNNEEDED) - {"dac", "audiotools"})
 TAKE = """
 import json, sys
 from dia_demo.cli.main import main
-sample = {sample!r}
-assert main(["say", "[S1] Hello there. [S2] Hi.", "--seed", "1", "-o", sample]) == 0
-prompt = ["--voice-prompt", sample, "--voice-transcript", "[S1] Hello there. [S2] Hi."]
+sample, words = {sample!r}, "[S1] Hello there, how are you? [S2] I am very well today, thank you."
+assert main(["say", words, "--seed", "1", "-o", sample]) == 0
+prompt = ["--voice-prompt", sample, "--voice-transcript", words]
 assert main(["say", "[S1] Good day. [S2] Hi.", "--seed", "1", *prompt, "-o", sample]) == 0
 print(json.dumps(sorted(sys.modules)))
 """
