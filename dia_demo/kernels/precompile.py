@@ -50,6 +50,11 @@ class Precompilation:
                     text=True,
                 )
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether something has to be compiled."""
+        return self._process is not None
+
     def progress(self) -> Iterator[tuple[int, int]]:
         """The kernels done, and of how many, until those are that loading needs."""
         if self._process is None or self._process.stdout is None:

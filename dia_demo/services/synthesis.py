@@ -37,7 +37,7 @@ from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.loading.model_slot import ModelSlot
-from dia_demo.services.loading.warm_up import EXPECTED, WarmUp
+from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.models import ModelInfo, ModelRef, choices
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
@@ -74,6 +74,7 @@ class Synthesis:
         self._queue = Queue(settings.queue_size, settings.places)
         self._warming = WarmUp(self._warm)
         self._precompilation: Precompilation | None = None
+        self._compiles = False
         self._shutdown = Shutdown()
         self.downloads = Downloads()
         self.speed = MachineSpeed(settings.runtime.threads)
@@ -101,8 +102,15 @@ class Synthesis:
         if ModelRef.resolve(self.settings.runtime.model).local is None:
             self.downloads.start(self.settings.runtime.model, PROGRAM)
         self._precompilation = precompilation
-        self._warming.start()
+        self._compiles = precompilation is not None and precompilation.is_needed
+        loading = self._model.time_to_load(self.settings.runtime)
+        self._warming.start(loading, self._compiles)
         self._measurement.start(after=self._warming.thread)
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether the warm-up is not done yet."""
+        return self._warming.is_running
 
     def _warm(self) -> Iterator[Loading]:
         if self._precompilation is not None:
@@ -113,7 +121,7 @@ class Synthesis:
             folder = ModelRef.resolve(runtime.model).local
             if folder is None or not (folder / "codec").is_dir():
                 return
-            for event in self._model.load(runtime):
+            for event in self._model.load(runtime, is_usual=not self._compiles):
                 yield event
                 if self._shutdown.has_begun:
                     return
@@ -210,14 +218,14 @@ class Synthesis:
             text = info.reading(request.script, request.normalise).text
             expect, tokens = self.speed.expect_take, request.params.max_tokens
             takes.append(expect(info, request.runtime, text, tokens, request.speed))
-        began = self._warming.began if self._warming.is_running else None
-        return RunEstimate(takes, self.loading(requests[0].runtime), ROWS_AT_ONCE, began)
+        return RunEstimate(takes, self.loading(requests[0].runtime), ROWS_AT_ONCE)
 
     def loading(self, runtime: RuntimeConfig) -> TimeLeft | None:
         """How long a take has to wait for its model; None if that is not known."""
-        if self._warming.is_running:
-            return EXPECTED
-        return self._model.time_to_load(self.info(runtime.model), runtime)
+        if self._warming.is_running and runtime == self.settings.runtime:
+            return self._warming.left
+        loading = self._model.time_to_load(runtime)
+        return None if loading is None else self._warming.left + loading
 
     def take(self, request: Request, result: Result) -> Take:
         """The take of a Finished or Cancelled event's result.

@@ -17,7 +17,10 @@ from tests.helpers.page.browser import (
 )
 
 SHORT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
-DIA_SECONDS = re.compile(r"about (\d+) s for this script on this machine")
+# The lower end of the time.
+DIA_SECONDS = re.compile(r"(?i)about (\d+)(?: to \d+)? s for this script on this machine")
+# The voice is ready and fast: its takes have no loading before them.
+READY = "document.querySelector('#wait .wait').innerText === 'under 1 s'"
 
 
 def line(page) -> str:
@@ -68,7 +71,7 @@ def test_who_speaks_is_above_the_fold(visit, size):
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_times_are_there_before_the_first_press(visit, size):
     page = visit(size)
-    assert page.locator("#wait .wait").inner_text() == "under 1 s"
+    page.wait_for_function(READY)
     assert dia_seconds(page) > 5
 
 
@@ -93,8 +96,8 @@ def test_the_counts_follow_the_line_at_every_width(chromium, home):
     assert all(0 <= gap < 30 for gap in gaps.values()), gaps
 
 
-# The seconds of Dia-1.6B in the line.
-SECONDS = "Number(/about (\\d+) s/.exec(document.querySelector('#speaker').innerText)[1])"
+# The same of the page now.
+SECONDS = "Number(/about (\\d+)/.exec(document.querySelector('#speaker').innerText)[1])"
 
 
 def test_the_times_follow_the_form(visit):
@@ -122,9 +125,11 @@ def test_the_button_in_the_line_chooses_the_model(visit):
     # Its own settings, as the model choice brings them.
     assert page.get_by_label("number input for Temperature").input_value() == "1.8"
     page.get_by_text("At most 3,072 tokens").wait_for()
-    page.wait_for_function("document.querySelector('#wait .wait').innerText.startsWith('about ')")
-    assert page.locator("#wait .wait").inner_text() in line(page).lower()
+    # It is not on this machine, so that the button has no time: the download is in the line.
+    page.wait_for_function("document.querySelector('#wait .wait').innerText === ''")
+    assert dia_seconds(page) > 1 and "6.4 GB to download once" in line(page)
     press(page, "Back to Nano")
+    page.wait_for_function(READY)
     page.get_by_role("button", name="Use Dia-1.6B").wait_for()
     own = page.get_by_label("number input for Temperature").input_value()
     assert float(own) == NANO_DEFAULTS.temperature

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dia_demo.engine.events import AudioChunk, Figures, Finished, FinishReason, Loading, Progress
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -55,6 +56,23 @@ def test_a_wait_without_a_known_end_has_no_percentage(folder, tmp_path):
     ready.set()
     assert event.fraction is None and event.text == "Getting the voice ready"
     events.close()
+
+
+def test_a_warm_up_is_expected_to_take_long_only_while_it_compiles(folder, tmp_path):
+    settings, loading, left = Settings(runtime(folder), 2, tmp_path), TimeLeft(1, 2), {}
+    for compiles in (False, True):
+        synthesis, ready = Synthesis(settings), threading.Event()
+        loaded = synthesis.loading(runtime(folder))
+        synthesis._warming = WarmUp(lambda ready=ready: iter([ready.wait(20)] * 0))
+        synthesis._warming.start(loading, compiles)
+        left[compiles] = synthesis.loading(runtime(folder))
+        another = synthesis.loading(runtime(folder, precision="float32"))
+        assert another.high > left[compiles].high, "the other model is loaded after it"
+        assert synthesis.loading(runtime(folder)).low < left[compiles].low, "time passes"
+        ready.set()
+        synthesis._warming.thread.join(20)
+        assert synthesis.loading(runtime(folder)) == loaded, "nothing is left of it"
+    assert loading.high < left[False].high < 10 < left[True].high
 
 
 @pytest.fixture(scope="module")

@@ -269,7 +269,7 @@ function clock(seconds) {
 
 function startsIn(word, seconds) {
   // Without a figure: the one that the page shows is the status's, until the take is complete.
-  if (seconds === null || seconds < 1) return `${word} in a moment.`;
+  if (seconds !== null && seconds < 1) return `${word} in a moment.`;
   return `${word} as soon as it can play to its end without a gap.`;
 }
 

@@ -14,7 +14,7 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.models import ModelInfo, ModelRef
+from dia_demo.services.models import ModelRef
 from dia_demo.services.speed.machine_speed import MachineSpeed
 
 
@@ -47,8 +47,11 @@ class ModelSlot:
             self._engine.close()
         self._engine = self._runtime = None
 
-    def load(self, runtime: RuntimeConfig) -> Iterator[Loading]:
-        """Load the model of a runtime unless that is what is loaded."""
+    def load(self, runtime: RuntimeConfig, is_usual: bool = True) -> Iterator[Loading]:
+        """Load the model of a runtime unless that is what is loaded.
+
+        is_usual: it takes as long as later loadings will, which then are expected to.
+        """
         if self.has(runtime):
             return
         # Two models may not fit into memory together, so the old one is freed first.
@@ -59,7 +62,7 @@ class ModelSlot:
         is_prepared, began = _is_prepared(runtime), time.monotonic()
         self._engine = yield from Engine.load(runtime, loader)
         self._runtime = runtime
-        if is_prepared is not None:
+        if is_usual and is_prepared is not None:
             precision, seconds = self._engine.placement.precision, time.monotonic() - began
             self._speed.learn_load(runtime.model, precision, is_prepared, seconds)
 
@@ -76,13 +79,14 @@ class ModelSlot:
         now, then = place_on_cpu(runtime, self._engine.config), self._engine.placement
         return (now.precision, now.threads) == (then.precision, then.threads)
 
-    def time_to_load(self, info: ModelInfo, runtime: RuntimeConfig) -> TimeLeft | None:
+    def time_to_load(self, runtime: RuntimeConfig) -> TimeLeft | None:
         """How long it takes until a take with this runtime can begin; None if unknown."""
         if self.has(runtime):
             return NOTHING
         is_prepared = _is_prepared(runtime)
         if is_prepared is None:
             return None
+        info = ModelRef.resolve(runtime.model).describe()
         return self._speed.loading(info, place_on_cpu(runtime, info.config).precision, is_prepared)
 
 

@@ -7,23 +7,24 @@ import time
 from collections.abc import Callable, Iterator
 
 from dia_demo.engine.events import Loading
-from dia_demo.engine.time_left import TimeLeft
+from dia_demo.engine.time_left import NOTHING, TimeLeft
+from dia_demo.services.speed.run_estimate import LoadingEstimate
 
 POLL_SECONDS = 0.25
-# Until the voice is ready: kernels may have to be compiled.
-EXPECTED = TimeLeft(6.0, 24.0)
+# Beside loading the model: trying the voice once, and compiling kernels where there are none yet.
+TRYING, COMPILING = TimeLeft(1.0, 4.0), TimeLeft(5.0, 20.0)
 
 
 class WarmUp:
     """Runs `work`, which yields what it is doing. A take that comes meanwhile waits and shows it.
 
-    thread: None before the start. began: when that was, in monotonic seconds.
+    thread: None before the start.
     """
 
     def __init__(self, work: Callable[[], Iterator[Loading]]) -> None:
         self._work = work
         self._doing = Loading("Getting the voice ready", None)
-        self.began = 0.0
+        self._expected, self._began = NOTHING, 0.0
         self.thread: threading.Thread | None = None
 
     @property
@@ -31,9 +32,21 @@ class WarmUp:
         """Whether it has begun and is not done."""
         return self.thread is not None and self.thread.is_alive()
 
-    def start(self) -> None:
-        """Call once."""
-        self.began = time.monotonic()
+    @property
+    def left(self) -> TimeLeft:
+        """The time until it is done."""
+        if not self.is_running:
+            return NOTHING
+        estimate = LoadingEstimate(self._expected, self._began)
+        estimate.note(self._doing.what, None, time.monotonic())
+        return estimate.left or NOTHING
+
+    def start(self, loading: TimeLeft | None = None, compiles: bool = False) -> None:
+        """Call once. loading: that of its model, None if that cannot be loaded now; compiles:
+        kernels are compiled before."""
+        if loading is not None:
+            self._expected = loading + TRYING + (COMPILING if compiles else NOTHING)
+        self._began = time.monotonic()
         self.thread = threading.Thread(target=self._run, name="warm up", daemon=True)
         self.thread.start()
 

@@ -148,8 +148,7 @@ class LoadingEstimate:
 class RunEstimate:
     """The time left of a run of one or several takes, from its events.
 
-    loading: of the model, None if unknown; loading_began: where it began before the run. places:
-    how many takes run at once.
+    loading: of the model, None if unknown. places: how many takes run at once.
     """
 
     def __init__(
@@ -157,12 +156,11 @@ class RunEstimate:
         takes: Sequence[ExpectedTake],
         loading: TimeLeft | None = NOTHING,
         places: int = 1,
-        loading_began: float | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         together = sqrt(min(places, len(takes)))
         self._rows = [RowEstimate(_beside_others(take, together)) for take in takes]
-        self._expected_loading, self._loading_began = loading, loading_began
+        self._expected_loading = loading
         self._loading: LoadingEstimate | None = None
         self._places, self._clock = places, clock
 
@@ -186,8 +184,7 @@ class RunEstimate:
     def _loads(self, stage: str, fraction: float | None) -> TimeLeft | None:
         now = self._clock()
         if self._loading is None:
-            began = now if self._loading_began is None else self._loading_began
-            self._loading = LoadingEstimate(self._expected_loading, began)
+            self._loading = LoadingEstimate(self._expected_loading, now)
         self._loading.note(stage, fraction, now)
         return self._loading.left
 

@@ -1,7 +1,7 @@
 """What to expect of a take before it is generated: the voice, the time, and the other model.
 
 The time is beside Generate; the line below it names the voice and offers to switch. Both follow
-the form. While this machine is being measured, a timer polls for the result.
+the form. While this machine is measured or the first model is loaded, a timer refreshes them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ SPEAKERS = {
 
 @dataclass(frozen=True)
 class ExpectationPanel:
-    """wait: the time beside Generate. speaker: the line below it. timer: runs while this machine is
-    measured."""
+    """wait: the time beside Generate. speaker: the line below it. timer: runs while they change by
+    themselves."""
 
     wait: gr.HTML
     speaker: gr.HTML
@@ -86,10 +86,11 @@ class ExpectationHandlers:
         if info.name == EMBEDDED and can_switch:
             most = models[DIA_NAME].config.defaults.max_tokens
             dia = self._expect(models[DIA_NAME], fields | {"max_tokens": most})
+        changes = measuring or self.synthesis.calibration.running or self.synthesis.is_warming_up
         return {
             self.panel.wait: wait_html(wait_text(expected, measuring)),
             self.panel.speaker: speaker_html(info, expected, dia, can_switch, calibration),
-            self.panel.timer: gr.Timer(active=measuring or self.synthesis.calibration.running),
+            self.panel.timer: gr.Timer(active=changes),
         }
 
     def _runtime(self, info: ModelInfo, fields: dict[str, Any]) -> RuntimeConfig:

@@ -25,6 +25,8 @@ OVER = ("done", "cut")
 # About 12 s of the embedded voice: it still plays when a loaded machine gets to press something.
 SCRIPT = 2 * "[S1] We walk along the river and talk of the weather. [S2] It was a fine day for us. "
 SHORT = "[S1] We walk along the river and talk. [S1]"
+# The first turn is heard when it is complete: its loudness is measured before.
+TURNS = "[S1] We walk along the river. [S2] It was a fine day. [S1] Then we talk of it. [S2]"
 PLAYER = "document.querySelector('#take [data-player]').dataset"
 
 # Notes the pieces that go to the speakers: when each starts, on the audio's own clock, its length,
@@ -143,7 +145,7 @@ def test_the_finished_take_goes_on_where_it_was_heard(open_window):
 
 def test_a_pause_outlasts_the_end_of_the_run(open_window, slow):
     page = open_window(at=slow).open()
-    write_script(page, SHORT)
+    write_script(page, TURNS)
     press(page, "Generate")
     wait_player(page, "waiting")
     press(page, "Play now")
@@ -177,7 +179,7 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
     watch = open_window(at=slow)
     watch.context.add_init_script(NOTE_PIECES)
     page = watch.open()
-    write_script(page, SHORT)
+    write_script(page, TURNS)
     press(page, "Generate")
     expected = re.compile("Starts as soon as it can play to its end without a gap", re.DOTALL)
     page.locator("#take", has_text=expected).wait_for()
@@ -219,7 +221,7 @@ def test_at_half_speed_it_is_heard_at_half_speed(open_window):
 @pytest.mark.long
 def test_who_does_not_wait_can_listen_now(open_window, slow):
     page = open_window(at=slow).open()
-    write_script(page, SHORT)
+    write_script(page, TURNS)
     press(page, "Generate")
     wait_player(page, "waiting")
     press(page, "Play now")
