@@ -141,6 +141,6 @@ def test_a_take_leaves_the_line_in_its_place(visit):
     press(page, "Generate")
     wait_state(page, "done", "cut")
     page.wait_for_function(
-        "/^(under|about) /.test(document.querySelector('#wait .wait').innerText)"
+        "/^(under|about|less than) \\d/.test(document.querySelector('#wait .wait').innerText)"
     )
     assert "Use Dia-1.6B" in line(page)
