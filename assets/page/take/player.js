@@ -176,7 +176,8 @@ export class TakePlayer {
       this.#isNow = false;
       sound.send();
     }
-    if (this.#wanted && (sound.isAtEnd || (this.#isOver() && !sound.duration))) {
+    // A take without sound is at its end too; one whose sound is still being fetched is not.
+    if (this.#wanted && sound.isAtEnd) {
       this.#wanted = false;
       sound.suspend();
     }
