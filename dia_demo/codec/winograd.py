@@ -76,9 +76,11 @@ class WinogradConvolution:
         start = first * m * d
         v_DGNI = x_TI.new_empty(d, count, n, inputs)
         b_GNN = self.b_NN.expand(count, n, n)
+        begin = x_TI.storage_offset()  # as_strided counts from the start of the memory.
         for offset in range(d):
             steps = (m * d * inputs, d * inputs, 1)
-            windows_GNI = x_TI.as_strided((count, n, inputs), steps, (start + offset) * inputs)
+            at = begin + (start + offset) * inputs
+            windows_GNI = x_TI.as_strided((count, n, inputs), steps, at)
             torch.bmm(b_GNN, windows_GNI, out=v_DGNI[offset])
         y_TMO = self._multiply(v_DGNI.view(-1, n, inputs))
         block_GMDO = out_TO[start : start + count * m * d].view(count, m, d, self.outputs)

@@ -39,7 +39,7 @@ def test_a_failed_take_is_made_again_on_request(chromium, tmp_path):
         page.locator("#lab-kept input").click()
         page.get_by_role("option").click()
         press(page, "Open")
-        status.get_by_text("Some takes failed.").wait_for()
+        status.locator(".status-detail").get_by_text("Some takes failed.").wait_for()
 
         press(page, "Resume")
         status.locator('[data-state="done"]').wait_for()

@@ -238,6 +238,8 @@ def rule_of(failing, number: int):
             return lambda page, files, where=where: press_id(page, where)
         if what == "upload":
             return lambda page, files, where=where: upload(page, where, files)
+        if (where, what) == ("voice-prompt", "change"):
+            return add_voice_prompt
         if what in ("load", "change"):
             return "open"
         if what in ("then", "failure"):
@@ -256,6 +258,11 @@ def upload(page, where: str, files) -> None:
     page.locator(
         f"#{where} input[type=file], input[type=file][accept*='.zip']"
     ).first.set_input_files(chosen)
+
+
+def add_voice_prompt(page, files) -> None:
+    as_a_stranger(page)  # Without one.
+    upload(page, "voice-prompt", files)
 
 
 def run_and_stop(page, start: str) -> None:
