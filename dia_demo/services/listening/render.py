@@ -17,7 +17,7 @@ from time import perf_counter
 from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
 from dia_demo.engine.loop import ROWS_AT_ONCE
-from dia_demo.engine.time_left import TimeLeft
+from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import RunError
 from dia_demo.loudness import match_levels
 from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
@@ -86,9 +86,9 @@ class Renderer:
         self.synthesis, self.cancel = synthesis, cancel
         self._voice = voice_of(folder, plan)
         self._made = self._under_way = 0.0
-        # The running batch and its time left.
+        # The time left of the running batch, and of those after it.
         self._left: TimeLeft | None = None
-        self._batch: Sequence[TakeSlot] = ()
+        self._rest: TimeLeft | None = NOTHING
         # Of the batches before it: the audio that was expected, and the time it took.
         self._expected = self._seconds_per_second = 0.0
         self._began = perf_counter()
@@ -105,7 +105,7 @@ class Renderer:
         for batch in self._batches():
             if self.cancel.is_set():
                 break
-            self._batch, self._left = batch, None
+            self._left, self._rest = None, self._time_after(batch)
             yield self._progress()
             yield from self._make(batch)
         trials = self.plan.trials
@@ -253,15 +253,8 @@ class Renderer:
     def _progress(self) -> RenderProgress:
         plan, wall = self.plan, perf_counter() - self._began
         made = self._made + self._under_way
-        later = [
-            slot
-            for slot in plan.slots
-            if slot.state == TakeState.WAITING and slot.id not in {s.id for s in self._batch}
-        ]
-        left = self._left
-        if left is not None and later:
-            rest = self._time_of(later)
-            left = None if rest is None else left + rest
+        left, rest = self._left, self._rest
+        left = None if left is None or rest is None else left + rest
         passed = wall / (wall + left.middle) if left is not None and made else 0.0
         return RenderProgress(
             phase=self._phase,
@@ -274,8 +267,17 @@ class Renderer:
             fraction=passed,
         )
 
-    def _time_of(self, later: Sequence[TakeSlot]) -> TimeLeft | None:
-        """Of the batches after this one: by those before, or else by this machine's rates."""
+    def _time_after(self, batch: Sequence[TakeSlot]) -> TimeLeft | None:
+        """Of the batches after this one: by those before, or else by this machine's rates. Once a
+        batch: it takes milliseconds, and there are updates after every step."""
+        ids = {slot.id for slot in batch}
+        later = [
+            slot
+            for slot in self.plan.slots
+            if slot.state == TakeState.WAITING and slot.id not in ids
+        ]
+        if not later:
+            return NOTHING
         if not self._made:
             return time_of(self.plan, later, self.synthesis)
         audio = sum(expected_audio(self.plan, slot, self.synthesis) for slot in later)
