@@ -168,7 +168,7 @@ def _run(synthesis: Synthesis, request: Request) -> tuple[Result, tuple[str, ...
                     show("")
                     return result, notes
                 case Cancelled():
-                    raise RunError("Stopped before there was any audio, so no file was written.")
+                    raise RunError("Stopped before there was any speech, so no file was written.")
                 case Failed():
                     raise RunError(event.message)
     raise AssertionError("a stream ended without its last event")

@@ -45,7 +45,7 @@ from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
-from dia_demo.services.take import Request, Take, sound_of
+from dia_demo.services.take import Request, Take, sound_of, without_silence
 from dia_demo.system import exclude_from_collection
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
@@ -161,6 +161,7 @@ class Synthesis:
         self, request: Request, cancel: threading.Event, in_int8_meanwhile: bool = False
     ) -> Generator[Event, None, None]:
         """The request's events; the last one is Finished, Cancelled or Failed (engine/events.py).
+        Cancelled has no result if nothing could be heard yet.
 
         in_int8_meanwhile: if int4 has to be calibrated first, do that in the background and make
         this take in int8. Raises InputError for an invalid request, before the row starts. Setting
@@ -323,7 +324,7 @@ class Synthesis:
                 if isinstance(event, Finished | Cancelled) and event.result is not None:
                     if len(rows) == 1:
                         self._learn(engine, requests[0], rows[0], event.result)
-                yield event
+                yield without_silence(event)
         finally:
             events.close()
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
-from dia_demo.engine.events import Figures, FinishReason, Result
+from dia_demo.engine.events import Cancelled, Event, Figures, FinishReason, Result
 from dia_demo.errors import InputError, RunError
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
@@ -155,6 +155,14 @@ def sound_of(request: Request, result: Result) -> np.ndarray:
             advice = "Write down exactly what the voice prompt says, or try another seed."
         raise RunError(f"The take contains no speech, only silence. {advice}")
     return result.samples
+
+
+def without_silence(event: Event) -> Event:
+    """The event; for a take that was stopped before anything could be heard, one without a result."""
+    if not isinstance(event, Cancelled) or event.result is None or event.result.samples is None:
+        return event
+    rate = event.result.figures.sample_rate
+    return replace(event, result=None) if is_silent(event.result.samples, rate) else event
 
 
 def words_in(path: Path) -> str:

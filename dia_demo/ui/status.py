@@ -157,8 +157,8 @@ def _finished(figures: Figures) -> Status:
 
 def _stopped(result: Result | None, reached: float | None) -> Status:
     if result is None or result.samples is None or not len(result.samples):
-        detail = "There was no audio yet."
-        return Status("stopped", "Stopped", detail, 0.0, "Stopped, no audio")
+        detail = "There was no speech yet."
+        return Status("stopped", "Stopped", detail, 0.0, "Stopped, no speech")
     amount = f"{result.figures.audio_seconds:.1f} s of audio kept"
     # The bar stays where the run was stopped; only a whole take fills it.
     return Status("stopped", "Stopped", f"{amount}.", reached or 0.0, f"Stopped, {amount}")

@@ -117,10 +117,14 @@ def test_generate_gives_a_take(open_window, size, tmp_path):
     assert page.get_by_alt_text("Spectrogram of the take").is_visible()
 
 
-def wait_progress(page) -> str:
-    """The first status line with figures in it."""
+def wait_progress(page, seconds: float = 0) -> str:
+    """The first status line with figures in it, of a take that long or longer."""
     page.wait_for_function(
-        """() => /s of audio/.test(document.querySelector("#status .status-line").textContent)"""
+        """seconds => {
+            const line = document.querySelector("#status .status-line").textContent;
+            return parseFloat(line.match(/([\\d.]+) s of audio/)?.[1]) >= seconds;
+        }""",
+        arg=seconds,
     )
     return page.locator("#status .status-line").inner_text()
 
@@ -137,7 +141,7 @@ def test_stop_keeps_the_sound_made_so_far(open_window, patient):
     write_script(page, LONG, LONGEST)
     with playing(page) as sound:
         press(page, "Generate")
-        wait_progress(page)
+        wait_progress(page, seconds=2)
         press(page, "Stop")
     assert re.search(r"Stopped [\d.]+ s of audio kept", wait_state(page, "stopped"))
     assert figure(page, "Ended") == "stopped"

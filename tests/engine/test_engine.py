@@ -268,5 +268,8 @@ def test_an_ended_row_stays_ended_when_another_breaks(engine, monkeypatch):
 def test_figures_are_plain_values(engine):
     """JSON of the command line, metadata of the files: no tensor, no numpy scalar."""
     figures = stream(engine, [make_row()])[0][-1].result.figures
-    assert {type(value) for value in asdict(figures).values()} <= {str, int, float, FinishReason}
+    values = asdict(figures)
+    numerics = values.pop("numerics")
+    assert {type(value) for value in values.values()} <= {str, int, float, FinishReason}
+    assert numerics and {type(value) for value in numerics.values()} == {str}
     assert json.dumps(figures.finish_reason) == '"max_tokens"'

@@ -14,12 +14,14 @@ from dia_demo.engine.events import (
     Finished,
     Loading,
     Progress,
+    Result,
     Started,
     Waiting,
 )
 from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import without_silence
 from tests.helpers.synthesis_requests import letters, make_request, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")
@@ -37,6 +39,16 @@ def test_stop_keeps_the_audio_generated_so_far(synthesis):
     np.testing.assert_array_equal(event.result.codes, whole.codes[:22])
     take = synthesis.take(make_request(synthesis), event.result)
     assert len(take.samples) == 22 * 256 and take.figures.finish_reason == "cancelled"
+
+
+@pytest.mark.parametrize("level, is_kept", [(0.0, False), (1e-5, False), (0.1, True)])
+def test_stop_in_the_silence_before_the_first_word_keeps_nothing(synthesis, level, is_kept):
+    """A failed take would advise another seed, when the person only pressed Stop early."""
+    figures = say(synthesis, make_request(synthesis))[-1].result.figures
+    samples = level * np.random.default_rng(0).standard_normal(8000, np.float32)
+    stopped = Cancelled(Result(samples, np.zeros((9, 9), np.int64), figures), 2)
+    event = without_silence(stopped)
+    assert event is stopped if is_kept else event == Cancelled(None, 2)
 
 
 def test_stop_before_the_start_loads_nothing(folder, tmp_path, monkeypatch):

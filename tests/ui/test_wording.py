@@ -53,7 +53,7 @@ from tests.helpers.page.page_stubs import FIGURES, RUNNING, STARTED, result
         (Finished(result()), "done", "14.2 s of audio in 45.8 s, 0.31x realtime"),
         (Finished(result("max_tokens")), "cut", "raise Max tokens or shorten"),
         (Cancelled(result("cancelled")), "stopped", "14.2 s of audio kept"),
-        (Cancelled(None), "stopped", "There was no audio yet"),
+        (Cancelled(None), "stopped", "There was no speech yet"),
         (Failed("The disk is full."), "failed", "The disk is full."),
     ],
 )

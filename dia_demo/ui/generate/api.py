@@ -98,7 +98,7 @@ def whole_take(
                 notes = event.notes
             if result := finished_result(event):
                 return synthesis.take(request, result), notes
-    raise RunError("The run was stopped before there was any audio. Send the request again.")
+    raise RunError("The run was stopped before there was any speech. Send the request again.")
 
 
 def make_check(synthesis: Synthesis, arguments: dict[str, Argument]) -> Callable[..., dict]:

@@ -28,7 +28,8 @@ def write_codec(folder, kwargs, tensors):
 
 def dac_model(seed=0):
     """A dac.DAC with its weight norm, its weights large enough to make a difference."""
-    with files.quiet():
+    with files.quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
         model = files.import_dac().DAC(**NATIVE).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -41,7 +42,9 @@ def transformers_dac(seed=0):
     """A transformers DacModel, its weights large enough to make a difference."""
     from transformers import DacConfig, DacModel
 
-    model = DacModel(DacConfig(**HF_SHAPE)).eval()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = DacModel(DacConfig(**HF_SHAPE)).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for tensor in model.parameters():

@@ -107,7 +107,7 @@ def test_a_run_without_a_sound_is_no_take(tmp_path):
     silent = replace(result(), samples=np.zeros(0, np.float32))
     for event, words in (
         (Finished(silent), "before it generated any audio"),
-        (Cancelled(silent), "There was no audio yet"),
+        (Cancelled(silent), "There was no speech yet"),
     ):
         handlers, _ = stub_handlers([STARTED, event], tmp_path)
         updates = list(press_generate(handlers))
