@@ -158,7 +158,7 @@ def sound_of(request: Request, result: Result) -> np.ndarray:
 
 
 def without_silence(event: Event) -> Event:
-    """The event; for a take that was stopped before anything could be heard, one without a result."""
+    """The event, without its result if the take was stopped before anything could be heard."""
     if not isinstance(event, Cancelled) or event.result is None or event.result.samples is None:
         return event
     rate = event.result.figures.sample_rate

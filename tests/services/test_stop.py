@@ -46,7 +46,7 @@ def test_stop_in_the_silence_before_the_first_word_keeps_nothing(synthesis, leve
     """A failed take would advise another seed, when the person only pressed Stop early."""
     figures = say(synthesis, make_request(synthesis))[-1].result.figures
     samples = level * np.random.default_rng(0).standard_normal(8000, np.float32)
-    stopped = Cancelled(Result(samples, np.zeros((9, 9), np.int64), figures), 2)
+    stopped = Cancelled(Result(np.zeros((9, 9), np.int64), samples, figures), 2)
     event = without_silence(stopped)
     assert event is stopped if is_kept else event == Cancelled(None, 2)
 
