@@ -1,9 +1,14 @@
 """The measures of a voice: its melody, its rumble, and who it is. pyworld is not needed here."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from tools.voice.judge import codec_gate, intonation, measures, speakers, voice_trials
+from dia_demo.checkpoint_config import read_model_config
+from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from tools.voice.corpus import heldout
+from tools.voice.judge import codec_gate, intonation, measures, speakers, trials, voice_trials
 from tools.voice.judge.speakers import Traits
 from tools.voice.judge.voice_trials import Measured
 from tools.voice.teacher.phones import SAMPLE_RATE
@@ -273,3 +278,35 @@ def test_a_dialogue_is_compared_with_the_teacher_in_the_nearest_voices(monkeypat
     monkeypatch.setattr(speakers, "traits", lambda wave: next(heard))
     voice_trials.spoken_alike([SECONDS] * 3, ["S2", "S1", "S2"], ["a", "b", "c"], prompts, known)
     assert spoken == [(first, "a"), (second, "b"), (first, "c")]
+
+
+class Silent:
+    """A studio in which takes are silence and the recogniser hears what it is told to."""
+
+    def __init__(self, heard: list[str]) -> None:
+        config = read_model_config(EMBEDDED_FOLDER)
+        self.engine, self.params = SimpleNamespace(config=config), config.defaults
+        self.texts = heard
+
+    def say(self, scripts):
+        return [trials.Spoken(np.zeros(1), True) for _ in scripts]
+
+    def heard(self, scripts, waves):
+        return self.texts[: len(scripts)]
+
+
+def test_everyday_sentences_are_counted_word_by_word_and_by_voice():
+    right = "bring gloves and a scarf", "the recipe calls for garlic"
+    line = trials.everyday(Silent([*right, "bring gloves and a staff", right[1]]), right, 2)
+    assert (line.count, line.value) == (4, pytest.approx(1 / 20))
+    assert line.met
+    # One sentence with an error of 1 in 10 words, one with none.
+    assert line.notes["standard error"] == pytest.approx(0.05 / 2**0.5)
+    by_voice = line.notes["by voice"]
+    assert sum(takes for _, takes in by_voice.values()) == 4
+    assert sum(error > 0 for error, _ in by_voice.values()) == 1
+
+
+def test_everyday_sentences_are_distinct_and_kept_from_training():
+    assert len(set(heldout.EVERYDAY)) == len(heldout.EVERYDAY) >= 100
+    assert heldout.banned() >= set(heldout.EVERYDAY)

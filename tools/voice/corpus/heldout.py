@@ -109,6 +109,130 @@ Don't be afraid, the dog is very friendly.
 Thanks for coming, and have a good trip.
 """.strip().splitlines()
 
+# What people say every day, which takes more than common words: names, food, work, travel, things.
+EVERYDAY = """
+The babysitter canceled, so we missed the opera.
+Could you slice the cucumbers for the salad?
+Our basement flooded during the storm last weekend.
+I left my sunglasses on the dashboard of the taxi.
+She ordered a cheeseburger and a chocolate milkshake.
+The electrician installed a smoke detector in the hallway.
+My grandson collects stamps and ancient coins.
+We need more detergent for the washing machine.
+The ferry to the island departs at half past eleven.
+Patrick twisted his knee on the tennis court.
+Have you renewed your passport for the trip to Japan?
+The waitress recommended the grilled salmon with asparagus.
+I accidentally deleted the photographs from our honeymoon.
+The squirrels stole all the walnuts from the porch.
+Please staple the receipts to the expense report.
+Her boyfriend works as a chef in a seafood restaurant.
+The stadium was packed for the championship final.
+My backpack has a broken zipper.
+Do you prefer jogging in the park or lifting weights?
+The veterinarian gave our kitten a vaccine.
+Olivia painted the nursery yellow and turquoise.
+The highway is closed because of an avalanche.
+I usually listen to podcasts while I iron my shirts.
+The hotel lobby smells like lavender.
+Can we postpone the interview until Tuesday?
+He burned the pancakes and blamed the frying pan.
+Our neighbors in the apartment upstairs are incredibly noisy.
+The pharmacist explained the side effects of the antibiotics.
+We rented a canoe and paddled across the lagoon.
+The detective followed the suspect into an abandoned warehouse.
+My roommate snores like a chainsaw.
+There are fresh blueberries and yogurt in the refrigerator.
+The orchestra tuned their violins before the rehearsal.
+Jonathan got a scholarship to study economics in London.
+The recipe says to simmer the sauce for twenty minutes.
+I can't find the remote control underneath these cushions.
+She wore a velvet dress and silver earrings to the gala.
+The toddler is afraid of thunder and balloons.
+Your subscription will automatically renew in November.
+We picked raspberries and made several jars of jam.
+The lifeguard blew his whistle at the swimmers.
+Is the aquarium open on public holidays?
+Uncle Raymond repairs antique clocks in his garage.
+The committee rejected the proposal to expand the parking lot.
+I need batteries for the flashlight and the thermostat.
+The penguins at the zoo are absolutely adorable.
+Could I exchange these trousers for a larger size?
+The earthquake cracked the ceiling of the cathedral.
+My supervisor approved my vacation request this morning.
+Emily practices the clarinet for an hour every afternoon.
+The carpenter sanded the wooden staircase.
+Don't forget sunscreen, the ultraviolet index is extremely high.
+The bakery around the corner sells excellent croissants.
+They celebrated their twentieth anniversary in Hawaii.
+The surgeon operated on his shoulder for six hours.
+Put the dirty laundry in the plastic basket.
+Our internet connection is terrible during video calls.
+The magician pulled a pigeon out of his sleeve.
+I applied for a mortgage at the local bank.
+The twins dressed up as pirates for Halloween.
+She sprinkled parmesan cheese over the spaghetti.
+The train conductor apologized for the inconvenience.
+My allergies are always worse in April.
+We spotted a moose and two raccoons near the campsite.
+The tailor shortened the sleeves of my jacket.
+Did Christopher invite his colleagues to the barbecue?
+The documentary about volcanoes was fascinating.
+I squeezed a lemon into my herbal tea.
+The hurricane destroyed dozens of mobile homes in Florida.
+Turn down the radiator, it's boiling in this classroom.
+The goalkeeper caught the ball with one hand.
+Natalie majored in psychology and minored in French.
+The toaster sparked and tripped the circuit breaker.
+We wandered through narrow alleys in Barcelona.
+The optician says I need stronger lenses.
+He was embarrassed because his stomach growled.
+The gardener trimmed the hedges and raked the leaves.
+Save the document before you unplug the computer.
+Her sculpture won first prize at the exhibition.
+The cafeteria serves vegetarian lasagna on Mondays.
+I twisted the lid, but the pickle jar won't open.
+The pilot announced some turbulence over the Atlantic.
+My daughter has a rehearsal for her ballet recital.
+The suspect escaped on a stolen motorcycle.
+We stayed in a cozy cabin with a fireplace.
+The customs officer inspected every suitcase.
+Benjamin swallowed a coin when he was a toddler.
+The elevator music is driving me crazy.
+Please refill the stapler and the coffee machine.
+The vineyard offers wine tasting on Saturdays.
+A mosquito bit me on the elbow.
+The principal congratulated the graduating students.
+I marinated the chicken in soy sauce and garlic.
+The crosswalk near the kindergarten needs a traffic light.
+Stephanie lost her luggage at the airport in Frankfurt.
+The microwave beeped, your oatmeal is ready.
+There is a delicious smell of cinnamon in the kitchen.
+The babies giggled at the fluffy hamster.
+Our accountant will prepare the tax return in February.
+The skateboard rolled under the ambulance.
+I prefer handwritten postcards to text messages.
+The goldfish tank needs a new filter.
+We admired the sunset from the rooftop terrace.
+The journalist interviewed the mayor about pollution.
+Somebody scratched the bumper of my pickup truck.
+My grandmother knits scarves and woolen socks.
+The gymnast landed perfectly on the mattress.
+Would you like mustard or ketchup on your sausage?
+The landlady collects the rent on the first of the month.
+The library fine was seventy-five cents.
+Brandon memorized the entire poem for the audition.
+The dolphins leaped beside our sailboat.
+Wash the spinach and chop the onions, please.
+A helicopter circled above the burning skyscraper.
+The novel was translated into Portuguese and Korean.
+I sneezed during the most dramatic scene of the ballet.
+Their dishwasher leaks whenever they use it.
+The astronauts returned from the space station on Wednesday.
+You should moisturize your elbows in the winter.
+The tournament ended with a surprising victory for Canada.
+""".strip().splitlines()
+
 CARRIERS = """
 The word {} is on the list.
 She said {} and smiled.
@@ -165,7 +289,7 @@ def carried() -> tuple[str, ...]:
 
 @lru_cache
 def banned() -> frozenset[str]:
-    return frozenset(NATURAL) | frozenset(template())
+    return frozenset(NATURAL) | frozenset(EVERYDAY) | frozenset(template())
 
 
 @lru_cache

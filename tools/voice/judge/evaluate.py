@@ -26,8 +26,10 @@ from tools.voice.judge.voice_trials import Prompts
 from tools.voice.teacher.voices import SPEAKERS
 
 NATURAL, RARE = "sentences of common words", "lines of five unrelated words unseen in training"
+EVERYDAY_SEEDS = 2  # takes of every sentence
 TRIALS = (
-    "natural", "template", "rare", "examples", "voices", "stops", "settings", "speed", "size",
+    "natural", "everyday", "template", "rare", "examples", "voices", "stops", "settings", "speed",
+    "size",
 )  # fmt: skip
 SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("top_k", int))
 
@@ -48,6 +50,9 @@ def try_all(studio: Studio, app: app_trials.App, args) -> Iterator[Line]:
                 for tag in SPEAKERS:
                     sentences = heldout.NATURAL[: args.count]
                     yield trials.words(studio, NATURAL, tag, sentences, 0.25, 0.12)
+            case "everyday":
+                sentences = heldout.EVERYDAY[: round(len(heldout.EVERYDAY) * share)]
+                yield trials.everyday(studio, sentences, EVERYDAY_SEEDS)
             case "template":
                 sentences = heldout.template()[: args.count]
                 yield trials.words(studio, "the training's own grammar", "both", sentences, 0.5)

@@ -19,7 +19,7 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished
 from dia_demo.engine.row import Row
 from dia_demo.files import ASSETS
-from dia_demo.services.bench.words import word_error
+from dia_demo.services.bench.words import distance, word_error
 from dia_demo.services.bench.words import words as words_of
 from dia_demo.text.script import encode_script, parse_turns
 from tools.voice.corpus import heldout, shards
@@ -192,6 +192,40 @@ def words(studio: Studio, name: str, tag: str, sentences, limit: float, near=Non
     """Word error on sentences, beside the teacher's and the codec's."""
     heard = listen(studio, tagged(tag, sentences))
     return heard.line(f"word error, {name}", tag, word_error, limit, near)
+
+
+def everyday(studio: Studio, sentences: Sequence[str], takes: int) -> Line:
+    """Word error on everyday sentences without a voice prompt, `takes` of each, with the standard
+    error of a draw of sentences, and by the voice that the seed chose.
+
+    A turn of S1 alone: S2 is drawn from the same voices.
+    """
+    scripts = tagged("S1", sentences) * takes
+    heard = studio.heard(scripts, [take.wave for take in studio.say(scripts)])
+    pairs = [(words_of(s), words_of(h)) for s, h in zip(scripts, heard, strict=True)]
+    wrong = np.array([distance(said, recognised) for said, recognised in pairs])
+    count = np.array([len(said) for said, _ in pairs])
+    error = float(wrong.sum() / count.sum())
+    residuals = (wrong - error * count).reshape(takes, -1).sum(0)  # of a sentence
+    notes = {
+        "standard error": float(np.sqrt(np.square(residuals).sum()) / count.sum()),
+        "by voice": _by_voice(studio, wrong, count),
+    }
+    name = "word error, everyday sentences"
+    return Line(name, "the seed's", len(scripts), error, "≤ 12%", error <= 0.12, notes=notes)
+
+
+def _by_voice(studio: Studio, wrong: np.ndarray, count: np.ndarray) -> dict[str, list[float]]:
+    """Voice -> word error and takes, where seeds choose from a list."""
+    table = studio.engine.config.voices
+    if table is None:
+        return {}
+    spoken = [table.drawn(studio.params.seed + k)[0].name for k in range(len(wrong))]
+    return {
+        name: [float(wrong[its].sum() / count[its].sum()), int(its.sum())]
+        for name in sorted(set(spoken))
+        for its in [np.array(spoken) == name]
+    }
 
 
 def other_words(studio: Studio, count: int, limit: float) -> Iterator[Line]:
