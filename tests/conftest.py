@@ -66,7 +66,7 @@ def in_threads(monkeypatch):
 def base(folder, synthesis):
     """The settings that comparisons start from: takes of 60 tokens, about a second."""
     from dia_demo.config import RuntimeConfig
-    from dia_demo.services.listening.plan import Setting
+    from dia_demo.services.listening.setting import Setting
 
     params = replace(synthesis.info(str(folder)).config.defaults, max_tokens=60)
     return Setting(params, RuntimeConfig(model=str(folder)))

@@ -17,6 +17,7 @@ from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import VoicePrompt
 from dia_demo.task import Task
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.untrusted import read_codes
 
 Event = TypeVar("Event")
@@ -60,6 +61,17 @@ def add_normalise(parser: argparse.ArgumentParser) -> None:
     """The option to write a script out in words."""
     text = "write out numbers, abbreviations and signs as words (the nano voice always does)"
     parser.add_argument("--normalise", action="store_true", help=text)
+
+
+def add_pronunciations(parser: argparse.ArgumentParser) -> None:
+    """The option for a person's list of words."""
+    text = "words and how to say them: lines “word = how to say it”, .csv or .json"
+    parser.add_argument("--pronunciations", type=Path, metavar="FILE", help=text)
+
+
+def pronunciations_of(options: argparse.Namespace) -> Pronunciations:
+    """The list of the options, empty without one. Raises InputError if it is no such list."""
+    return Pronunciations.read(options.pronunciations) if options.pronunciations else NONE
 
 
 def voice_of(options: argparse.Namespace) -> VoicePrompt | None:

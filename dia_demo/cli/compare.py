@@ -14,8 +14,10 @@ from pathlib import Path
 from dia_demo.cli.common import (
     StatusLine,
     add_normalise,
+    add_pronunciations,
     add_runtime,
     add_voice,
+    pronunciations_of,
     runtime_of,
     stop_on_interrupt,
     voice_of,
@@ -30,15 +32,13 @@ from dia_demo.services.listening.archive import export_zip
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import (
     NAMES,
-    SETTING_FIELDS,
     ComparisonPlan,
-    Setting,
-    differences,
     draw_seeds,
     make_plan,
     split_scripts,
 )
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
+from dia_demo.services.listening.setting import SETTING_FIELDS, Setting, differences
 from dia_demo.services.listening.table import EXPLANATION
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
@@ -59,15 +59,7 @@ def register(commands) -> None:
     """Add `compare` to the command line."""
     parser = commands.add_parser("compare", help="blind comparison of settings, by ear")
     parser.set_defaults(run=_compare)
-    helps = {
-        "a": f"the first side: {', '.join(SETTING_FIELDS)}",
-        "b": "the second side; a round has --c to --f as well",
-    }
-    for letter in _LETTERS:
-        text = helps.get(letter, argparse.SUPPRESS)
-        parser.add_argument(
-            f"--{letter}", nargs="+", action="extend", metavar="NAME=VALUE", help=text
-        )
+    _add_sides(parser)
     parser.add_argument(
         "--script",
         type=Path,
@@ -115,6 +107,19 @@ def register(commands) -> None:
     add_runtime(parser)
     add_voice(parser)
     add_normalise(parser)
+    add_pronunciations(parser)
+
+
+def _add_sides(parser: argparse.ArgumentParser) -> None:
+    helps = {
+        "a": f"the first side: {', '.join(SETTING_FIELDS)}",
+        "b": "the second side; a round has --c to --f as well",
+    }
+    for letter in _LETTERS:
+        text = helps.get(letter, argparse.SUPPRESS)
+        parser.add_argument(
+            f"--{letter}", nargs="+", action="extend", metavar="NAME=VALUE", help=text
+        )
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -143,10 +148,16 @@ def _compare(options: argparse.Namespace) -> int:
 def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison:
     """A new comparison, one rebuilt from its plan, or the existing one of the folder."""
     all_sides = [getattr(options, letter) for letter in _LETTERS]
+    is_new = any((*all_sides, options.script, options.normalise, options.pronunciations))
     if options.rebuild is not None:
+        if is_new:
+            raise InputError(
+                "--rebuild makes the pairs of the plan again, with its settings, scripts and "
+                "pronunciations: leave these options out."
+            )
         return Comparison.create(options.output, _rebuilt(options), synthesis, voice_of(options))
     if (options.output / plan_file.NAME).exists():
-        if any(all_sides) or options.script or options.normalise:
+        if is_new:
             raise InputError(
                 f"{options.output} already holds a comparison: use -o alone to resume it, or "
                 "another folder for a new one."
@@ -179,8 +190,10 @@ def _new_plan(options, all_sides: Sequence, synthesis: Synthesis) -> ComparisonP
     scripts = _scripts(options.script)
     runtime = replace(synthesis.settings.runtime, threads=None)
     settings = [_setting(words, runtime) for words in sides]
+    listed = pronunciations_of(options)
     settings = [
-        replace(setting, normalise=setting.normalise or options.normalise) for setting in settings
+        replace(setting, normalise=setting.normalise or options.normalise, pronunciations=listed)
+        for setting in settings
     ]
     least = len(scripts) * _fewest_seeds(len(scripts))
     pairs = least if options.pairs is None else options.pairs

@@ -18,8 +18,10 @@ from dia_demo import audio
 from dia_demo.cli.common import (
     StatusLine,
     add_normalise,
+    add_pronunciations,
     add_runtime,
     add_voice,
+    pronunciations_of,
     runtime_of,
     stop_on_interrupt,
     voice_of,
@@ -43,7 +45,6 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, random_seed
 from dia_demo.services.wording import ENDINGS, length_remark, time_left
 from dia_demo.task import result_of
-from dia_demo.text.pronunciations import NONE, Pronunciations
 
 
 def register(commands) -> None:
@@ -65,8 +66,7 @@ def register(commands) -> None:
     add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
     add_voice(parser)
     add_normalise(parser)
-    listed = "words and how to say them: lines “word = how to say it”, .csv or .json"
-    add("--pronunciations", type=Path, metavar="FILE", help=listed)
+    add_pronunciations(parser)
     add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
     add("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -129,9 +129,7 @@ def _request(options: argparse.Namespace, settings: Settings) -> Request:
         speed=options.speed,
         with_audio=options.output is not None,
         normalise=options.normalise,
-        pronunciations=Pronunciations.read(options.pronunciations)
-        if options.pronunciations
-        else NONE,
+        pronunciations=pronunciations_of(options),
     )
 
 

@@ -339,11 +339,9 @@ def read_take(path: Path) -> dict | None:
 
 def form_values(take: Mapping[str, Any]) -> dict:
     """The values for a form from the metadata that `read_take` returns: script, speed, every
-    sampling parameter, seed, model, normalise, pronunciations, and the precision that was used."""
+    sampling parameter, seed, model, normalise, and the precision that was used."""
     figures = take["figures"]
     values = {name: take[name] for name in ("script", "speed", "normalise")} | take["settings"]
-    if take["pronunciations"] is not None:  # Takes of earlier versions leave the list as it is.
-        values["pronunciations"] = take["pronunciations"]
     values |= {name: figures[name] for name in ("model",) if name in figures}
     if figures.get("precision") in PRECISIONS:
         values["precision"] = figures["precision"]

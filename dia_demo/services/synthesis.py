@@ -215,9 +215,8 @@ class Synthesis:
         """The time left of a run of these requests."""
         takes = []
         for request in requests:
-            info = self.info(request.runtime.model)
-            text = info.reading(request.script, request.normalise).text
-            expect, tokens = self.speed.expect_take, request.params.max_tokens
+            info, tokens = self.info(request.runtime.model), request.params.max_tokens
+            text, expect = request.reading(info, request.script).text, self.speed.expect_take
             takes.append(expect(info, request.runtime, text, tokens, request.speed))
         return RunEstimate(takes, self.loading(requests[0].runtime), ROWS_AT_ONCE)
 

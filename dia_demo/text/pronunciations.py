@@ -82,6 +82,13 @@ class Pronunciations:
         """The list as lines, which `parse` reads again."""
         return "\n".join(f"{word} = {spoken}" for word, spoken in self.entries)
 
+    def used_in(self, script: str) -> tuple[tuple[str, str], ...]:
+        """The entries whose words are in a script."""
+        if not self.entries:
+            return ()
+        groups = {match.lastgroup for match in _pattern(self)[0].finditer(script)}
+        return tuple(entry for number, entry in enumerate(self.entries) if f"w{number}" in groups)
+
     def apply(self, text: EditedText, is_normalised: bool) -> None:
         """Write each word of the list as it is said.
 
@@ -94,6 +101,33 @@ class Pronunciations:
 
 
 NONE = Pronunciations()
+
+
+def merged(own: str, listed: Pronunciations, script: str) -> tuple[str, list[str], list[str]]:
+    """A person's list, as text, changed so that a script is said as with another list.
+
+    own: the person's list. listed: the other. Lines of `own` that change the script and are not in
+    `listed` become comments; what they lack is added. Also returns the words that were added, and
+    those that became comments.
+    """
+    lines, kept, set_aside = [], set(), []
+    for line in own.splitlines():
+        try:
+            entries = Pronunciations.parse(line).entries
+        except InputError:  # Said where the list is.
+            entries = ()
+        alien = [entry for entry in entries if entry not in listed.entries]
+        if Pronunciations(tuple(alien)).used_in(script):
+            set_aside += [word for word, _ in alien]
+            line = f"# {line}"
+        else:
+            kept |= set(entries)
+        lines.append(line)
+    added = [entry for entry in listed.used_in(script) if entry not in kept]
+    if not (added or set_aside):
+        return own, [], []
+    lines += Pronunciations(tuple(added)).text.splitlines()
+    return "\n".join(lines), [word for word, _ in added], set_aside
 
 
 def _said(match: re.Match, spoken: dict[str, str], is_normalised: bool) -> str:

@@ -85,6 +85,28 @@ def test_a_missing_clip_is_made_again_exactly(compare, script, tmp_path):
     assert (again / "clips" / trial.clips[0]).read_bytes() == before
 
 
+def test_a_plan_keeps_its_pronunciations(compare, script, tmp_path):
+    folder, again, listed = tmp_path / "out", tmp_path / "again", tmp_path / "list.txt"
+    listed.write_text("Hello = Hallo")
+    words = [*SIDES, "--script", script, "--pairs", 1, "--seed", 3]
+    assert compare(*words, "--pronunciations", listed, "-o", folder)[0] == 0
+    assert compare(*words, "-o", tmp_path / "without")[0] == 0
+    listed.unlink()
+    assert compare("--rebuild", folder, "-o", again)[0] == 0
+
+    assert Comparison.open(again).plan.settings[0].pronunciations.text == "Hello = Hallo"
+    takes = [comparison_codes(of) for of in (folder, again, tmp_path / "without")]
+    assert takes[0] == takes[1] != takes[2]
+    for options in (["--rebuild", folder, "-o", tmp_path / "new"], ["-o", folder]):
+        code, _, err = compare(*options, "--pronunciations", listed)
+        assert code == 2 and err.count("\n") == 1
+
+
+def comparison_codes(folder) -> dict:
+    plan = Comparison.open(folder).plan
+    return {slot.setting: plan.facts[slot.id]["codes_sha256"] for slot in plan.slots}
+
+
 def test_an_open_test_tells_counts_until_it_is_ended(compare, script, tmp_path):
     folder = tmp_path / "out"
     assert compare(*SIDES, "--script", script, "--pairs", 3, "-o", folder)[0] == 0

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services.history import form_values, read_take
+from dia_demo.services.history import read_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
 from dia_demo.text.normaliser import normalise, unchanged
-from dia_demo.text.pronunciations import MAX_ENTRIES, Pronunciations
+from dia_demo.text.pronunciations import MAX_ENTRIES, Pronunciations, merged
 
 LIST = """
 # People
@@ -136,5 +136,25 @@ def test_a_take_keeps_its_list_and_is_made_with_it(synthesis, listed, tmp_path):
     *_, last = synthesis.stream(request, threading.Event())
     take = synthesis.take(request, last.result)
     path = take.save(tmp_path / "take.wav")
-    restored = form_values(read_take(path))["pronunciations"]
+    restored = read_take(path)["pronunciations"]
     assert Pronunciations.parse(restored) == listed
+
+
+@pytest.mark.parametrize(
+    "own, of_take, result, added, set_aside",
+    [
+        ("", "gif = jif", "gif = jif", ["gif"], []),
+        ("gif = jif # mine", "gif = jif", "gif = jif # mine", [], []),
+        ("nginx = engine X", "", "nginx = engine X", [], []),
+        ("gif = jif\n# own\nSQL = sequel", "", "# gif = jif\n# own\nSQL = sequel", [], ["gif"]),
+        ("gif = jif", "gif = gift", "# gif = jif\ngif = gift", ["gif"], ["gif"]),
+        ("no entry", "SQL = sequel", "no entry", [], []),
+    ],
+)
+def test_a_restored_list_says_a_script_as_the_take_and_loses_nothing(
+    own, of_take, result, added, set_aside
+):
+    script = "[S1] A gif."
+    assert merged(own, Pronunciations.parse(of_take), script) == (result, added, set_aside)
+    for line in own.splitlines():
+        assert line in result

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dia_demo.config import PARAMS
-from dia_demo.services.listening.plan import SETTING_FIELDS, Setting, differences
+from dia_demo.services.listening.setting import LISTED, SETTING_FIELDS, Setting, differences
 
-# The label of each field of `SETTING_FIELDS`.
+# The label of each field that two sides can differ in.
 LABELS: dict[str, str] = {
     name: PARAMS[name].label if name in PARAMS else name.replace("_", " ").capitalize()
-    for name in SETTING_FIELDS
+    for name in (*SETTING_FIELDS, LISTED)
 } | {"normalise": "Text"}
 # Values that are shown as words.
 _TEXTS: dict[str, dict[object, str]] = {"normalise": {True: "in words", False: "as written"}}
 # More than these make a name too long to read.
 _MOST_FIELDS = 3
+_MOST_LISTED = 60  # characters
 
 
 def setting_names(settings: Sequence[Setting]) -> tuple[str, ...]:
@@ -47,11 +48,19 @@ def value_names(name: str, values: Sequence[object]) -> tuple[str, ...]:
 
 def value_texts(name: str, values: Sequence[object]) -> tuple[str, ...]:
     """Values of a field as text; for models the last part of the name, if that is unique."""
+    if name == LISTED:
+        return tuple(_shortened(str(value)) for value in values)
     texts = tuple(_TEXTS.get(name, {}).get(value, str(value)) for value in values)
     if name != "model":
         return texts
     short = tuple(Path(text).name for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
+
+
+def _shortened(listed: str) -> str:
+    """A list of words and how to say them on one line."""
+    line = "; ".join(listed.splitlines()) or "none"
+    return line if len(line) <= _MOST_LISTED else f"{line[:_MOST_LISTED]}…"
 
 
 def in_sentence(label: str) -> str:

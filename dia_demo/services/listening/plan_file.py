@@ -23,11 +23,12 @@ from dia_demo.services.listening.plan import (
     ComparisonKind,
     ComparisonPlan,
     Secret,
-    Setting,
     TakeSlot,
     TakeState,
     Trial,
 )
+from dia_demo.services.listening.setting import Setting
+from dia_demo.text.pronunciations import Pronunciations
 
 NAME = "plan.json"
 FORMAT, VERSION = "dia-comparison", 1
@@ -132,7 +133,7 @@ def _to_dict(plan: ComparisonPlan) -> dict:
 
 def _setting_dict(setting: Setting) -> dict:
     runtime = {name: getattr(setting.runtime, name) for name in _RUNTIME}
-    return asdict(setting) | {"runtime": runtime}
+    return asdict(setting) | {"runtime": runtime, "pronunciations": setting.pronunciations.text}
 
 
 def _parse(raw: dict) -> ComparisonPlan:
@@ -167,8 +168,10 @@ def _setting(raw: dict) -> Setting:
         raise ValueError("model")
     for field in fields(GenerationParams):
         _number(getattr(params, field.name))
-    normalise = raw.get("normalise") is True  # Plans of earlier versions do not have it.
-    beside = _number(raw["speed"]), _whole(raw["seed_shift"]), normalise
+    # Plans of earlier versions have neither.
+    normalise = raw.get("normalise") is True
+    listed = Pronunciations.parse(_text(raw.get("pronunciations", "")))
+    beside = _number(raw["speed"]), _whole(raw["seed_shift"]), normalise, listed
     return Setting(params, runtime, *beside)
 
 

@@ -12,9 +12,11 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.history import EarlierTake, read_samples
 from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import ComparisonPlan, Setting, TakeState, make_plan
+from dia_demo.services.listening.plan import ComparisonPlan, TakeState, make_plan
 from dia_demo.services.listening.render import TAKES
+from dia_demo.services.listening.setting import Setting
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.script import parse_turns
 
 WHAT_ONE_PAIR_SHOWS = (
@@ -72,7 +74,8 @@ def _setting(take: EarlierTake) -> Setting:
         precision=precision if precision in PRECISIONS else "auto",
     )
     seed = int(figures.get("seed") or 0)
-    return Setting(GenerationParams(**params), runtime, take.speed, seed, take.normalise)
+    listed = Pronunciations.parse(take.pronunciations or "")
+    return Setting(GenerationParams(**params), runtime, take.speed, seed, take.normalise, listed)
 
 
 def _facts(take: EarlierTake, samples, rate: int) -> dict:

@@ -35,6 +35,7 @@ from dia_demo.services.speed.estimate import (
 )
 from dia_demo.services.speed.run_estimate import ExpectedTake
 from dia_demo.services.system_info import describe_machine
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds, to_bytes
 from dia_demo.untrusted import read_json
 
@@ -151,11 +152,12 @@ class MachineSpeed:
         max_tokens: int,
         speed: float = 1.0,
         normalise: bool = False,
+        pronunciations: Pronunciations = NONE,
         has_voice: bool = False,
     ) -> Expectation:
         """What a take needs here. Its time is unknown with a voice prompt, which must be encoded
         as well, and for a script that the model cannot read as a whole."""
-        text = info.reading(script, normalise).text
+        text = info.reading(script, normalise, pronunciations).text
         audio = expected_seconds(text, info.seconds_per_character)
         audio = min(audio, info.seconds_of(max_tokens))
         download = not ModelRef.resolve(info.name).has_weights

@@ -19,7 +19,8 @@ def expected_audio(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -
     """The expected seconds of audio of a take."""
     setting = plan.settings[slot.setting]
     info = synthesis.info(setting.runtime.model)
-    script = info.reading(plan.scripts[slot.script], setting.normalise).text
+    script = plan.scripts[slot.script]
+    script = info.reading(script, setting.normalise, setting.pronunciations).text
     seconds = expected_seconds(script, info.seconds_per_character)
     return min(seconds, info.seconds_of(setting.params.max_tokens)) / setting.speed
 

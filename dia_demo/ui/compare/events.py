@@ -8,7 +8,7 @@ import gradio as gr
 from gradio.events import Dependency
 
 from dia_demo.ui.compare import reload
-from dia_demo.ui.compare.form import QUESTION, SIDE_FIELDS, VOICE
+from dia_demo.ui.compare.form import QUESTION, SHARED, SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START, SetupHandlers
@@ -61,11 +61,11 @@ def _connect_setup(
     restored: Dependency,
 ) -> None:
     fields = parts.fields
-    voice = [generate.fields[name] for name in VOICE]
-    everything, described = [*parts.inputs, *voice], [parts.note, parts.report]
+    shared = [generate.fields[name] for name in SHARED]
+    everything, described = [*parts.inputs, *shared], [parts.note, parts.report]
     # What changes other fields is described once they have changed.
     watched = [field for name, field in fields.items() if name not in QUESTIONS]
-    changes = [page.load, *(field.change for field in (*watched, *voice, parts.settled))]
+    changes = [page.load, *(field.change for field in (*watched, *shared, parts.settled))]
     # One event, which is never in progress twice: an older description cannot come after a newer.
     # As sent: gradio would refuse a choice that was sent just before its menu got others.
     on_change(changes, handlers.describe, everything, described, preprocess=False)
@@ -138,10 +138,10 @@ def _connect_making(
         parts.make_problem,
         parts.kept_problem,
     ]
-    voice = [generate.fields[name] for name in VOICE]
+    shared = [generate.fields[name] for name in SHARED]
     chosen = [person, parts.kept]
     triggers = [
-        Trigger(parts.make, handlers.make, [person, *parts.inputs, *voice]),
+        Trigger(parts.make, handlers.make, [person, *parts.inputs, *shared]),
         Trigger(parts.resume, handlers.resume, chosen),
     ]
     connect_run(

@@ -15,16 +15,17 @@ from dia_demo.services.listening.plan import (
     MAX_TRIALS,
     NAMES,
     ComparisonPlan,
-    Setting,
     draw_seeds,
     make_plan,
     split_scripts,
 )
-from dia_demo.services.speed.plan_time import plan_time
+from dia_demo.services.listening.setting import Setting
+from dia_demo.services.speed.plan_time import expected_audio, plan_time
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 from dia_demo.services.wording import time_left
-from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, expected_seconds
+from dia_demo.text.pronunciations import NONE, Pronunciations
+from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui.generate import form
 
 # The fields of a side, in the order of the page: label, step of a number field (None: a menu).
@@ -51,9 +52,20 @@ MAX_SCRIPTS_CHARACTERS = 5 * MAX_SCRIPT_CHARACTERS
 QUESTION = ("differs", "first", "second", "first_choice", "second_choice", "values")
 # separate: the second side has values of its own for the other settings as well.
 # ties: the expected share of "no difference" in percent, which the plan is judged by.
-HEAD = ("kind", *QUESTION, "scripts", "seeds", "first_seed", "use_voice", "separate", "ties")
+HEAD = (
+    "kind",
+    *QUESTION,
+    "scripts",
+    "seeds",
+    "first_seed",
+    "use_voice",
+    "separate",
+    "ties",
+    "use_pronunciations",
+)
 FIELDS = (*HEAD, *(f"{side}_{name}" for side in "ab" for name in SIDE_FIELDS))
-VOICE = ("voice_prompt", "voice_transcript")
+# What is taken from the Generate tab if the person wishes.
+SHARED = ("voice_prompt", "voice_transcript", "pronunciations")
 SIDES = ("First side", "Second side")
 
 
@@ -64,14 +76,16 @@ class CompareForm:
     head: dict
     sides: tuple[dict, dict]
     voice: VoicePrompt | None = None
+    pronunciations: Pronunciations = NONE
 
     @classmethod
     def of(cls, values: Sequence) -> CompareForm:
-        """From the values of FIELDS, followed by those of VOICE.
+        """From the values of FIELDS, followed by those of SHARED.
 
-        Raises InputError if the voice prompt is to be used and there is none.
+        Raises InputError if the voice prompt is to be used and there is none, and for a bad list of
+        pronunciations.
         """
-        named = dict(zip((*FIELDS, *VOICE), values, strict=True))
+        named = dict(zip((*FIELDS, *SHARED), values, strict=True))
         voice = None
         if named["use_voice"]:
             if not named["voice_prompt"]:
@@ -82,7 +96,9 @@ class CompareForm:
             words = named["voice_transcript"] or ""
             voice = VoicePrompt.of_file(Path(named["voice_prompt"]), words)
         a, b = ({name: named[f"{side}_{name}"] for name in SIDE_FIELDS} for side in "ab")
-        return cls({name: named[name] for name in HEAD}, (a, b), voice)
+        listed = named["pronunciations"] if named["use_pronunciations"] else ""
+        words = Pronunciations.parse(listed or "")
+        return cls({name: named[name] for name in HEAD}, (a, b), voice, words)
 
     @property
     def kind(self) -> str:
@@ -130,7 +146,7 @@ class CompareForm:
         except InputError as error:
             side = f"{SIDES[index]}: " if self.is_separate else ""
             raise InputError(f"{side}{error}") from None
-        return setting
+        return replace(setting, pronunciations=self.pronunciations)
 
     def scripts(self) -> tuple[str, ...]:
         """The scripts, one or several. Raises InputError if they are too long."""
@@ -172,14 +188,7 @@ def has_own_values(kind: str, differs: str, separate: bool) -> bool:
 
 def seconds_to_make(plan: ComparisonPlan, synthesis: Synthesis) -> float:
     """The expected seconds of audio of a whole plan."""
-    total = 0.0
-    for setting in plan.settings:
-        info = synthesis.info(setting.runtime.model)
-        limit = info.seconds_of(setting.params.max_tokens)
-        for script in plan.scripts:
-            seconds = expected_seconds(script, info.seconds_per_character)
-            total += min(seconds, limit) / setting.speed
-    return total * len(plan.seeds)
+    return sum(expected_audio(plan, slot, synthesis) for slot in plan.slots)
 
 
 def generation_time(plan: ComparisonPlan, synthesis: Synthesis) -> str:
@@ -193,9 +202,9 @@ def with_voice_path(values: Sequence) -> list:
 
     Nobody has checked that path: such a form describes a comparison, and no file of it is opened.
     """
-    *fields, prompt, transcript = values
+    *fields, prompt, transcript, listed = values
     path = prompt.get("path") if isinstance(prompt, dict) else prompt
-    return [*fields, path if isinstance(path, str) else None, transcript]
+    return [*fields, path if isinstance(path, str) else None, transcript, listed]
 
 
 def side_of(values: dict, defaults: dict) -> dict:

@@ -10,7 +10,8 @@ from html import escape
 
 from dia_demo.services.listening.comparison import Comparison, Revealed
 from dia_demo.services.listening.names import LABELS, at_start, setting_names, value_texts
-from dia_demo.services.listening.plan import NAMES, ComparisonKind, differences
+from dia_demo.services.listening.plan import NAMES, ComparisonKind
+from dia_demo.services.listening.setting import differences
 from dia_demo.services.listening.table import CLIP_NUMBERS
 from dia_demo.services.listening.verdict.result import ComparisonResult, Count, Strength
 from dia_demo.services.wording import ENDINGS, plural

@@ -212,6 +212,11 @@ def _more_part(side: dict, models: list[ModelInfo]) -> dict[str, Any]:
     fields["use_voice"] = gr.Checkbox(
         label="Use the voice prompt of the Generate tab", value=False, elem_id="lab-voice"
     )
+    fields["use_pronunciations"] = gr.Checkbox(
+        label="Use the pronunciations of the Generate tab",
+        value=True,
+        elem_id="lab-pronunciations",
+    )
     copy = gr.Button("Copy the settings of the Generate tab", size="sm", elem_id="lab-copy")
     fields["separate"] = gr.Checkbox(
         label="Let more than one setting differ", value=False, elem_id="lab-separate"

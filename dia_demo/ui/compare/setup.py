@@ -9,8 +9,9 @@ import gradio as gr
 
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.names import LABELS, in_sentence
-from dia_demo.services.listening.plan import ComparisonPlan, differences
+from dia_demo.services.listening.plan import ComparisonPlan
 from dia_demo.services.listening.render import check_plan
+from dia_demo.services.listening.setting import differences
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
     holds_voices,
@@ -79,7 +80,12 @@ class SetupHandlers:
         design = len(plan.scripts), len(plan.seeds), len(plan.settings)
         shows = what_it_can_show(plan.kind, *design, ties=ties)
         voice = compare_form.voice is not None
-        return plan_note(self._cost(plan, voice), shows, self._cautions(plan, voice))
+        cost = self._cost(plan, voice)
+        if used := len(compare_form.pronunciations.entries):
+            verb = "applies" if used == 1 else "apply"
+            counted = plural(used, "pronunciation")
+            cost += f" {counted} of the Generate tab {verb} to both sides."
+        return plan_note(cost, shows, self._cautions(plan, voice))
 
     def _cost(self, plan: ComparisonPlan, has_voice: bool) -> str:
         size = f"{plural(len(plan.scripts), 'script')} × {plural(len(plan.seeds), 'seed')}"
@@ -134,9 +140,10 @@ class SetupHandlers:
             (setting.runtime.model, int(setting.params.max_tokens), transcript, setting.normalise)
             for setting in settings
         )
+        listed = compare_form.pronunciations
 
         def check(script: str) -> ScriptReport:
-            first, *others = (self.synthesis.check(script, *limit) for limit in limits)
+            first, *others = (self.synthesis.check(script, *limit, listed) for limit in limits)
             for other in others:
                 codes = {finding.code for finding in first.findings}
                 new = tuple(finding for finding in other.findings if finding.code not in codes)

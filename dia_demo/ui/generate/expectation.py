@@ -14,12 +14,14 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelInfo
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import time_left
+from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
 
@@ -27,6 +29,7 @@ from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
 FIELDS = (
     "script",
     "normalise",
+    "pronunciations",
     "model",
     "max_tokens",
     "precision",
@@ -111,12 +114,21 @@ class ExpectationHandlers:
             int(fields["max_tokens"]),
             fields["speed"],
             normalise=fields["normalise"] is True,
+            pronunciations=_listed(fields["pronunciations"]),
             has_voice=bool(fields["voice_prompt"]),
         )
         if expected.left is None or expected.download:
             return expected
         loading = self.synthesis.loading(runtime)
         return replace(expected, left=None if loading is None else expected.left + loading)
+
+
+def _listed(text: str | None) -> Pronunciations:
+    """The list in the form; empty while a line is incomplete, which the report says."""
+    try:
+        return Pronunciations.parse(text or "")
+    except InputError:
+        return NONE
 
 
 def other_model(model: str) -> str:

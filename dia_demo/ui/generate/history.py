@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from dia_demo.files import PAGE_FILES
 from dia_demo.processor import why_it_may_differ
 from dia_demo.services.history import EarlierTake, History, form_values, read_take
 from dia_demo.services.listening.store import is_key
+from dia_demo.text.pronunciations import Pronunciations, merged
 from dia_demo.ui import html
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
@@ -27,6 +28,7 @@ from dia_demo.ui.runs import IMMEDIATE, event_value, on_change
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import Status, explain
 
+_MOST_NAMED = 3
 # The fields that a take restores: all that it depends on.
 RESTORED = (*form.REMEMBERED, *form.VOICE, "xpu")
 _LIST = (
@@ -158,39 +160,46 @@ class HistoryHandlers:
         self._tick += 1
         return {"key": key, "tick": self._tick}
 
-    def use(self, key: str, sound: str | None, words: str, event: gr.EventData):
-        """Restore the settings of an earlier take in the form. sound, words: its voice prompt."""
-        take = self.history.get(key, event_value(event, "id"))
-        return self._restored(vars(take), sound, words)
+    def use(self, key: str, sound: str | None, words: str, listed: str, event: gr.EventData):
+        """Restore the settings of an earlier take in the form.
 
-    def drop(self, path: str | None, sound: str | None, words: str):
-        """Restore the settings that a take's file contains. sound, words: see `use`."""
+        sound, words: the form's voice prompt. listed: the form's list of pronunciations.
+        """
+        take = self.history.get(key, event_value(event, "id"))
+        return self._restored(vars(take), sound, words, listed)
+
+    def drop(self, path: str | None, sound: str | None, words: str, listed: str):
+        """Restore the settings that a take's file contains. sound, words, listed: see `use`."""
         if not path:
             return [gr.skip()] * (len(RESTORED) + 1)
         take = read_take(Path(path))
         if take is None:
             raise InputError("This file contains no settings. Use a WAV or FLAC from this program.")
-        return self._restored(take, sound, words)
+        return self._restored(take, sound, words, listed)
 
-    def compare_with(self, key: str, differs: str, event: gr.EventData):
-        """Copy the settings of an earlier take to both sides of the Compare tab, and show it."""
+    def compare_with(self, key: str, differs: str, listed: str, event: gr.EventData):
+        """Copy the settings of an earlier take to both sides of the Compare tab, and show it.
+
+        listed: the list of pronunciations of the Generate tab, which counts there as well.
+        """
         take = self.history.get(key, event_value(event, "id"))
         values = take.values()
         self._check_model(values)
-        notes = () if take.voice_transcript is None else (_voice_note(take.voice_transcript),)
-        status = Status(
-            "idle", "Ready", "Both sides have the settings of the take.", 0.0, notes=notes
-        )
+        notes = [] if take.voice_transcript is None else [_voice_note(take.voice_transcript)]
+        pronunciations, more = _pronunciations_of(vars(take), listed)
+        text = "Both sides have the settings of the take."
+        status = Status("idle", "Ready", text, 0.0, notes=(*notes, *more))
         return [
             *self.compare.setup.start_from(values, differs),
+            pronunciations,
             gr.Tabs(selected="compare"),
             html.status_card(status),
         ]
 
-    def _restored(self, take: Mapping[str, Any], sound: str | None, words: str):
+    def _restored(self, take: Mapping[str, Any], sound: str | None, words: str, listed: str):
         """The fields of RESTORED, and a status naming what is missing.
 
-        take: as `read_take` returns it. sound, words: the voice prompt in the form.
+        take: as `read_take` returns it. sound, words, listed: see `use`.
         """
         values = form_values(take)
         self._check_model(values)
@@ -198,7 +207,8 @@ class HistoryHandlers:
         # A file of an earlier version lacks the parameters that came later.
         values = form.defaults_of(info) | values
         *voice, note = _voice_of(take["voice_transcript"], sound, words or "")
-        notes = [note] if note else []
+        values["pronunciations"], notes = _pronunciations_of(take, listed)
+        notes = [note, *notes] if note else notes
         device = str(take["figures"].get("device", "cpu"))
         if device != "cpu":
             notes.append(f"Note: it was generated on {device}; the XPU switch is off.")
@@ -248,6 +258,35 @@ def _voice_of(transcript: str | None, sound: str | None, words: str) -> tuple[An
     return None, transcript, _voice_note(transcript)
 
 
+def _pronunciations_of(take: Mapping[str, Any], own: str | None) -> tuple[str, list[str]]:
+    """The list of the form with which a take's words are said as in the take, and notes on what
+    was changed in it. own: the list in the form, of which nothing is lost."""
+    own = own or ""
+    texts = f"{take['voice_transcript'] or ''}\n{take['script']}"
+    try:
+        of_take = Pronunciations.parse(take["pronunciations"] or "")
+        listed, added, set_aside = merged(own, of_take, texts)
+        Pronunciations.parse(listed)
+    except InputError as error:
+        why = f"Note: the take's pronunciations could not be added to the list. {error}"
+        return own, [why]
+    notes = []
+    if added:
+        notes.append(f"Note: the take's pronunciation of {_quoted(added)} was added to the list.")
+    if set_aside:
+        notes.append(
+            f"Note: your pronunciation of {_quoted(set_aside)} is turned off with a #, because the "
+            "take was made without it. Remove the # to use it again."
+        )
+    return listed, notes
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """Words in quotes, the first of many."""
+    more = f" and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
+    return f"{', '.join(f'“{word}”' for word in words[:_MOST_NAMED])}{more}"
+
+
 def _voice_note(transcript: str) -> str:
     """A note that the file does not contain the recording of its voice prompt."""
     words = " ".join(transcript.split())
@@ -272,9 +311,10 @@ def connect(
     changes = [person.change, page.load, generate.figures.change]
     on_change(changes, handlers.enter, [person], [parts.earlier])
     restored = [*(generate.fields[name] for name in RESTORED), generate.status]
-    voice = [generate.fields[name] for name in form.VOICE]
-    parts.earlier.click(handlers.use, [person, *voice], restored, **IMMEDIATE)
-    parts.dropped.upload(handlers.drop, [parts.dropped, *voice], restored, **IMMEDIATE)
-    start = [lab.fields[name] for name in START]
-    compared = [person, lab.fields["differs"]]
+    listed = generate.fields["pronunciations"]
+    own = [*(generate.fields[name] for name in form.VOICE), listed]
+    parts.earlier.click(handlers.use, [person, *own], restored, **IMMEDIATE)
+    parts.dropped.upload(handlers.drop, [parts.dropped, *own], restored, **IMMEDIATE)
+    start = [*(lab.fields[name] for name in START), listed]
+    compared = [person, lab.fields["differs"], listed]
     parts.earlier.submit(handlers.compare_with, compared, [*start, tabs, lab.status], **IMMEDIATE)

@@ -17,7 +17,7 @@ from dia_demo.services.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take
-from dia_demo.ui.compare.form import FIELDS, HEAD, VOICE
+from dia_demo.ui.compare.form import FIELDS, HEAD, SHARED
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
@@ -103,8 +103,8 @@ def compare_values(first: dict, second: dict | None = None, **head) -> list:
     name = next(iter(changes), "temperature")
     pair = first[name], changes.get(name, first[name])
     defaults = ("preference", name, *pair, *pair, "", COMPARE_SCRIPT, 2, "7", False)
-    values = dict(zip(HEAD, (*defaults, len(changes) > 1, 20), strict=True)) | head
+    values = dict(zip(HEAD, (*defaults, len(changes) > 1, 20, True), strict=True)) | head
     for side, fields in (("a", first), ("b", first | changes)):
         values |= {f"{side}_{name}": value for name, value in fields.items()}
-    values |= {"voice_prompt": None, "voice_transcript": ""} | head
-    return [values[name] for name in (*FIELDS, *VOICE)]
+    values |= {"voice_prompt": None, "voice_transcript": "", "pronunciations": ""} | head
+    return [values[name] for name in (*FIELDS, *SHARED)]

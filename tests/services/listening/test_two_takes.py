@@ -62,3 +62,10 @@ def test_takes_that_cannot_be_compared_are_refused(earlier, synthesis, tmp_path)
         with pytest.raises(InputError, match=why):
             compare_takes(tmp_path / "dir", "preference", (one, other), synthesis)
         assert not (tmp_path / "dir").exists()
+
+
+def test_takes_may_differ_in_their_pronunciations(earlier, synthesis, tmp_path):
+    one = earlier(1)
+    other = replace(one, pronunciations="Hello = Hallo")
+    comparison = compare_takes(tmp_path / "dir", "sighted", (one, other), synthesis)
+    assert comparison.result().names == ("pronunciations none", "pronunciations Hello = Hallo")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dia_demo.config import GenerationParams
-from dia_demo.services.listening.plan import NAMES, Setting, make_plan
+from dia_demo.services.listening.plan import NAMES, make_plan
+from dia_demo.services.listening.setting import Setting
 from dia_demo.services.listening.verdict.result import evaluate
 from dia_demo.services.listening.votes import make_vote
 

@@ -10,6 +10,7 @@ import pytest
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.services.models import DIA_NAME
+from dia_demo.services.speed.plan_time import expected_audio
 from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.form import default_side as default_fields
 from dia_demo.ui.compare.question import default_values, round_values
@@ -124,6 +125,21 @@ def test_the_note_describes_the_planned_comparison(setup, side_values):
     assert "Both sides of a pair have the same voices." in speed and "speakers" not in speed
     two = note_of(setup, compare_values(side_values, second={"temperature": 1.9, "top_k": 3}))
     assert "More than one setting differs (temperature, top-k)" in two
+
+
+def test_the_pronunciations_of_the_generate_tab_count(setup, synthesis, side_values):
+    side_values = side_values | {"max_tokens": 600}
+    values = compare_values(side_values, pronunciations="Hello = hello again and again and again")
+    plan = CompareForm.of(values).plan(synthesis)
+    request = plan.settings[0].request("[S1] Hello.", 3, None)
+    info = synthesis.info(side_values["model"])
+    assert request.encode(info) == b"\x01 hello again and again and again."
+    (slot, *_), without = plan.slots, CompareForm.of(compare_values(side_values)).plan(synthesis)
+    assert expected_audio(plan, slot, synthesis) > expected_audio(without, slot, synthesis)
+    assert "1 pronunciation of the Generate tab applies to both sides" in note_of(setup, values)
+    off = compare_values(side_values, pronunciations="no entry", use_pronunciations=False)
+    assert "pronunciation" not in note_of(setup, off)
+    assert "line 1: write" in note_of(setup, compare_values(side_values, pronunciations="no entry"))
 
 
 def test_the_note_tells_how_long_it_takes(setup, side_values, monkeypatch):

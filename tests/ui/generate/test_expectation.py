@@ -21,7 +21,7 @@ from tests.helpers.page.page_stubs import FIGURES, parts_by_name
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
 SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
-FIRST = (SCRIPT, False, "nano", 1024, "auto", 1.0, None, False)
+FIRST = (SCRIPT, False, "", "nano", 1024, "auto", 1.0, None, False)
 
 
 @pytest.fixture
@@ -99,8 +99,9 @@ def test_a_model_that_is_not_loaded_takes_longer(measured, monkeypatch):
         {"script": 3 * SCRIPT},
         {"precision": "bfloat16"},
         {"max_tokens": 100},
+        {"pronunciations": "sleep = sleep as long and as well as anybody ever could"},
     ],
-    ids=["script", "precision", "max tokens"],
+    ids=["script", "precision", "max tokens", "pronunciations"],
 )
 def test_the_time_follows_the_form(measured, changes):
     dia = {"model": DIA_NAME, "max_tokens": 3072}

@@ -18,6 +18,7 @@ from dia_demo.services.history import History, read_samples
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import new_key
 from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
 from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
@@ -65,11 +66,11 @@ def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
     heard = Path(ask(do="hear", id=identity)["file"])
     assert heard.is_relative_to(kept_take.served)
     np.testing.assert_array_equal(read_samples(heard)[0], read_samples(kept_take.wav)[0])
-    values, *_, status = handlers.use(kept_take.key, None, "", SimpleNamespace(id=identity))
+    values, *_, status = handlers.use(kept_take.key, None, "", "", SimpleNamespace(id=identity))
     assert values["seed"] == 5 and values["script"] == COMPARE_SCRIPT and "<li>" not in status
     assert "Max tokens 60" in status and "Seed 5" in status
-    compared = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
-    *started, tabs, _ = compared
+    compared = handlers.compare_with(kept_take.key, "speed", "", SimpleNamespace(id=identity))
+    *started, _, tabs, _ = compared
     values = dict(zip(START, started, strict=True))
     assert values["scripts"] == COMPARE_SCRIPT and isinstance(tabs, gr.Tabs)
     assert (values["first"], values["second"]) == (1.0, 1.2)
@@ -81,7 +82,7 @@ def test_an_earlier_take_is_heard_used_compared_deleted(kept_take, synthesis):
         assert list(answer(kept_take.history, kept_take.served, wrong)) == ["error"]
     # A program's press carries no data.
     with pytest.raises(InputError, match="no such take"):
-        handlers.use(kept_take.key, None, "", gr.EventData(None, None))
+        handlers.use(kept_take.key, None, "", "", gr.EventData(None, None))
 
 
 def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
@@ -93,11 +94,11 @@ def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
 
 def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path):
     handlers = handlers_of(kept_take, synthesis)
-    values, *_, status = handlers.drop(str(kept_take.wav), None, "")
+    values, *_, status = handlers.drop(str(kept_take.wav), None, "", "")
     assert values["seed"] == 5 and "The settings of the take are in the form" in status
     (tmp_path / "other.wav").write_bytes(b"RIFF")
     with pytest.raises(InputError, match="no settings"):
-        handlers.drop(str(tmp_path / "other.wav"), None, "")
+        handlers.drop(str(tmp_path / "other.wav"), None, "", "")
 
 
 @pytest.mark.parametrize("precision", ["int8", "int3", None])
@@ -106,12 +107,12 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
     figures = replace(kept_take.take.figures, precision=precision)
     take = replace(kept_take.take, figures=figures)
     wav = take.save(tmp_path / "made.wav")
-    values, *_ = handlers_of(kept_take, synthesis).drop(str(wav), None, "")
+    values, *_ = handlers_of(kept_take, synthesis).drop(str(wav), None, "", "")
     assert values.get("precision") == (precision if precision == "int8" else None)
     identity = kept_take.history.add(kept_take.key, take)
     assert kept_take.history.get(kept_take.key, identity).values().items() <= values.items()
-    *started, _, _ = handlers_of(kept_take, synthesis).compare_with(
-        kept_take.key, "temperature", SimpleNamespace(id=identity)
+    *started, _, _, _ = handlers_of(kept_take, synthesis).compare_with(
+        kept_take.key, "temperature", "", SimpleNamespace(id=identity)
     )
     values = dict(zip(START, started, strict=True))
     assert values["a_precision"] == (precision if precision == "int8" else "auto")
@@ -121,7 +122,7 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
 def test_a_file_brings_the_choice_to_normalise_back(kept_take, synthesis, tmp_path, normalise):
     request = replace(kept_take.take.request, normalise=normalise)
     wav = replace(kept_take.take, request=request).save(tmp_path / "made.wav")
-    values, *_ = handlers_of(kept_take, synthesis).drop(str(wav), None, "")
+    values, *_ = handlers_of(kept_take, synthesis).drop(str(wav), None, "", "")
     assert values["normalise"] is normalise
 
 
@@ -132,11 +133,11 @@ def test_what_a_file_cannot_bring_back_is_told(kept_take, synthesis, tmp_path):
     take = replace(kept_take.take, request=request)
     wav = take.save(tmp_path / "voice.wav")
     handlers = handlers_of(kept_take, synthesis)
-    *_, status = handlers.drop(str(wav), None, "")
+    *_, status = handlers.drop(str(wav), None, "", "")
     assert "Note: Temperature was 7.5, but the slider ends at 5." in status
     assert "voice prompt that says “[S1] It’s &lt;b&gt;me&lt;/b&gt;.”. The file does not" in status
     identity = kept_take.history.add(kept_take.key, take)
-    (*_, compared) = handlers.compare_with(kept_take.key, "speed", SimpleNamespace(id=identity))
+    (*_, compared) = handlers.compare_with(kept_take.key, "speed", "", SimpleNamespace(id=identity))
     assert "voice prompt" in compared
 
 
@@ -157,7 +158,7 @@ def test_no_voice_prompt_of_another_take_stays(
     voice = None if of_take is None else VoicePrompt(transcript=of_take)
     take = replace(kept_take.take, request=replace(kept_take.take.request, voice=voice))
     wav = take.save(tmp_path / "made.wav")
-    _, *found, xpu, status = handlers_of(kept_take, synthesis).drop(str(wav), *in_form)
+    _, *found, xpu, status = handlers_of(kept_take, synthesis).drop(str(wav), *in_form, "")
     assert tuple(found) == ((gr.skip(), gr.skip()) if restored == "kept" else restored)
     assert (said in status) and (said != "" or "voice prompt" not in status)
     assert xpu is False, "the take was made on the CPU"
@@ -169,6 +170,28 @@ def test_a_file_without_a_parameter_brings_its_default_back(kept_take, synthesis
     del metadata["settings"]["top_k"]
     path = tmp_path / "old.wav"
     audio.write_audio(path, kept_take.take.samples, kept_take.take.sample_rate, metadata)
-    values, *_ = handlers_of(kept_take, synthesis).drop(str(path), None, "")
+    values, *_ = handlers_of(kept_take, synthesis).drop(str(path), None, "", "")
     info = synthesis.info(synthesis.settings.runtime.model)
     assert values["top_k"] == info.config.defaults.top_k
+
+
+def test_a_take_brings_its_pronunciations_back_beside_those_of_the_form(
+    kept_take, synthesis, tmp_path
+):
+    word, other = COMPARE_SCRIPT.split()[1:3]
+    listed = Pronunciations.parse(f"{other.strip('.,')} = you")
+    take = replace(kept_take.take, request=replace(kept_take.take.request, pronunciations=listed))
+    wav = take.save(tmp_path / "made.wav")
+    handlers, own = handlers_of(kept_take, synthesis), f"{word.strip('.,')} = hey\nnginx = engine"
+    values, *_, status = handlers.drop(str(wav), None, "", own)
+    assert values["pronunciations"].splitlines() == [f"# {own}".splitlines()[0], "nginx = engine",
+                                                     listed.text]  # fmt: skip
+    assert "is turned off with a #" in status and "was added to the list" in status
+    identity = kept_take.history.add(kept_take.key, take)
+    *_, pronunciations, _, status = handlers.compare_with(
+        kept_take.key, "speed", own, SimpleNamespace(id=identity)
+    )
+    assert pronunciations == values["pronunciations"] and "turned off" in status
+    too_long = f"# {'x' * MAX_CHARACTERS}"
+    values, *_, status = handlers.drop(str(wav), None, "", too_long)
+    assert values["pronunciations"] == too_long and "could not be added" in status

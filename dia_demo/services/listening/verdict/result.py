@@ -12,13 +12,8 @@ import numpy as np
 
 from dia_demo import stats
 from dia_demo.services.listening.names import setting_names
-from dia_demo.services.listening.plan import (
-    NAMES,
-    ComparisonKind,
-    ComparisonPlan,
-    TakeState,
-    differences,
-)
+from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, TakeState
+from dia_demo.services.listening.setting import differences
 from dia_demo.services.listening.verdict.claims import abx_warning
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.listening.verdict.sentences import (
