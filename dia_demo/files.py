@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parent
+# The folder of assets/, LICENSE and NOTICE: the repository, or the package where it is installed.
+ROOT = PACKAGE if (PACKAGE / "assets").is_dir() else PACKAGE.parent
 ASSETS = ROOT / "assets"
 PAGE_FILES = ASSETS / "page"
 # The suffix of a file that is still being written.

@@ -33,7 +33,6 @@ from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.kernels.precompile import Precompilation
-from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.loading.model_slot import ModelSlot
@@ -51,10 +50,6 @@ from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
 from dia_demo.text.script_check import ScriptReport
 
-NO_TRANSCRIPT = (
-    "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
-    "drop words. Write down what the prompt says."
-)
 log = logging.getLogger(__name__)
 
 
@@ -106,6 +101,13 @@ class Synthesis:
         loading = self._model.time_to_load(self.settings.runtime)
         self._warming.start(loading, self._compiles)
         self._measurement.start(after=self._warming.thread)
+
+    def load(self) -> Generator[Loading, None, None]:
+        """Load the model the settings name, so that a take begins immediately; download what is
+        missing of a hub model. Raises InputError if it cannot run as the settings say."""
+        runtime = self.settings.runtime
+        self._place(runtime, self.info(runtime.model))
+        yield from self._shutdown.steps(self._load(runtime, with_audio=True))
 
     @property
     def is_warming_up(self) -> bool:
@@ -203,7 +205,9 @@ class Synthesis:
     def _load_and_run(
         self, requests: Sequence[Request], cancel: threading.Event
     ) -> Generator[Event, None, None]:
-        with closing(self._shutdown.steps(self._load(requests[0]))) as loading:
+        with closing(
+            self._shutdown.steps(self._load(requests[0].runtime, requests[0].with_audio))
+        ) as loading:
             while not cancel.is_set() and (event := next(loading, None)) is not None:
                 yield event
         if cancel.is_set():
@@ -282,10 +286,10 @@ class Synthesis:
             self.calibration.stop()
             self._model.unload()
 
-    def _load(self, request: Request) -> Generator[Loading, None, None]:
+    def _load(self, runtime: RuntimeConfig, with_audio: bool) -> Generator[Loading, None, None]:
         yield from self._warming.wait()
-        yield from self._model.load(request.runtime)
-        if request.with_audio:
+        yield from self._model.load(runtime)
+        if with_audio:
             yield from self._model.engine.open_codec()
 
     def _run(
@@ -306,7 +310,8 @@ class Synthesis:
                 if key not in prompts:
                     if request.voice.codes is None:
                         yield Loading("Reading the voice prompt", None, index)
-                    prompts[key] = self._prompt_codes(engine, request, info)
+                    longest = self.settings.prompt_seconds
+                    prompts[key] = request.prompt_codes(info, engine, longest)
                 prompt, prompt_notes = prompts[key]
             text = request.encode(info)
             said = request.transcript_bytes(info)
@@ -326,22 +331,6 @@ class Synthesis:
                 yield without_silence(event)
         finally:
             events.close()
-
-    def _prompt_codes(
-        self, engine: Engine, request: Request, info: ModelInfo
-    ) -> tuple[np.ndarray, tuple[str, ...]]:
-        """A voice prompt's codes, int [frames, channels], and notes on how it was read."""
-        voice = request.voice
-        assert voice is not None
-        notes = () if voice.transcript else (NO_TRANSCRIPT,)
-        if voice.has_own_words:
-            notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
-        if voice.codes is not None:
-            return voice.codes, notes
-        longest = self.settings.prompt_seconds
-        prompt = voice.read(info, request.params.max_tokens, longest)
-        with torch_threads(engine.placement.threads):
-            return engine.codec.encode(prompt.samples), prompt.notes + notes
 
     def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
         """Update this machine's speed with a take that was generated alone."""

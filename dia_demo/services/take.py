@@ -10,8 +10,10 @@ import numpy as np
 
 from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Cancelled, Event, Figures, FinishReason, Result
 from dia_demo.errors import InputError, RunError
+from dia_demo.model.cpu_model import torch_threads
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
 from dia_demo.services.models import ModelInfo
@@ -20,6 +22,11 @@ from dia_demo.text.formats.check import note_on
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import encode_script, from_bytes, to_bytes
+
+NO_TRANSCRIPT = (
+    "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
+    "drop words. Write down what the prompt says."
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,22 @@ class Request:
                 f"cut after “…{ending}”. Shorten it, or split it into several takes."
             )
         return text
+
+    def prompt_codes(
+        self, info: ModelInfo, engine: Engine, longest: float
+    ) -> tuple[np.ndarray, tuple[str, ...]]:
+        """The voice prompt's codes, int [frames, channels], and notes on how it was read. longest:
+        see `VoicePrompt.read`. Raises InputError if it cannot be used."""
+        voice = self.voice
+        assert voice is not None
+        notes = () if voice.transcript else (NO_TRANSCRIPT,)
+        if voice.has_own_words:
+            notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
+        if voice.codes is not None:
+            return voice.codes, notes
+        prompt = voice.read(info, self.params.max_tokens, longest)
+        with torch_threads(engine.placement.threads):
+            return engine.codec.encode(prompt.samples), prompt.notes + notes
 
     def transcript_bytes(self, info: ModelInfo) -> int:
         """How many of those bytes precede the script: the transcript of the voice prompt."""

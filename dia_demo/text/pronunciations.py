@@ -10,10 +10,11 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from dia_demo.errors import InputError
 from dia_demo.text.edits import EditedText
@@ -57,6 +58,11 @@ class Pronunciations:
                 raise InputError(f"Pronunciations, line {number}: write “{_FORM}”.")
             rows.append((f"line {number}", parts[0], parts[1]))
         return cls(_checked(rows))
+
+    @classmethod
+    def of(cls, listed: Mapping[str, str]) -> Pronunciations:
+        """From words and how to say them. Raises InputError for one that cannot be used."""
+        return cls(_checked(_rows(listed)))
 
     @classmethod
     def read(cls, path: Path) -> Pronunciations:
@@ -209,7 +215,13 @@ def _json_rows(text: str) -> Iterable[tuple[str, str, str]]:
     except (ValueError, RecursionError) as error:
         line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise InputError(f"Pronunciations{line}: this is not valid JSON.") from error
-    if not isinstance(listed, dict) or not all(isinstance(v, str) for v in listed.values()):
+    return _rows(listed)
+
+
+def _rows(listed: Any) -> Iterable[tuple[str, str, str]]:
+    if not isinstance(listed, Mapping) or not all(
+        isinstance(part, str) for entry in listed.items() for part in entry
+    ):
         raise InputError('Pronunciations: write {"word": "how to say it"}.')
     for number, (word, spoken) in enumerate(listed.items(), 1):
         yield f"entry {number}", word, spoken

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from dia_demo import system
 from dia_demo.errors import DiaDemoError, RunError
-from dia_demo.files import ROOT
+from dia_demo.files import PACKAGE
 from dia_demo.services.bench.types import Job, JobKind, ReportProgress
 
 POLL_SECONDS = 0.1
@@ -78,7 +78,7 @@ def run_child(
 
 
 def _start(errors) -> subprocess.Popen:
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [sys.executable, "-m", __name__],
         stdin=subprocess.PIPE,

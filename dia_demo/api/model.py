@@ -1,0 +1,214 @@
+"""A loaded model that generates takes.
+
+model = dia_demo.load("nano")
+take = model.generate("[S1] Hello. [S2] Hi.", seed=7)
+take.save("hello.wav")
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypedDict, Unpack
+from weakref import WeakSet
+
+from dia_demo.api.stream import BatchError, Stream, take_of
+from dia_demo.config import PARAMS, RuntimeConfig
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.models import ModelInfo
+from dia_demo.services.settings import Settings
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, Take, VoicePrompt, random_seed
+from dia_demo.text.pronunciations import NONE, Pronunciations
+from dia_demo.text.script_check import ScriptReport
+
+
+class Options(TypedDict, total=False):
+    """What a take depends on besides its script. Sampling parameters that are left out have the
+    model's own defaults, and each take without a seed gets a random one.
+
+    speed: from 0.5 to 2, changes the tempo and not the pitch. voice_prompt: an audio file whose
+    voice goes on; voice_transcript: its exact words, which a take's own file contains. normalise:
+    write out numbers and abbreviations, which is always done for the nano voice. pronunciations:
+    words and how to say them.
+    """
+
+    seed: int | None
+    max_tokens: int
+    temperature: float
+    cfg_scale: float
+    top_p: float
+    top_k: int
+    speed: float
+    voice_prompt: str | PathLike[str]
+    voice_transcript: str
+    normalise: bool
+    pronunciations: Mapping[str, str]
+
+
+def load(
+    model: str = "nano",
+    *,
+    precision: str = "auto",
+    threads: int | None = None,
+    device: str = "cpu",
+    progress: Callable[[str, float | None], None] | None = None,
+) -> Model:
+    """Load a model: "nano", the folder of a checkpoint, or a name on the Hugging Face hub.
+
+    A model of the hub is downloaded first if it is not in the cache. precision: "auto", "float32",
+    "bfloat16", "int8" or "int4". threads: None for one per core. progress is called with what is
+    being done and which share of it is done, None where that is not known.
+
+    Raises InputError for a model or a setting that does not exist, RunError if loading fails.
+    """
+    runtime = RuntimeConfig(model, precision, device, threads)
+    synthesis = Synthesis(Settings(runtime=runtime, models=(model,), measure=False))
+    try:
+        for event in synthesis.load():
+            if progress is not None:
+                progress(event.what, event.fraction)
+    except BaseException:
+        synthesis.close()
+        raise
+    return Model(synthesis)
+
+
+class Model:
+    """A model in memory, from `load`. Requests from several threads are carried out in turn.
+
+    `close`, or a `with` block, ends what is running.
+    """
+
+    def __init__(self, synthesis: Synthesis) -> None:
+        self._synthesis = synthesis
+        self._streams: WeakSet[Stream] = WeakSet()
+
+    @property
+    def info(self) -> ModelInfo:
+        """Its name, sample rate, frames per second, sizes and default parameters."""
+        return self._synthesis.info(self._synthesis.settings.runtime.model)
+
+    def check(self, script: str, **options: Unpack[Options]) -> ScriptReport:
+        """What the page shows below a script: length, findings and repairs. Generates nothing."""
+        request = self._request(script, **options)
+        return self._synthesis.check(
+            script,
+            request.runtime.model,
+            request.params.max_tokens,
+            request.voice.transcript if request.voice else "",
+            request.normalise,
+            request.pronunciations,
+        )
+
+    def generate(self, script: str, **options: Unpack[Options]) -> Take:
+        """One take. Raises InputError for a script or an option that cannot be used, RunError if
+        the take fails."""
+        stream = self.stream(script, **options)
+        for _ in stream:
+            pass
+        return stream.take
+
+    def stream(self, script: str, **options: Unpack[Options]) -> Stream:
+        """The samples of one take while it is generated. Raises InputError like `generate`."""
+        stream = Stream(self._synthesis, self._request(script, **options))
+        self._streams.add(stream)
+        return stream
+
+    def batch(
+        self,
+        scripts: Sequence[str],
+        *,
+        seeds: Sequence[int] | None = None,
+        **options: Unpack[Options],
+    ) -> list[Take]:
+        """A take of each script, generated together, which takes less time than one by one. Each is
+        the take that `generate` returns for the same seed.
+
+        seeds: one for each script, in place of the option `seed`. Raises InputError like
+        `generate`, and BatchError, which has the other takes, if some fail.
+        """
+        if isinstance(scripts, str):
+            raise InputError("A batch is a list of scripts, not one script.")
+        if seeds is not None and len(seeds) != len(scripts):
+            raise InputError(f"There are {len(scripts)} scripts and {len(seeds)} seeds.")
+        requests = [self._request(script, **options) for script in scripts]
+        if seeds is not None:
+            requests = [
+                replace(request, params=replace(request.params, seed=seed))
+                for request, seed in zip(requests, seeds, strict=True)
+            ]
+        if not requests:
+            return []
+        takes: list[Take | None] = [None] * len(requests)
+        problems = {}
+        with closing(self._synthesis.stream_together(requests, threading.Event())) as events:
+            for event in events:
+                try:
+                    take = take_of(self._synthesis, requests[event.row], event)
+                except RunError as error:
+                    problems[event.row + 1] = str(error)
+                else:
+                    takes[event.row] = take or takes[event.row]
+        if problems:
+            number, message = min(problems.items())
+            counts = f"{len(problems)} of {len(requests)} takes failed"
+            raise BatchError(f"{counts}. Script {number}: {message}", takes)
+        return [take for take in takes if take is not None]
+
+    def close(self) -> None:
+        """End what is running, and free the model."""
+        self._synthesis.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _request(
+        self,
+        script: str,
+        *,
+        seed: int | None = None,
+        speed: float = 1.0,
+        voice_prompt: str | PathLike[str] | None = None,
+        voice_transcript: str = "",
+        normalise: bool = False,
+        pronunciations: Mapping[str, str] | None = None,
+        **params: Any,
+    ) -> Request:
+        if not isinstance(script, str):
+            raise InputError(f"script must be text, not {script!r}.")
+        if any(stream.reader == threading.get_ident() for stream in self._streams):
+            raise RunError(
+                "A stream of this thread has not ended, and the model makes one take at a time: "
+                "read it to its end, or close it."
+            )
+        if unknown := sorted(params.keys() - PARAMS.keys()):
+            known = ", ".join(Options.__annotations__)
+            raise TypeError(f"unknown option {unknown[0]!r}; there are: {known}")
+        if voice_transcript and voice_prompt is None:
+            raise InputError("voice_transcript needs voice_prompt.")
+        voice = voice_prompt and VoicePrompt.of_file(Path(voice_prompt), voice_transcript)
+        return Request(
+            script=script,
+            params=replace(
+                self.info.config.defaults, seed=random_seed() if seed is None else seed, **params
+            ),
+            runtime=self._synthesis.settings.runtime,
+            voice=voice or None,
+            speed=speed,
+            normalise=normalise,
+            pronunciations=Pronunciations.of(pronunciations) if pronunciations else NONE,
+        )
