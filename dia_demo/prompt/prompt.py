@@ -29,6 +29,8 @@ _PEAK = 0.9
 _LONGEST_PAUSE, _SHORTEST_SOUND = 60, 6
 # Channels: how far below the loudest one is silent, and how alike two of the same sound are.
 _SILENT_CHANNEL_DB, _ALIKE = 30.0, 0.5
+# How much later a sound may reach one microphone than the other.
+_LATEST_SECONDS = 0.03
 _OFFSET = 0.005
 
 
@@ -72,8 +74,7 @@ def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -
         raise InputError(
             f"The voice prompt {name} contains NaN or infinite values: export the file again."
         )
-    offsets = channels.mean(axis=0, dtype=np.float64).astype(np.float32)
-    waves = list((channels - offsets).T)
+    waves, offsets = zip(*(_without_offset(channel, rate) for channel in channels.T), strict=True)
     levels = [10 * float(np.log10(max(1e-12, (wave**2).mean()))) for wave in waves]
     if all(speech.is_silent(wave, rate) for wave in waves):
         raise InputError(f"The voice prompt {name} is silent: record 5-10 s of clear speech.")
@@ -90,9 +91,9 @@ def _one_channel(name: str, channels: np.ndarray, rate: int, notes: list[str]) -
         k
         for k in others
         if levels[k] > levels[first] - _SILENT_CHANNEL_DB
-        and abs(_correlation(waves[k], waves[first])) < _ALIKE
+        and _correlation(waves[k], waves[first], rate) < _ALIKE
     ]
-    if np.abs(offsets[chosen]).max() > _OFFSET:
+    if max(abs(offsets[k]) for k in chosen) > _OFFSET:
         notes.append("A constant offset was removed from the voice prompt.")
     if _clipped(channels[:, first]) > 0.001:
         notes.append(
@@ -110,25 +111,47 @@ def _clipped(channel: np.ndarray) -> float:
     return float((np.abs(channel) >= 0.999).mean())
 
 
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    return float((a * b).sum() / max(1e-12, np.sqrt((a * a).sum() * (b * b).sum())))
+def _without_offset(channel: np.ndarray, rate: int) -> tuple[np.ndarray, float]:
+    """A channel [n] without its constant offset, and the offset.
+
+    Digital silence that was added at an end has none, or another one.
+    """
+    changes = np.flatnonzero(np.diff(channel))
+    if not len(changes):
+        return np.zeros_like(channel), float(channel[0])
+    first, last = int(changes[0]) + 1, int(changes[-1]) + 1
+    shortest = round(FRAME_SECONDS * rate)
+    start, end = first if first > shortest else 0, len(channel)
+    if len(channel) - last > shortest:
+        end = last
+    offset = channel[start:end].mean(dtype=np.float64).astype(np.float32)
+    wave = np.zeros_like(channel)
+    wave[start:end] = channel[start:end] - offset
+    return wave, float(offset)
 
 
-def _speech(wave: np.ndarray, rate: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
-    """Which frames of a wave are not silent, and its spans of speech, in frames."""
-    active = speech.loud_frames(speech.frame_levels(wave, rate))
-    return active, speech.spans(active, _LONGEST_PAUSE, _SHORTEST_SOUND)
+def _correlation(a: np.ndarray, b: np.ndarray, rate: int) -> float:
+    """How alike two channels are, whatever their signs, and if one is a little later."""
+    from scipy import signal
+
+    most = round(_LATEST_SECONDS * rate)
+    products = signal.correlate(a, b, method="fft")[len(b) - 1 - most : len(b) + most]
+    return float(np.abs(products).max() / max(1e-12, np.sqrt((a * a).sum() * (b * b).sum())))
+
+
+def _analysed(wave: np.ndarray, rate: int) -> np.ndarray:
+    """At the rate of the analysis, so that no rate makes a difference to it."""
+    import soxr
+
+    return wave if rate == RATE else soxr.resample(wave, rate, RATE)
 
 
 def _problem(wave: np.ndarray, rate: int) -> str | None:
     """What a channel is instead of speech; None if it may be speech."""
-    import soxr
-
     if speech.is_silent(wave, rate):
         return "silence"
-    analysed = wave if rate == RATE else soxr.resample(wave, rate, RATE)
-    active, _ = _speech(analysed, RATE)
-    traits = speech.traits(analysed, active)
+    analysed = _analysed(wave, rate)
+    traits = speech.traits(analysed, speech.speech_frames(analysed))
     if traits.seconds < LEAST_SECONDS / 3:
         return f"a sound of {traits.seconds:.1f} s"
     return traits.problem()
@@ -139,7 +162,8 @@ def _trimmed(name: str, wave: np.ndarray, rate: int, notes: list[str]) -> np.nda
 
     Silence that is too short is made up for.
     """
-    active, spans = _speech(wave, rate)
+    active = speech.speech_frames(_analysed(wave, rate))
+    spans = speech.spans(active, _LONGEST_PAUSE, _SHORTEST_SOUND)
     spoken = float(active.sum() * FRAME_SECONDS)
     if not spans or spoken < LEAST_SECONDS:
         raise InputError(
@@ -148,8 +172,8 @@ def _trimmed(name: str, wave: np.ndarray, rate: int, notes: list[str]) -> np.nda
         )
     if spoken < SHORT_SECONDS:
         notes.append(f"The voice prompt contains only {spoken:.1f} s of speech: 5-10 s work best.")
-    step = round(FRAME_SECONDS * rate)
-    start, end = spans[0][0] * step, min(len(wave), spans[-1][1] * step)
+    start, end = (round(FRAME_SECONDS * frame * rate) for frame in (spans[0][0], spans[-1][1]))
+    end = min(len(wave), end)
     lead, tail = round(LEAD_SECONDS * rate), round(TAIL_SECONDS * rate)
     kept = wave[max(0, start - lead) : end + tail]
     missing = max(0, lead - start), max(0, end + tail - len(wave))

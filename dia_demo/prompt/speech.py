@@ -20,6 +20,9 @@ _PITCHES = (60.0, 450.0)  # Hz
 _VOICED = 0.6
 # A pitch is steady if it changes by less than this in a frame, in cents.
 _STEADY_CENTS = 2.0
+# Frames: the shortest voiced sound, the longest consonants before the first or after the last one,
+# and how much of anything else is a background; dB by which consonants are louder than that.
+_SHORTEST_VOICED, _CONSONANTS, _BACKGROUND, _ABOVE = 4, 40, 15, 6.0
 # Frames: the rank of the level that counts as loud, and what a background is averaged over.
 _LOUDEST, _SMOOTH = 20, 5
 
@@ -75,38 +78,72 @@ def loud_frames(levels: np.ndarray) -> np.ndarray:
     return levels > np.clip(floor + 8, loud - 35, loud - 20)
 
 
+def speech_frames(wave: np.ndarray) -> np.ndarray:
+    """Which frames of a wave [n] at RATE may be speech, bool: those that are not silent, between
+    the first voiced sound and the last one, with the consonants around them.
+
+    So the noise of a room before and after the speech is none of it, however loud it is.
+    """
+    levels = frame_levels(wave, RATE)
+    active = loud_frames(levels)
+    voiced = np.zeros(len(active), bool)
+    _, strength = _pitches(_windows(wave, len(active)))
+    voiced[: len(strength)] = strength > _VOICED
+    sounds = _runs(voiced & active, _SHORTEST_VOICED)
+    if not sounds:
+        return active
+    start, end = max(0, sounds[0][0] - _CONSONANTS), sounds[-1][1] + _CONSONANTS
+    for outside, margin in ((slice(0, start), slice(start, sounds[0][0])),
+                            (slice(end, None), slice(sounds[-1][1], end))):  # fmt: skip
+        if active[outside].sum() >= _BACKGROUND:
+            # Loud enough to be taken for speech; consonants are louder.
+            active[margin] &= levels[margin] > np.median(levels[outside][active[outside]]) + _ABOVE
+        active[outside] = False
+    return active
+
+
+def _runs(flags: np.ndarray, shortest: int) -> list[tuple[int, int]]:
+    """The runs [start, end) of true flags that are long enough."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2) if b - a >= shortest]
+
+
 def spans(active: np.ndarray, longest_gap: int, shortest: int) -> list[tuple[int, int]]:
     """The runs of active frames [start, end), joined over gaps up to `longest_gap`, without those
     shorter than `shortest`: a click beside the speech is none of it."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], active, [False]]).astype(int)))
     joined: list[list[int]] = []
-    for start, end in edges.reshape(-1, 2):
+    for start, end in _runs(active, 1):
         if joined and start - joined[-1][1] <= longest_gap:
-            joined[-1][1] = int(end)
+            joined[-1][1] = end
         else:
-            joined.append([int(start), int(end)])
+            joined.append([start, end])
     return [(start, end) for start, end in joined if active[start:end].sum() >= shortest]
 
 
 def traits(wave: np.ndarray, active: np.ndarray) -> Traits:
     """Measure a wave [n] at RATE. active: which of its frames are not silent."""
-    count = min(len(active), max(0, (len(wave) - _WINDOW) // _HOP + 1))
-    active = active[:count]
+    pieces = _windows(wave, len(active))
+    active = active[: len(pieces)]
     if not active.any():
         return Traits(0.0, 0.0, 0.0, 0.0)
-    at = np.arange(count)[:, None] * _HOP + np.arange(_WINDOW)
-    pieces = wave[at] - wave[at].mean(axis=1, keepdims=True)
     pitch, strength = _pitches(pieces)
     voiced = (strength > _VOICED) & active
     pairs = voiced[1:] & voiced[:-1]
     cents = np.abs(1200 * np.diff(np.log2(pitch)))[pairs]
-    levels = frame_levels(wave, RATE)[:count][active]
+    levels = frame_levels(wave, RATE)[: len(active)][active]
     return Traits(
         seconds=float(active.sum() * FRAME_SECONDS),
         voiced=float(voiced.sum() / active.sum()),
         steady=float((cents < _STEADY_CENTS).mean()) if len(cents) else 0.0,
         range_db=float(np.subtract(*np.percentile(levels, (90, 10)))),
     )
+
+
+def _windows(wave: np.ndarray, frames: int) -> np.ndarray:
+    """The windows [n, _WINDOW] that begin at a wave's first frames, without their offsets."""
+    count = min(frames, max(0, (len(wave) - _WINDOW) // _HOP + 1))
+    pieces = wave[np.arange(count)[:, None] * _HOP + np.arange(_WINDOW)]
+    return pieces - pieces.mean(axis=1, keepdims=True)
 
 
 def _pitches(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
