@@ -189,7 +189,12 @@ def _host_features() -> frozenset[str]:
 # become another take. So a take says where it was made.
 
 # What must be the same for the same take, in words.
-_NAMES = {"processor": "a processor of the class", "torch": "torch", "numba": "numba"}
+_NAMES = {
+    "processor": "a processor of the class",
+    "torch": "torch",
+    "numba": "numba",
+    "weights": "int4 weights",
+}
 _MOST_CHARACTERS = 40
 
 
@@ -217,16 +222,20 @@ def numerics_from(saved: object) -> dict[str, str]:
     }
 
 
-def why_it_may_differ(saved: object) -> str | None:
+def why_it_may_differ(saved: object, weights: str | None = None) -> str | None:
     """A sentence, if what was made elsewhere may come out differently here; None if it will not,
-    or if the file does not say (earlier versions)."""
-    here = numerics_here()
-    other = {name: value for name, value in numerics_from(saved).items() if value != here[name]}
+    or if the file does not say (earlier versions).
+
+    weights: those of int4 here, as `numerics` names them; None if they are not known.
+    """
+    here = numerics_here() | ({} if weights is None else {"weights": weights})
+    there = numerics_from(saved).items()
+    other = {name: value for name, value in there if value != here.get(name, value)}
     if not other:
         return None
-    there = " and ".join(f"{_NAMES[name]} {value}" for name, value in other.items())
+    made = " and ".join(f"{_NAMES[name]} {value}" for name, value in other.items())
     this = " and ".join(f"{_NAMES[name]} {here[name]}" for name in other)
     return (
-        f"It was made with {there}, and this is {this}: sums are rounded differently there, so the "
-        "same seed may give another take."
+        f"It was made with {made}, and here it would be with {this}: that rounds differently, so "
+        "the same seed may give another take."
     )

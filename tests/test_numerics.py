@@ -35,6 +35,14 @@ def test_another_class_or_version_is_named(name):
     assert "0.0" in remark and numerics_here()[name] in remark and "may give another" in remark
 
 
+def test_other_int4_weights_are_named_where_those_here_are_known():
+    there, here = (f"calibrated as {k}" for k in (1, 2))
+    saved = numerics_here() | {"weights": there}
+    assert why_it_may_differ(saved) is why_it_may_differ(saved, there) is None
+    remark = why_it_may_differ(saved, here)
+    assert f"int4 weights {there}" in remark and f"int4 weights {here}" in remark
+
+
 @pytest.mark.parametrize("saved", [None, 5, [], {}, {"processor": 7}, {"torch": "x" * 999}])
 def test_what_a_file_does_not_say_is_no_difference(saved):
     assert why_it_may_differ(saved) is None

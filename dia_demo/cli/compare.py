@@ -33,6 +33,7 @@ from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import (
     NAMES,
     ComparisonPlan,
+    TakeState,
     draw_seeds,
     make_plan,
     split_scripts,
@@ -162,7 +163,10 @@ def _comparison(options: argparse.Namespace, synthesis: Synthesis) -> Comparison
                 f"{options.output} already holds a comparison: use -o alone to resume it, or "
                 "another folder for a new one."
             )
-        return Comparison.open(options.output)
+        comparison = Comparison.open(options.output)
+        if any(slot.state != TakeState.MADE for slot in comparison.plan.slots):
+            _warn_of_other_numerics(options.output / plan_file.NAME, comparison.plan)
+        return comparison
     return Comparison.create(
         options.output, _new_plan(options, all_sides, synthesis), synthesis, voice_of(options)
     )
@@ -176,9 +180,13 @@ def _rebuilt(options: argparse.Namespace) -> ComparisonPlan:
             f"This plan has a voice prompt: add it with --voice-prompt or --voice-codes "
             f"({path.with_name(plan.voice_file)})."
         )
+    _warn_of_other_numerics(path, plan)
+    return replace(rebuilt(plan), voice_file=None)
+
+
+def _warn_of_other_numerics(path: Path, plan: ComparisonPlan) -> None:
     if remark := why_it_may_differ(plan.numerics):
         print(f"warning: {path}: {remark}", file=sys.stderr)
-    return replace(rebuilt(plan), voice_file=None)
 
 
 def _new_plan(options, all_sides: Sequence, synthesis: Synthesis) -> ComparisonPlan:

@@ -152,6 +152,8 @@ class Engine:
         kernel = self.loaded.choice.kernel.name if self.loaded else self.placement.device
         sampling_route = "compiled" if sampling.can_compile() else "numpy"
         found = numerics_here() | {"kernel": kernel, "sampling": sampling_route}
+        if self.loaded and self.loaded.weights:
+            found["weights"] = self.loaded.weights
         return found | ({"codec": self.codec.numerics} if with_audio else {})
 
     def _advance(self, rows: Sequence[Row], streams: dict[Row, RowStream]) -> Iterator[Event]:

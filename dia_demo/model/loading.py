@@ -29,11 +29,15 @@ Stages = Generator[tuple[str, float], None, T]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, the kernel it runs with, and a note for the user about its loading."""
+    """A model, the kernel it runs with, and a note for the user about its loading.
+
+    weights: which of several roundings its weights have (packed_cache.weights_name).
+    """
 
     model: CpuModel
     choice: KernelChoice
     note: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,13 @@ class Calibrator:
 class PackedModel:
     """A model with packed linears, and a note for the user about its loading.
 
-    is_new: it was prepared now, and can be stored.
+    is_new: it was prepared now, and can be stored. weights: see `LoadedModel`.
     """
 
     dia: Dia
     is_new: bool = False
     note: str = ""
+    weights: str = ""
 
 
 def load_model(
@@ -74,16 +79,19 @@ def load_model(
     if config.prepared is not None:
         reading = packed_cache.read_export(folder, config, precision)
         dia = yield from with_stage("Loading", reading)
-        return (yield from install_packed(dia, choice, precision))
+        weights = packed_cache.weights_name(dia, precision)
+        loaded = yield from install_packed(dia, choice, precision)
+        return replace(loaded, weights=weights)
     # Prepared weights in float32 would be read no faster than the checkpoint.
     can_store = choice.kernel.compiled and precision != "float32"
     if not can_store:
         dia = yield from with_stage(
             "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
         )
-        return (yield from _install(dia, choice))
+        return replace((yield from _install(dia, choice)), weights=_not_calibrated(precision))
     packed = yield from prepare(folder, config, precision, threads, calibrator)
-    return (yield from _install(packed.dia, choice, packed.note))
+    loaded = yield from _install(packed.dia, choice, packed.note)
+    return replace(loaded, weights=packed.weights)
 
 
 def prepare(
@@ -106,13 +114,13 @@ def load_packed(
     file = packed_cache.prepared_file(folder, precision)
     stored = yield from with_stage("Loading", packed_cache.read(file, config, precision))
     if stored is not None:
-        return PackedModel(stored)
+        return PackedModel(stored, weights=packed_cache.weights_name(stored, precision))
     if precision == "int4" and not calibrator.why_not:
         return (yield from _calibrate(folder, threads, calibrator))
     loading = checkpoint.load(folder, precision, "cpu", PACKING_KERNEL)
     dia = yield from with_stage(f"Loading, in {precision}", loading)
     if precision == "int4":
-        return PackedModel(dia, note=calibrator.why_not)
+        return PackedModel(dia, note=calibrator.why_not, weights=_not_calibrated(precision))
     return PackedModel(dia, is_new=True)
 
 
@@ -126,7 +134,11 @@ def _calibrate(folder: Path, threads: int, calibrator: Calibrator) -> Stages[Pac
     takes = yield from with_stage(f"{doing}: test takes", calibrator.make_takes(exact.model))
     rounding = calibrate(dia, takes, threads)
     yield from with_stage(f"{doing}: rounding the weights", rounding, 1)
-    return PackedModel(dia, True, exact.note)
+    return PackedModel(dia, True, exact.note, packed_cache.weights_name(dia, "int4"))
+
+
+def _not_calibrated(precision: str) -> str:
+    return packed_cache.NOT_CALIBRATED if precision in packed_cache.ROUNDING else ""
 
 
 def install_packed(dia: Dia, choice: KernelChoice, precision: str) -> Stages[LoadedModel]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import zlib
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +38,7 @@ LAYOUTS = {"float32": 2, "bfloat16": 2, "int8": 2, "int4": 3}
 # Precisions whose weights are not rounded to the nearest. The cache's files that are rounded in
 # another way are made again.
 ROUNDING = {"int4": "gptq"}
+NOT_CALIBRATED = "rounded to the nearest"
 # A smaller model loads as fast from its checkpoint. Not in int4, which has to be calibrated.
 LEAST_BYTES = 100 * 2**20
 
@@ -188,6 +190,31 @@ def write_packed(model: Dia, file: Path, precision: str, checkpoint: str) -> Non
         "sums": json.dumps({name: _checksum(tensor) for name, tensor in state.items()}),
     }
     save_file(state, file, metadata)
+
+
+def weights_name(model: Dia, precision: str) -> str:
+    """What tells weights from others of the same checkpoint and precision: which rounding they
+    have, where there are several; "" elsewhere."""
+    if precision not in ROUNDING:
+        return ""
+    state, _ = _packed_state(model)
+    return _rounding_name({name: _checksum(tensor) for name, tensor in state.items()})
+
+
+def stored_weights_name(file: Path) -> str | None:
+    """`weights_name` of prepared weights; None if there are none that can be read."""
+    try:
+        with safe_open(file, framework="pt") as opened:
+            metadata = opened.metadata() or {}
+        return _rounding_name(json.loads(metadata["sums"]))
+    except (SafetensorError, OSError, ValueError, KeyError, AttributeError):
+        return None
+
+
+def _rounding_name(sums: dict[str, int]) -> str:
+    """Calibrations differ between processors and versions, because their takes do."""
+    text = json.dumps(sums, sort_keys=True)
+    return f"calibrated as {zlib.crc32(text.encode()):08x}"
 
 
 def _packed_state(model: Dia) -> tuple[dict[str, Tensor], dict[str, tuple[str, int, int]]]:

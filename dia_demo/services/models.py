@@ -17,6 +17,7 @@ from dia_demo.files import Stamp, file_stamp
 from dia_demo.hub.cache import cached_config
 from dia_demo.hub.fetch import fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
+from dia_demo.model.packed_cache import ROUNDING, prepared_file, stored_weights_name
 from dia_demo.text.checks import NATURAL_SECONDS
 from dia_demo.text.formats.table import in_turns
 from dia_demo.text.normaliser import Reading, normalise, unchanged
@@ -170,6 +171,13 @@ class ModelRef:
             return self.folder is not None and bool(weight_files(self.folder))
         except InputError:
             return False
+
+    def stored_weights(self, precision: str) -> str | None:
+        """Which rounding its prepared weights have, as in a take's numerics; None where there is
+        only one, or none are stored yet."""
+        if self.folder is None or precision not in ROUNDING:
+            return None
+        return stored_weights_name(prepared_file(self.folder, precision))
 
     def describe(self) -> ModelInfo:
         """A description without network access. Its files are read again when they change."""

@@ -81,6 +81,20 @@ def test_calibration_gives_the_same_bytes_every_time(folder):
 
 
 @pytest.mark.kernels
+def test_weights_say_how_they_were_rounded(folder):
+    """Calibrated ones by their bytes, stored or not: those of another processor may differ."""
+    names = [load(folder)[0].result.weights for _ in range(2)]
+    file = packed_cache.prepared_file(folder, "int4")
+    assert names[0] == names[1] == packed_cache.stored_weights_name(file)
+    assert names[0].startswith("calibrated as ")
+    file.unlink()
+    assert packed_cache.stored_weights_name(file) is None
+    assert load(folder, "too little memory")[0].result.weights == packed_cache.NOT_CALIBRATED
+    task = Task(loading.load_model(folder, "int8", 1, Calibrator(make_takes)))
+    assert list(task) and task.result.weights == ""
+
+
+@pytest.mark.kernels
 def test_a_calibrated_model_is_nearer_to_float32_than_a_rounded_one(folder):
     exact = result_of(checkpoint.load(folder, "float32"))
     calibrated = load(folder)[0].result.model.dia

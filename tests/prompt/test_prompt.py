@@ -39,6 +39,8 @@ def clean(tmp_path_factory) -> np.ndarray:
 
 
 NOISE = np.random.default_rng(0).standard_normal(len(VOICE)).astype("f")
+
+
 RECORDED = {
     "silence before": (np.concatenate([SILENCE, VOICE]), "s of silence"),
     "silence after": (np.concatenate([VOICE, SILENCE]), "s of silence"),
@@ -48,9 +50,14 @@ RECORDED = {
     "quiet": (VOICE * 10 ** (-36 / 20), "dB louder"),
     "loud": (VOICE * 3.9, "dB quieter"),
     "offset": (VOICE + 0.3, "offset was removed"),
+    "offset between silences": (
+        np.concatenate([SILENCE, VOICE + 0.3, SILENCE]), "offset was removed",
+    ),
     "left alone": (np.stack([VOICE, 0 * VOICE], 1), "Channel 1 of 2"),
     "right alone": (np.stack([0 * VOICE, VOICE], 1), "Channel 2 of 2"),
     "inverted": (np.stack([VOICE, -VOICE], 1), "Channel 1 of 2"),
+    "two microphones": (np.stack([VOICE, np.roll(VOICE, 80)], 1), "of 2"),
+    "two microphones, one inverted": (np.stack([VOICE, -np.roll(VOICE, 16)], 1), "of 2"),
     "beside noise": (np.stack([0.2 * NOISE, VOICE], 1), "Channel 2 of 2"),
     "surround": (np.stack([0.01 * VOICE, 0.01 * VOICE, VOICE], 1), "Channel 3 of 3"),
 }  # fmt: skip
@@ -65,6 +72,25 @@ def test_the_recording_makes_no_difference(tmp_path, clean, kind):
     levels = [integrated_loudness(wave, RATE) for wave in (prompt.samples, clean)]
     assert abs(levels[0] - levels[1]) < 3.1
     assert alike(prompt.samples, clean) > 0.97
+
+
+def room(db: float, seconds: float = 3.0) -> np.ndarray:
+    """A room before anybody speaks, in dB of full scale."""
+    noise = np.random.default_rng(1).standard_normal(round(seconds * RATE))
+    return (10 ** (db / 20) * noise).astype("f")
+
+
+@pytest.mark.parametrize(("before", "after"), [(-50, None), (None, -50), (-40, -40), (-60, -45)])
+@pytest.mark.parametrize("gain", [0, -24])
+def test_the_noise_of_a_room_around_the_speech_is_cut(tmp_path, before, after, gain):
+    """Also where it is not the quietest part, as around a take, whose pauses are silent."""
+    paused = np.concatenate([VOICE[: 2 * RATE], SILENCE[: RATE // 4], VOICE[2 * RATE :]])
+    first, last = (SILENCE if db is None else room(db) for db in (before, after))
+    clean = prompt_of(tmp_path, paused).samples
+    noisy = prompt_of(tmp_path, 10 ** (gain / 20) * np.concatenate([first, paused, last]))
+    assert "s of silence" in " ".join(noisy.notes)
+    assert abs(len(noisy.samples) - len(clean)) < 0.1 * RATE
+    assert alike(noisy.samples, clean) > 0.97
 
 
 @pytest.mark.parametrize("rate", [8000, 22050, 44100, 96000])

@@ -15,6 +15,7 @@ from dia_demo.files import PAGE_FILES
 from dia_demo.processor import why_it_may_differ
 from dia_demo.services.history import EarlierTake, History, form_values, read_take
 from dia_demo.services.listening.store import is_key
+from dia_demo.services.models import ModelRef
 from dia_demo.text.pronunciations import Pronunciations, merged
 from dia_demo.ui import html
 from dia_demo.ui.compare.handlers import CompareHandlers
@@ -212,7 +213,8 @@ class HistoryHandlers:
         device = str(take["figures"].get("device", "cpu"))
         if device != "cpu":
             notes.append(f"Note: it was generated on {device}; the XPU switch is off.")
-        if remark := why_it_may_differ(take["figures"].get("numerics")):
+        weights = ModelRef.resolve(values["model"]).stored_weights(values.get("precision", ""))
+        if remark := why_it_may_differ(take["figures"].get("numerics"), weights):
             notes.append(f"Note: {remark[0].lower()}{remark[1:]}")
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():
             label = self.page.parts.fields[name].label

@@ -17,6 +17,7 @@ from dia_demo.services import history
 from dia_demo.services.history import History, read_samples
 from dia_demo.services.listening.plan import make_plan
 from dia_demo.services.listening.store import new_key
+from dia_demo.services.models import ModelRef
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
 from dia_demo.ui.compare.form import CompareForm
@@ -116,6 +117,22 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
     )
     values = dict(zip(START, started, strict=True))
     assert values["a_precision"] == (precision if precision == "int8" else "auto")
+
+
+@pytest.mark.parametrize("changed", [{}, {"processor": "riscv64"}, {"weights": "calibrated as 0"}])
+def test_a_take_made_elsewhere_says_that_it_may_differ(kept_take, synthesis, changed, monkeypatch):
+    """Both as an earlier take and as a file."""
+    monkeypatch.setattr(ModelRef, "stored_weights", lambda *_: "calibrated as 1")
+    numerics = kept_take.take.figures.numerics | changed
+    figures = replace(kept_take.take.figures, numerics=numerics)
+    take = replace(kept_take.take, figures=figures)
+    identity = kept_take.history.add(kept_take.key, take)
+    handlers = handlers_of(kept_take, synthesis)
+    *_, used = handlers.use(kept_take.key, None, "", "", SimpleNamespace(id=identity))
+    *_, dropped = handlers.drop(str(take.save(kept_take.wav)), None, "", "")
+    for status in (used, dropped):
+        assert ("the same seed may give another take" in status) is bool(changed)
+        assert all(value in status for value in changed.values())
 
 
 @pytest.mark.parametrize("normalise", [True, False])
