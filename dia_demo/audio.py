@@ -20,16 +20,39 @@ from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 
-FORMATS = {".wav": "WAV", ".flac": "FLAC"}
+# More than `write_audio` writes, but quick to read in a file from elsewhere.
+_MOST_CHUNKS = 1000
+_LONGEST_COMMENT = 10**6
+
+
+@dataclass(frozen=True)
+class AudioFormat:
+    """A format of audio files. container, encoding: libsndfile's names. rates: the sample rates
+    that it may have, in Hz; any if there are none. longest_comment: in bytes; a longer one is
+    dropped by libsndfile."""
+
+    label: str
+    container: str
+    encoding: str = "PCM_16"
+    rates: tuple[int, ...] = ()
+    longest_comment: int = _LONGEST_COMMENT
+
+
+_OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
+_MP3_RATES = (*_OPUS_RATES, 11025, 22050, 32000, 44100)
+# By suffix.
+FORMATS = {
+    ".wav": AudioFormat("WAV", "WAV"),
+    ".flac": AudioFormat("FLAC", "FLAC"),
+    ".mp3": AudioFormat("MP3", "MP3", "MPEG_LAYER_III", _MP3_RATES),
+    ".opus": AudioFormat("Opus", "OGG", "OPUS", _OPUS_RATES, 50_000),
+}
 SPEEDS = Range(0.5, 2.0)
 
 SILENCE_DB = -60.0
 # A constant offset is inaudible, and up to this one it costs little headroom (0.4 dB).
 LARGEST_OFFSET = 0.05
 _FULL_SCALE = 0.999
-# More than `write_audio` writes, but quick to read in a file from elsewhere.
-_MOST_CHUNKS = 1000
-_LONGEST_COMMENT = 10**6
 
 
 # Files
@@ -44,16 +67,14 @@ def to_int16(samples: np.ndarray) -> np.ndarray:
 
 
 def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadata: dict) -> Path:
-    """Write float32 [n] as a 16-bit WAV or FLAC, by suffix, with `metadata` as JSON inside.
+    """Write float32 [n] in the format of the suffix, with `metadata` as JSON inside.
 
-    The file is written completely or not at all. Raises InputError for another suffix, and RunError
-    for non-finite samples or if the file cannot be written. sample_rate is in Hz.
+    WAV and FLAC have 16 bits. A format that may not have sample_rate, in Hz, gets the next higher
+    rate. The file is written completely or not at all. Raises InputError for another suffix, and
+    RunError for non-finite samples or if the file cannot be written.
     """
     path = Path(path)
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is None:
-        raise InputError(f"Audio is written as {' or '.join(FORMATS)}, not {path.name!r}.")
-    data = _encode_file(to_int16(samples), sample_rate, kind, metadata)
+    data = _encode_file(to_int16(samples), sample_rate, format_of(path), metadata)
     try:
         with write_atomic(path, sync=True) as part:
             part.write_bytes(data)
@@ -65,8 +86,18 @@ def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadat
     return path
 
 
+def format_of(path: Path) -> AudioFormat:
+    """The format that a file is written in. Raises InputError if its suffix is none of FORMATS."""
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        *most, last = FORMATS
+        allowed = f"{', '.join(most)} or {last}"
+        raise InputError(f"Audio is written as {allowed}, not {path.name!r}.")
+    return kind
+
+
 def read_metadata(path: Path | str) -> dict | None:
-    """The metadata that `write_audio` put into a WAV or FLAC; None if there is none."""
+    """The metadata that `write_audio` put into a file; None if there is none."""
     import soundfile
 
     try:
@@ -80,15 +111,22 @@ def read_metadata(path: Path | str) -> dict | None:
     return metadata if isinstance(metadata, dict) else None
 
 
-def _encode_file(pcm: np.ndarray, sample_rate: int, kind: str, metadata: dict) -> bytes:
+def _encode_file(pcm: np.ndarray, rate: int, kind: AudioFormat, metadata: dict) -> bytes:
     import soundfile
+    import soxr
 
+    comment = json.dumps(metadata, default=str)
+    if len(comment) > kind.longest_comment:
+        raise RunError(f"{kind.label} has no room for a script as long as this: choose WAV.")
+    if kind.rates and rate not in kind.rates:
+        higher = min((one for one in kind.rates if one > rate), default=max(kind.rates))
+        pcm, rate = soxr.resample(pcm, rate, higher), higher
     buffer = io.BytesIO()
-    with soundfile.SoundFile(buffer, "w", sample_rate, 1, "PCM_16", format=kind) as file:
+    with soundfile.SoundFile(buffer, "w", rate, 1, kind.encoding, format=kind.container) as file:
         # Set before the samples are written: otherwise a WAV has them at its end.
         file.title = str(metadata.get("title", "Dia take"))
         file.software = "dia_demo"
-        file.comment = json.dumps(metadata, default=str)
+        file.comment = comment
         file.write(pcm)
     return buffer.getvalue()
 

@@ -48,6 +48,31 @@ def test_a_written_file_reads_back_unchanged(tmp_path, suffix, extra):
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("suffix", [".mp3", ".opus"])
+@pytest.mark.parametrize("rate", [16000, 44100])
+@pytest.mark.parametrize("extra", ["", "long " * 9_900], ids=["short", "long"])
+def test_a_compressed_file_sounds_the_same(tmp_path, suffix, rate, extra):
+    samples = 0.3 * np.sin(2 * np.pi * 440 / rate * np.arange(2 * rate)).astype("f")
+    settings = SETTINGS | {"extra": extra}
+    path = write_audio(tmp_path / f"take{suffix}", samples, rate, settings)
+    back, kept_rate = soundfile.read(path, dtype="float32")
+    assert kept_rate == (48000 if (suffix, rate) == (".opus", 44100) else rate)
+    assert len(back) / kept_rate == pytest.approx(2, abs=0.01)
+    middle = back[kept_rate // 2 : -kept_rate // 2]
+    assert np.abs(np.fft.rfft(middle * np.hanning(len(middle)))).argmax() == pytest.approx(
+        440 * len(middle) / kept_rate, abs=1
+    )
+    assert np.sqrt((middle**2).mean()) == pytest.approx(0.3 / np.sqrt(2), rel=0.02)
+    assert read_metadata(path) == settings
+
+
+def test_settings_that_a_format_has_no_room_for_are_said(tmp_path):
+    settings = {"script": "x" * 60_000}
+    with pytest.raises(RunError, match="Opus has no room .*: choose WAV"):
+        write_audio(tmp_path / "take.opus", sine(0.5), RATE, settings)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_conversion_to_int16_clips():
     assert to_int16(np.array([0, 1, -1, 3, -3, 0.5], "f")).tolist() == [
         0, 32767, -32767, 32767, -32767, 16384,
@@ -63,8 +88,8 @@ def test_non_finite_audio_is_never_handed_over(tmp_path):
 
 
 def test_other_formats_are_refused_with_the_allowed_ones(tmp_path):
-    with pytest.raises(InputError, match=r"\.wav or \.flac.*take\.mp3"):
-        write_audio(tmp_path / "take.mp3", sine(0.1), RATE, {})
+    with pytest.raises(InputError, match=r"\.mp3 or \.opus.*take\.aac"):
+        write_audio(tmp_path / "take.aac", sine(0.1), RATE, {})
 
 
 def test_a_place_that_cannot_be_written_leaves_nothing(tmp_path):

@@ -54,7 +54,13 @@ def register(commands) -> None:
     add = parser.add_argument
     add("script", nargs="?", help='"[S1] Hello. [S2] Hi there.", or a file; - reads stdin')
     add("--file", type=Path, metavar="FILE", help="read the script from a file")
-    add("-o", "--output", type=Path, metavar="FILE", help="audio file to write, .wav or .flac")
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"audio file to write: {', '.join(audio.FORMATS)}",
+    )
     add_runtime(parser)
     for name, spec in PARAMS.items():
         add(
@@ -74,8 +80,8 @@ def register(commands) -> None:
 def _say(options: argparse.Namespace) -> int:
     if options.output is None and options.codes is None:
         raise InputError("Nothing to write: give -o FILE.wav, --codes FILE.npy or both.")
-    if options.output is not None and options.output.suffix.lower() not in audio.FORMATS:
-        raise InputError(f"-o must end in {' or '.join(audio.FORMATS)}, not {options.output}.")
+    if options.output is not None:
+        audio.format_of(options.output)
     for path in (options.output, options.codes):
         if path is not None:
             _check_output(path)

@@ -309,7 +309,7 @@ def read_samples(path: Path) -> tuple[np.ndarray, int]:
 
 
 def read_take(path: Path) -> dict | None:
-    """The metadata of a WAV or FLAC that this program saved: script, settings, speed, figures,
+    """The metadata of a file that this program saved: script, settings, speed, figures,
     whether the script was normalised, the list of pronunciations, and the transcript of the voice
     prompt; None without it."""
     raw = audio.read_metadata(path)

@@ -162,7 +162,7 @@ class Take:
         }
 
     def save(self, path: Path | str) -> Path:
-        """Write WAV or FLAC, by suffix, with settings, seed and model inside."""
+        """Write a file with settings, seed and model inside. Its suffix is one of audio.FORMATS."""
         return audio.write_audio(path, self.samples, self.sample_rate, self.metadata())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from dia_demo import audio
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
@@ -68,8 +69,8 @@ def build_layout(history: History, served: Path) -> HistoryParts:
                 server_functions=[earlier],
             )
             dropped = gr.File(
-                label="Drop a take's WAV or FLAC here to restore its settings",
-                file_types=[".wav", ".flac"],
+                label="Drop a take's file here to restore its settings",
+                file_types=list(audio.FORMATS),
                 height=120,
                 elem_id="dropped",
             )
@@ -175,7 +176,7 @@ class HistoryHandlers:
             return [gr.skip()] * (len(RESTORED) + 1)
         take = read_take(Path(path))
         if take is None:
-            raise InputError("This file contains no settings. Use a WAV or FLAC from this program.")
+            raise InputError("This file contains no settings. Use a take that this program saved.")
         return self._restored(take, sound, words, listed)
 
     def compare_with(self, key: str, differs: str, listed: str, event: gr.EventData):
