@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Waiting
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
@@ -42,12 +43,14 @@ class Caller(threading.Event):
 
 
 class Ticket:
-    """A place in the queue. `left`: the time left of the holder's run while it runs."""
+    """A place in the queue. `left`: the time left of the holder's run while it runs. `runtime`:
+    whose model that run leaves in memory."""
 
     def __init__(self, visitor: Visitor, arrival: int) -> None:
         self.visitor = visitor
         self.arrival = arrival
         self.left: TimeLeft | None = None
+        self.runtime: RuntimeConfig | None = None
         # Set when its turn has come, or when it was removed from the queue.
         self.called = threading.Event()
 
@@ -83,6 +86,12 @@ class Queue:
         finally:
             with self._lock:
                 self._leave(ticket)
+
+    @property
+    def first(self) -> Ticket | None:
+        """The ticket that runs, or is next."""
+        with self._lock:
+            return self._line()[0] if self._tickets else None
 
     def wait(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
         """Yield the ticket's position at intervals, until it is its turn or `cancel` is set. Yields

@@ -192,10 +192,13 @@ class Synthesis:
             raise InputError(
                 "Takes generated together must have the same model, precision, device and threads."
             )
-        estimate = self._estimate(requests)
+        estimate, runtime = self._estimate(requests), requests[0].runtime
         with self._queue.enter(cancel) as ticket:
+            ticket.runtime = runtime
             for waiting in self._queue.wait(ticket, cancel):
+                estimate.expect_loading(self.loading(runtime, behind=self._queue.first))
                 yield estimate.note(waiting)
+            estimate.expect_loading(self.loading(runtime))
             for event in self._load_and_run(requests, cancel):
                 event = estimate.note(event)
                 if isinstance(event, Loading | Started | Progress):
@@ -222,10 +225,13 @@ class Synthesis:
             info, tokens = self.info(request.runtime.model), request.params.max_tokens
             text, expect = request.reading(info, request.script).text, self.speed.expect_take
             takes.append(expect(info, request.runtime, text, tokens, request.speed))
-        return RunEstimate(takes, self.loading(requests[0].runtime), ROWS_AT_ONCE)
+        return RunEstimate(takes, places=ROWS_AT_ONCE)
 
-    def loading(self, runtime: RuntimeConfig) -> TimeLeft | None:
-        """How long a take has to wait for its model; None if that is not known."""
+    def loading(self, runtime: RuntimeConfig, behind: Ticket | None = None) -> TimeLeft | None:
+        """How long a take has to wait for its model; None if that is not known. behind: the run
+        before it, which waits for the warm-up."""
+        if behind is not None:
+            return self._model.time_to_load(runtime, behind.runtime)
         if self._warming.is_running and runtime == self.settings.runtime:
             return self._warming.left
         loading = self._model.time_to_load(runtime)

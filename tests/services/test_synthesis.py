@@ -16,7 +16,9 @@ from dia_demo.engine import engine as engine_module
 from dia_demo.engine import placement
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Failed, Finished
+from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError, RunError
+from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt, random_seed
@@ -234,3 +236,22 @@ def test_a_take_without_a_sound_is_an_error_with_a_remedy(synthesis):
 def test_random_seeds_differ():
     seeds = {random_seed() for _ in range(50)}
     assert len(seeds) > 45 and min(seeds) >= 0 and max(seeds) < 2**32
+
+
+def test_a_take_behind_another_loads_only_what_that_leaves_unloaded(folder, tmp_path, monkeypatch):
+    """Its estimate includes that of the run before it, which waits for the warm-up."""
+    synthesis = Synthesis(Settings(runtime(folder), 2, tmp_path))
+    same, other = runtime(folder), replace(runtime(folder), precision="bfloat16")
+    with synthesis._queue.enter() as ahead:
+        ahead.runtime = same
+        assert synthesis._queue.first is ahead
+        assert synthesis.loading(same).high > 0 == synthesis.loading(same, behind=ahead).high
+        assert synthesis.loading(other, behind=ahead).high > 0
+    say(synthesis, make_request(synthesis))
+    ahead.runtime = other
+    assert synthesis.loading(same).high == 0 < synthesis.loading(same, behind=ahead).high
+    monkeypatch.setattr(WarmUp, "is_running", True)
+    monkeypatch.setattr(WarmUp, "left", TimeLeft(5, 9))
+    ahead.runtime = same
+    assert synthesis.loading(same) == TimeLeft(5, 9)
+    assert synthesis.loading(same, behind=ahead) == NOTHING

@@ -79,9 +79,14 @@ class ModelSlot:
         now, then = place_on_cpu(runtime, self._engine.config), self._engine.placement
         return (now.precision, now.threads) == (then.precision, then.threads)
 
-    def time_to_load(self, runtime: RuntimeConfig) -> TimeLeft | None:
-        """How long it takes until a take with this runtime can begin; None if unknown."""
-        if self.has(runtime):
+    def time_to_load(
+        self, runtime: RuntimeConfig, behind: RuntimeConfig | None = None
+    ) -> TimeLeft | None:
+        """How long it takes until a take with this runtime can begin; None if unknown.
+
+        behind: the runtime of a run that ends before, which decides what is in memory then.
+        """
+        if self.has(runtime) if behind is None else behind == runtime:
             return NOTHING
         is_prepared = _is_prepared(runtime)
         if is_prepared is None:

@@ -164,6 +164,10 @@ class RunEstimate:
         self._loading: LoadingEstimate | None = None
         self._places, self._clock = places, clock
 
+    def expect_loading(self, loading: TimeLeft | None) -> None:
+        """How long the model will take to load from here on: another run may have loaded it."""
+        self._expected_loading = loading
+
     def note(self, event: AnyEvent) -> AnyEvent:
         """The event with the time left after it, where it has one."""
         match event:
