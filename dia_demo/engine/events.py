@@ -108,6 +108,8 @@ class Figures:
     token_seconds and codec_seconds (with a change of speed) are the parts of it spent in each.
     expected_seconds is how long the script was estimated to take, whatever max_tokens allows.
     numerics: what decides how the take was rounded (dia_demo/processor.py), and its kernels.
+    surplus_turns: how many more turns it has than the script, negative if some at the end were
+    never begun; None if the model does not mark its turns, or the take did not end by itself.
     """
 
     audio_seconds: float
@@ -126,6 +128,7 @@ class Figures:
     peak_rss_bytes: int
     expected_seconds: float | None = None
     numerics: dict[str, str] = field(default_factory=dict)
+    surplus_turns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,13 @@ class Row:
         return None if self.turns is None else self.turns.names
 
     @property
+    def surplus_turns(self) -> int | None:
+        """See `Figures`."""
+        if self.turns is None or self._end is None or self.finish_reason != FinishReason.END:
+            return None
+        return self.turns.surplus(self._end)
+
+    @property
     def begins_turn(self) -> bool:
         """Whether a turn begins at the next position, so that the last channel's code there is a
         mark (dia_demo/voices.py)."""

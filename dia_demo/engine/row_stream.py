@@ -218,5 +218,6 @@ class RowStream:
             peak_rss_bytes=peak_rss_bytes(),
             expected_seconds=self.expected,
             numerics=self.settings.numerics,
+            surplus_turns=self.row.surplus_turns,
         )
         return Result(np.concatenate(self.codes), samples, figures, self.row.voices)

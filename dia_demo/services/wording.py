@@ -29,7 +29,13 @@ ONE_FIGURE, A_RANGE = 2.0, 4.5
 
 
 def length_remark(figures: Figures) -> str | None:
-    """What an unexpected length of a take means and what to do; None for an expected length."""
+    """What an unexpected length of a take, or number of turns, means and what to do; None for what
+    was expected."""
+    if surplus := figures.surplus_turns:
+        turns = "one turn" if abs(surplus) == 1 else f"{abs(surplus)} turns"
+        if surplus < 0:
+            return f"It ended {turns} before the end of the script: try another seed."
+        return f"It went on with {turns} more than the script has: try another seed."
     made, expected = figures.audio_seconds, figures.expected_seconds
     if expected is None or figures.finish_reason == FinishReason.CANCELLED:
         return None

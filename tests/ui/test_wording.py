@@ -91,6 +91,16 @@ def test_an_odd_length_is_remarked(made, expected, reason, remark):
     assert length_remark(figures) == remark
 
 
+@pytest.mark.parametrize(
+    ("surplus", "said"),
+    [(1, "with one turn more than"), (-2, "ended 2 turns before the end"), (0, None), (None, None)],
+)
+def test_a_turn_too_many_or_too_few_is_remarked_at_any_length(surplus, said):
+    figures = replace(FIGURES, audio_seconds=4.0, expected_seconds=4.0, surplus_turns=surplus)
+    remark = length_remark(figures)
+    assert remark is None if said is None else said in remark
+
+
 def test_a_take_that_went_on_to_max_tokens_is_not_told_to_raise_them():
     over = result("max_tokens")
     over = replace(over, figures=replace(over.figures, audio_seconds=24.5, expected_seconds=0.3))

@@ -69,6 +69,23 @@ class TurnVoices:
         found = tokens[frame + self._positions, self._channels]
         return int((found == self._start).sum()) >= SAME * self._start.size
 
+    def surplus(self, end: int) -> int:
+        """How many more turns a row has than its text, where it ended at frame `end` by itself;
+        negative if turns at the end of the text were never begun."""
+        if not self.begun:
+            return 0
+        now = self.begun[-1][1]
+        began, *others = (frame for frame, place in self.begun if place == now)
+        rest = [len(passage.words) for passage in self.passages[now:]]
+        if len(rest) > 1:
+            # The next ones may have begun without a mark.
+            spoken = [self.table.frames(sum(rest[:k]), k) for k in range(1, len(rest) + 1)]
+            return 1 + _nearest(spoken, end - began) - len(rest)
+        # A turn that begins where a sentence of the last passage ends is that passage, going on.
+        ends = [self.table.frames(length, 1) for length in (*self.passages[now].ends, *rest)]
+        begins = [frame for frame in others if end - frame >= self.table.frames_per_turn]
+        return sum(_nearest(ends, frame - began) == len(ends) - 1 for frame in begins)
+
     def mark(self, code: int, logits_V: np.ndarray, frame: int) -> int:
         """The code of `frame`, where a turn begins, for the sampled one and its logits."""
         speaker = self._next_speaker(logits_V, frame)
@@ -113,3 +130,8 @@ class TurnVoices:
             same = np.union1d(same, self._no_marks)
             other = other if there in self._heard else np.setdiff1d(self._marks, same)
         return float(logits_V[same].max() - logits_V[other].max())
+
+
+def _nearest(lengths: list[float], length: int) -> int:
+    """The index of the length that is nearest, as a ratio."""
+    return int(np.abs(np.log(np.array(lengths) / max(1, length))).argmin())

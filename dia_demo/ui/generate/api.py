@@ -202,6 +202,7 @@ FIGURES = _object(
     peak_rss_bytes="integer: most memory of the program so far",
     expected_seconds="number: how long the script was expected to take",
     numerics="object: class of processor, versions and kernels, which decide the rounding",
+    surplus_turns="integer: turns more than the script has, negative if some are missing; or null",
     voices="array: names of the voices of S1 and S2 (null: the prompt's); null without names",
     remarks="array: what was done to a voice prompt, and what is odd about sound or length",
 )

@@ -131,8 +131,9 @@ def figures_of(saved: Mapping[str, Any]) -> Figures | None:
     """The figures that a take's file contains; None if some are missing or of another type."""
     try:
         # Files of earlier versions lack what came later.
-        required = {field.name for field in fields(Figures)} - {"expected_seconds", "numerics"}
-        optional = {"expected_seconds", "numerics"} & saved.keys()
+        later = {"expected_seconds", "numerics", "surplus_turns"}
+        required = {field.name for field in fields(Figures)} - later
+        optional = later & saved.keys()
         figures = Figures(**{name: saved[name] for name in required | optional})
         figure_rows(figures)
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -142,3 +142,57 @@ def test_short_turns_follow_each_other():
     one, two = turns.voices.values()
     found = [turns.mark(0, logits(), 28 * place) for place in range(4)]
     assert found == [one.mark, two.mark, one.mark, two.mark]
+
+
+# Turns that the script has not, or that are missing
+
+
+def starts_of(*lengths: int) -> list[int]:
+    """Where turns of so many characters begin if they last as long as is usual."""
+    starts = [0]
+    for length in lengths:
+        starts.append(starts[-1] + round(TABLE.frames(length, 1)))
+    return starts
+
+
+@pytest.mark.parametrize("longer", [0.85, 1.0, 1.15])
+@pytest.mark.parametrize(
+    ("begun", "end", "surplus"),
+    [
+        ([0, 1, 2], 3, 0),
+        ([0, 1], 2, -1),
+        ([0], 1, -2),
+        ([0, 1], 3, 0),  # The last one began without a mark.
+        ([0, 1, 2, 3], 4, 1),
+        ([], 3, 0),
+    ],
+)
+def test_turns_beyond_the_script_and_missing_ones_are_counted(begun, end, surplus, longer):
+    sentence = "a" * 49 + "."
+    text = encode_script(f"[S1] {sentence} [S2] {sentence} [S1] {sentence}")
+    turns, starts = TurnVoices(CONFIG, 0, text), starts_of(*[50] * 4)
+    turns.begun = [(round(longer * starts[k]), min(k, 2)) for k in begun]
+    assert turns.surplus(round(longer * starts[end])) == surplus
+
+
+def test_a_sentence_that_begins_like_a_turn_is_none():
+    turns, *_ = two_sentences()
+    half, whole = (round(TABLE.frames(count, 1)) for count in (51, 101))
+    turns.passages = [turns.passages[0]]
+    turns.begun = [(0, 0), (half, 0)]
+    assert turns.surplus(whole) == 0
+    turns.begun.append((whole, 0))
+    assert turns.surplus(whole + half) == 1
+
+
+@pytest.mark.parametrize("prompted", [False, True])
+def test_a_whole_take_has_the_turns_of_its_script(model, prompted):
+    said = "[S1] Put the blue cup on the shelf." if prompted else ""
+    prompt = None
+    if prompted:
+        before = make_row(said, seed=2)
+        run_to_end(model, [before])
+        prompt = before.codes().astype(np.int64)
+    rows = [make_row(TURNS, seed=seed, prompt=prompt, said=said) for seed in range(3)]
+    run_to_end(model, rows)
+    assert [row.surplus_turns for row in rows] == [0, 0, 0]
