@@ -45,11 +45,25 @@ def decode(path: Path, max_seconds: float) -> tuple[np.ndarray, int]:
     except (soundfile.LibsndfileError, TypeError, RuntimeError, struct.error) as error:
         raise InputError(
             f"The voice prompt {path.name} cannot be read as audio: use WAV, FLAC, OGG or MP3."
+            f"{_how_to_convert(path)}"
         ) from error
     if not len(channels):
         raise InputError(f"The voice prompt {path.name} is empty: record 5-10 s of clear speech.")
     check_seconds(path.name, len(channels) / rate, longest / rate, max_seconds)
     return channels, rate
+
+
+def _how_to_convert(path: Path) -> str:
+    """What to do with a recording in a format that no part of this program decodes."""
+    with open(path, "rb") as file:
+        head = file.read(12)
+    is_aac = head[:1] == b"\xff" and len(head) > 1 and head[1] & 0xF6 == 0xF0
+    if head[4:8] != b"ftyp" and head[:4] != b"\x1aE\xdf\xa3" and not is_aac:
+        return ""
+    return (
+        " M4A, AAC and WebM have to be converted first, for example with “ffmpeg -i "
+        f"{path.name} converted.wav”."
+    )
 
 
 def write_wav(path: Path, source: Path) -> None:

@@ -185,6 +185,15 @@ def test_what_is_not_audio_is_refused(tmp_path, name):
             read_prompt(tmp_path / name, RATE, LONGEST)
 
 
+@pytest.mark.parametrize("head", [b"\0\0\0 ftypM4A ", b"\x1aE\xdf\xa3\x9f", b"\xff\xf1\x50\x80"])
+def test_what_no_part_of_the_program_decodes_is_refused_with_what_to_do(tmp_path, head):
+    """M4A, WebM and AAC, whatever they are called."""
+    path = tmp_path / "memo.wav"
+    path.write_bytes(head + b"sound" * 400)
+    with pytest.raises(InputError, match="converted first, for example with “ffmpeg -i memo.wav"):
+        read_prompt(path, RATE, LONGEST)
+
+
 def test_a_prompt_that_is_not_a_file_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.wav"):
         with pytest.raises(InputError, match="does not exist"):

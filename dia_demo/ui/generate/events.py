@@ -128,12 +128,7 @@ def _connect_prompt(parts: GenerateParts, handlers: FormHandlers) -> None:
     """Voice prompts: what is found in one as soon as it is there, and a take as a prompt."""
     sound, words = (parts.fields[name] for name in form.VOICE)
     read = [sound, parts.fields["model"], parts.fields["max_tokens"]]
-    # What was wrong with another recording is over.
-    forget = """(...read) => {
-      document.querySelector('#prompt-file p')?.replaceChildren();
-      return read;
-    }"""
-    sound.change(handlers.hear, read, parts.prompt_report, js=forget, **IMMEDIATE)
+    sound.change(handlers.hear, read, parts.prompt_report, **IMMEDIATE)
     assert isinstance(sound, gr.Audio)
     sound.upload(handlers.words, sound, words, **IMMEDIATE)
     parts.use_voice.click(handlers.use_voice, parts.wav, [sound, words], **IMMEDIATE)

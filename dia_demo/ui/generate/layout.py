@@ -261,11 +261,6 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
             buttons=[],
             elem_id="voice-prompt",
         )
-        gr.HTML(
-            '<p class="prompt-problem" role="alert"></p>',
-            js_on_load=start_class(SCRIPT_FILES / "prompt_file.js", "PromptFile"),
-            elem_id="prompt-file",
-        )
         parts["voice_transcript"] = gr.Textbox(
             label="Text of the voice prompt",
             info="The exact words, including tags. 5 to 10 s of clear speech work best.",

@@ -1,9 +1,8 @@
-"""Voice prompts on the page, in a real chromium: their text, a reload, and recordings of phones."""
+"""Voice prompts on the page, in a real chromium: their text, a reload, and what is refused."""
 
 from __future__ import annotations
 
 import base64
-import io
 import re
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.helpers.voices import write_voice
 sync_api = pytest.importorskip("playwright.sync_api")
 
 WORDS = "[S1] We walk along the river and talk. [S1]"
+
 
 # A second of 440 Hz, as the browser itself records it.
 RECORD = """async (mimeType) => {
@@ -98,34 +98,16 @@ def test_words_without_a_voice_prompt_are_said_to_be_unused(open_window):
     page.get_by_text(re.compile(r"\b13 of [\d,]+ bytes")).wait_for()
 
 
-@pytest.mark.parametrize("name", ["memo.m4a", pytest.param("memo.webm", marks=pytest.mark.long)])
-def test_a_recording_of_a_phone_is_decoded_in_the_browser(open_window, tmp_path, name):
-    """What the server cannot read becomes a WAV before it is uploaded."""
-    page = open_window().open()
-    kind = {"memo.m4a": "audio/mp4", "memo.webm": "audio/webm"}[name]
+def test_a_recording_that_nothing_here_decodes_is_refused(open_window, tmp_path):
+    """As by programs and the command line, also where this browser can play it."""
+    page, name, kind = open_window().open(), "memo.m4a", "audio/mp4"
     if not page.evaluate("(kind) => MediaRecorder.isTypeSupported(kind)", kind):
         pytest.skip(f"this chromium does not record {kind}")
     path = tmp_path / name
     path.write_bytes(base64.b64decode(page.evaluate(RECORD, kind)))
-    with pytest.raises(soundfile.LibsndfileError):
-        soundfile.info(path)
-    address = add_prompt(page, path)
-    sound = io.BytesIO(page.request.get(address).body())
-    samples, rate = soundfile.read(sound, always_2d=True)
-    samples = samples[:, 0]
-    power = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
-    assert address.endswith("memo.wav")
-    assert abs(power.argmax() * rate / len(samples) - 440) < 5
-
-
-def test_a_file_that_is_no_sound_is_refused_before_generate(open_window, tmp_path):
-    page = open_window().open()
-    path = tmp_path / "notes.m4a"
-    path.write_bytes(b"these are no sounds" * 100)
-    unfold(page, "Voice prompt")
-    page.locator("#voice-prompt input[type=file]").set_input_files(path)
-    page.get_by_text("“notes.m4a” cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
-    assert page.locator(".chip").count() == 0
+    add_prompt(page, path)
+    page.get_by_text(f"{name} cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
+    page.get_by_text("have to be converted first").wait_for()
 
 
 def test_a_tone_is_refused_before_generate_and_a_take_lends_its_voice(open_window, tmp_path):
