@@ -1,5 +1,4 @@
 """Kernels compiled with numba, which are faster here than torch's CPU kernels.
 
-numba is installed with librosa, which descript-audio-codec needs, and has its own compiler. If it
-cannot be imported, torch's kernels are used.
+If numba cannot be imported or compiles nothing here, torch's kernels are used.
 """
