@@ -237,7 +237,10 @@ def _voices(raw: dict, config: ModelConfig, source: str) -> VoiceTable | None:
     section = raw.get("voices")
     if section is None:
         return None
-    table = parse_voices(section, config.decoder.num_channels, config.num_codes, source)
+    decoder = config.decoder
+    table = parse_voices(
+        section, decoder.num_channels, config.num_codes, decoder.cross_num_heads, source
+    )
     # The codes of the turn's first frames must be known where the mark is sampled.
     if config.delay_pattern[-1] < config.max_delay:
         raise InputError(f"{source}: with voices, the last channel must have the longest delay.")

@@ -20,7 +20,7 @@ from dia_demo.errors import InputError
 MOST_VOICES = 500
 MOST_LISTS = 20  # of codes
 LONGEST_NAME = 50
-NUMBERS = ("semitones_apart", "envelopes_apart", "frames_per_character", "frames_per_turn")
+NUMBERS = ("semitones_apart", "envelopes_apart")
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,8 @@ class Voice:
 class VoiceTable:
     """turn_start: the codes [frames, C] before every mark. silence: the codes of a silent frame;
     quiet: of the first channels, all codes that silent frames have. semitones_apart,
-    envelopes_apart: how far the two voices of a dialogue are from each other at least.
-    frames_per_character, frames_per_turn: a turn lasts so many for each character and so many more
-    on average."""
+    envelopes_apart: how far the two voices of a dialogue are from each other at least. text_head:
+    the head of the last layer's cross-attention that was taught to follow the text."""
 
     voices: tuple[Voice, ...]
     turn_start: tuple[tuple[int, ...], ...]
@@ -50,12 +49,7 @@ class VoiceTable:
     quiet: tuple[tuple[int, ...], ...]
     semitones_apart: float
     envelopes_apart: float
-    frames_per_character: float
-    frames_per_turn: float
-
-    def frames(self, characters: int, turns: int) -> float:
-        """How long turns are on average."""
-        return self.frames_per_character * characters + self.frames_per_turn * turns
+    text_head: int
 
     def are_apart(self, one: Voice, other: Voice) -> bool:
         """Whether a dialogue may have these two voices."""
@@ -74,6 +68,15 @@ class VoiceTable:
         equally likely."""
         return self.pairs[int(Random(seed).random() * len(self.pairs))]
 
+    def drawn_beside(self, seed: int, semitones: float) -> Voice:
+        """The voice of a speaker beside one of another pitch (above 100 Hz), who has a voice
+        prompt: any that is far enough from that pitch, or the farthest."""
+        drawn = [voice for voice in self.voices if voice.is_drawn]
+        distances = [abs(voice.semitones - semitones) for voice in drawn]
+        least = min(self.semitones_apart, max(distances))
+        apart = [voice for voice, far in zip(drawn, distances, strict=True) if far >= least]
+        return apart[int(Random(seed).random() * len(apart))]
+
 
 @cache
 def _pairs(table: VoiceTable) -> tuple[tuple[Voice, Voice], ...]:
@@ -81,10 +84,12 @@ def _pairs(table: VoiceTable) -> tuple[tuple[Voice, Voice], ...]:
     return tuple(pair for pair in permutations(drawn, 2) if table.are_apart(*pair))
 
 
-def parse_voices(section: object, channels: int, num_codes: int, source: str) -> VoiceTable:
+def parse_voices(
+    section: object, channels: int, num_codes: int, heads: int, source: str
+) -> VoiceTable:
     """The table of "voices" in a config. Raises InputError that says what is wrong with it."""
     try:
-        table = _parse(section, channels, num_codes)
+        table = _parse(section, channels, num_codes, heads)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f'{source}: "voices" must have turn_start (codes [frames, {channels}]), silence, '
@@ -96,7 +101,7 @@ def parse_voices(section: object, channels: int, num_codes: int, source: str) ->
     return table
 
 
-def _parse(section: Any, channels: int, num_codes: int) -> VoiceTable:
+def _parse(section: Any, channels: int, num_codes: int, heads: int) -> VoiceTable:
     section = _instance(section, Mapping, "voices")
     entries = _list(section["table"], MOST_VOICES, "table")
     voices = tuple(_voice(_instance(entry, Mapping, "a voice"), num_codes) for entry in entries)
@@ -112,10 +117,9 @@ def _parse(section: Any, channels: int, num_codes: int) -> VoiceTable:
     quiet = _frames(section["quiet"], num_codes)
     if not 1 <= len(quiet) <= channels:
         raise ValueError("quiet")
-    numbers = [_number(section[key]) for key in NUMBERS]
-    if min(numbers[-2:]) <= 0:
-        raise ValueError(f"the number {min(numbers[-2:])}")
-    return VoiceTable(voices, start, silence, quiet, *numbers)
+    semitones, envelopes = (_number(section[key]) for key in NUMBERS)
+    text_head = _code(section.get("text_head", 0), heads)
+    return VoiceTable(voices, start, silence, quiet, semitones, envelopes, text_head)
 
 
 def _voice(entry: Mapping, num_codes: int) -> Voice:

@@ -19,7 +19,7 @@ SEEDS = range(20_000)
 
 def changed(**entries):
     """The table with some of its entries replaced."""
-    return parse_voices({**RAW["voices"], **entries}, 4, 256, "config.json")
+    return parse_voices({**RAW["voices"], **entries}, 4, 256, 8, "config.json")
 
 
 def test_the_two_voices_of_a_seed_are_apart_in_pitch_and_envelope():
@@ -91,9 +91,9 @@ def test_dia_has_no_voices_by_name():
         ("semitones_apart", "far"),
         ("semitones_apart", 100),
         ("envelopes_apart", float("nan")),
-        ("frames_per_character", 0),
-        ("frames_per_character", None),
-        ("frames_per_turn", -1),
+        ("text_head", 8),
+        ("text_head", -1),
+        ("text_head", None),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_with_the_file(key, value):

@@ -82,11 +82,13 @@ class StepRequest:
 
 @dataclass(frozen=True)
 class StepReply:
-    """float32 logits, bytes in use beyond the rows' caches, and the drift where it was measured."""
+    """float32 logits, bytes in use beyond the rows' caches, the drift where it was measured, and
+    the caches' `text_place` after a new step."""
 
     logits: np.ndarray
     used: int
     drift: float
+    places: tuple[int | None, ...] = ()
 
 
 class RemoteCache:
@@ -94,6 +96,7 @@ class RemoteCache:
 
     def __init__(self, number: int, halves: int) -> None:
         self.number, self.halves = number, halves
+        self.text_place: int | None = None
 
 
 class RemoteModel:
@@ -155,6 +158,8 @@ class RemoteModel:
                 f"{action}: the same step, run again, gave different numbers (off by "
                 f"{reply.drift:.1e}, allowed {self._limits.drift:.0e}): the device drifts"
             )
+        for cache, place in zip(caches, reply.places, strict=not frame):
+            cache.text_place = place
         growth = reply.used - self._used
         if growth > self._limits.memory_slack:
             raise RunError(f"{action}: memory grew by {growth / 2**20:.0f} MiB and keeps growing")
@@ -229,7 +234,8 @@ class RowServer:
         self._steps += 1
         is_due = self._steps % self._limits.drift_every == 0
         drift = self._model.drift() if is_due else 0.0
-        return StepReply(logits.numpy(), self._used(), drift)
+        places = tuple(cache.text_place for cache in caches)
+        return StepReply(logits.numpy(), self._used(), drift, places)
 
     def _used(self) -> int:
         """Beyond the caches of running rows, which hold old and new slots while they grow."""

@@ -28,6 +28,11 @@ class DecoderCache(Protocol):
     @property
     def halves(self) -> int: ...
 
+    @property
+    def text_place(self) -> int | None:
+        """The byte of the row's text that its last step read, of models with voices by name (a head
+        follows the text); of others None."""
+
 
 class DecoderModel(Protocol):
     """A text encoder and a decoder that runs rows together.

@@ -26,6 +26,8 @@ from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.processor import numerics_here
+from dia_demo.prompt.prompt import at_analysis_rate
+from dia_demo.prompt.speech import median_pitch
 from dia_demo.task import result_of
 
 log = logging.getLogger(__name__)
@@ -92,6 +94,16 @@ class Engine:
     def codec(self) -> Codec:
         """The checkpoint's codec, loaded at the first access."""
         return self.load_codec()
+
+    def semitones_of(self, prompt: np.ndarray) -> float | None:
+        """The median pitch above 100 Hz of a voice prompt [frames, C], of a model with voices by
+        name. Measured after the codec, so that a prompt is the same one as a file and as codes."""
+        if self.config.voices is None:
+            return None
+        with torch_threads(self.placement.threads):
+            wave = self.codec.decode(prompt)
+        hertz = median_pitch(at_analysis_rate(wave, self.format.sample_rate))
+        return None if hertz is None else float(12 * np.log2(hertz / 100))
 
     def warm_up(self) -> None:
         """Run model and codec once on very little, so that everything built lazily is built."""

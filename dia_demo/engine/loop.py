@@ -171,6 +171,5 @@ class Batch:
                     "the weights are damaged: fetch them again."
                 )
                 continue
-            if row.begins_turn:
-                row.set_mark(codes, logits_BCV[slots.start, -1].numpy())
+            row.steer(codes, logits_BCV[slots.start, -1].numpy())
             row.accept(codes)

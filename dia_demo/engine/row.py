@@ -26,8 +26,9 @@ class Row:
     """One row of a batch.
 
     text: the bytes the encoder reads, including a prompt's transcript. prompt: codes [frames, C] or
-    None; said: how many bytes of the text it says. cancel: set from any thread, at any time, to
-    stop the row. Raises InputError where a parameter is out of range or the prompt leaves no room.
+    None; said: how many bytes of the text it says; prompt_semitones: see TurnVoices. cancel: set
+    from any thread, at any time, to stop the row. Raises InputError where a parameter is out of
+    range or the prompt leaves no room.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Row:
         prompt: np.ndarray | None = None,
         cancel: threading.Event | None = None,
         said: int = 0,
+        prompt_semitones: float | None = None,
     ) -> None:
         self.config = config
         self.text = text
@@ -59,9 +61,17 @@ class Row:
         self._generator = torch.Generator().manual_seed(self.params.seed)
         self._delay, self._max_delay = np.array(config.delay_pattern), config.max_delay
         self.turns: TurnVoices | None = None
-        # Of a prompt without a transcript it is not known who speaks in it.
-        if config.voices is not None and (said or not self.prompt_frames):
-            self.turns = TurnVoices(config, self.params.seed, text, said)
+        if config.voices is not None:
+            # Of a prompt without a transcript it is not known who speaks in it.
+            with_marks = bool(said) or not self.prompt_frames
+            self.turns = TurnVoices(
+                config,
+                self.params.seed,
+                text,
+                said,
+                prompt_semitones=prompt_semitones,
+                with_marks=with_marks,
+            )
         self._end: int | None = None
         self.position = self.prompt_frames - self.prompt_frames % frames
         self.steps = 0
@@ -108,23 +118,18 @@ class Row:
         """See `Figures`."""
         if self.turns is None or self._end is None or self.finish_reason != FinishReason.END:
             return None
-        return self.turns.surplus(self._end)
+        return self.turns.surplus(self._end - self.prompt_frames)
 
-    @property
-    def begins_turn(self) -> bool:
-        """Whether a turn begins at the next position, so that the last channel's code there is a
-        mark (dia_demo/voices.py)."""
-        if self.turns is None or self._end is not None:
-            return False
-        frame = self.position - self._max_delay  # Whose last code is at the next position.
-        return self.turns.begins(self._tokens, frame, self.prompt_frames)
-
-    def set_mark(self, codes: np.ndarray, logits_V: np.ndarray) -> None:
-        """Where a turn begins: put its speaker's mark into the codes [C] that were sampled.
-        logits: of the last channel."""
-        assert self.turns is not None, "a turn begins"
-        frame = self.position - self._max_delay
-        codes[-1] = self.turns.mark(int(codes[-1]), logits_V, frame)
+    def steer(self, codes: np.ndarray, logits_V: np.ndarray) -> None:
+        """Set those of the codes [C] sampled for the next position that begin a turn of a speaker
+        with a voice by name. logits: of the last channel."""
+        is_new = self.position >= self.prompt_frames
+        if self.turns is None or self._end is not None or not is_new:
+            return
+        assert self.cache is not None, "the row has made a step"
+        place = self.cache.text_place
+        assert place is not None, "a model with voices by name follows its text"
+        self.turns.steer(codes, logits_V, self._tokens[self.prompt_frames :], place)
 
     def draw_uniforms(self, out: Tensor) -> None:
         """Write uniforms in [0, 1) for one frame to out [C], independent of all other rows."""

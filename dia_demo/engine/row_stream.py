@@ -75,7 +75,7 @@ class RowStream:
         self.frames_read = 0
         self.codes: list[np.ndarray] = []
         turns, fps = row.turns, settings.format.frames_per_second
-        self.pauses = Pauses(turns, row.params.seed, row.prompt_frames, fps) if turns else None
+        self.pauses = Pauses(turns, row.params.seed, fps) if turns else None
         self.loudness = TurnLoudness(rate)
         self.token_seconds = self.codec_seconds = 0.0
         self.first_audio: float | None = None

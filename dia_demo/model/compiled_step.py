@@ -149,7 +149,11 @@ class CompiledStep:
         slots = [(cache, half) for cache in caches for half in range(cache.halves)]
         longest = max(max(cache.capacity, *cache.text_lengths) for cache in caches)
         self._make_buffers(len(slots), longest)
-        for number, (cache, _) in enumerate(slots):
+        heads, head_dim = self._decoder.config.cross_num_heads, self._decoder.config.cross_head_dim
+        for number, (cache, half) in enumerate(slots):
+            if half == 0:
+                queries = self._buffers["qkv_or_gate"][number, : heads * head_dim]
+                cache.text_queries = queries.view(heads, head_dim)
             if cache.scale_vector is not None:
                 self._buffers["offset"][number, : len(cache.scale_vector)] = cache.scale_vector
         self._capacities = np.array([cache.capacity for cache, _ in slots], np.int64)
@@ -194,14 +198,9 @@ class CompiledStep:
     def _make_buffers(self, count: int, longest: int) -> None:
         """Allocate the buffers of `count` slots that attend to up to `longest` positions."""
         config = self._decoder.config
-        qkv_or_gate = max(
-            (config.num_heads + 2 * config.num_kv_heads) * config.head_dim,
-            config.cross_num_heads * config.cross_head_dim,
-            2 * config.intermediate_size,
-        )
-        attn_out = max(
-            config.num_heads * config.head_dim, config.cross_num_heads * config.cross_head_dim
-        )
+        own = config.num_heads * config.head_dim
+        cross = config.cross_num_heads * config.cross_head_dim
+        qkv, attn_out = max(own + 2 * config.num_kv_heads * config.head_dim, cross), max(own, cross)
         codes = config.num_channels * config.vocab_size
         widest = padded(max(config.hidden_size, attn_out, config.intermediate_size))
         # A thread's scratch: its copy of a linear's input, also as dot products read it; or the
@@ -217,7 +216,8 @@ class CompiledStep:
             for name, width in (
                 ("x", config.hidden_size),
                 ("offset", config.hidden_size),
-                ("qkv_or_gate", qkv_or_gate),
+                ("qkv_or_gate", qkv),
+                ("gate", 2 * config.intermediate_size),
                 ("attn_out", attn_out),
                 ("logits", codes),
             )
@@ -243,24 +243,25 @@ class CompiledStep:
         yield EMBED_OP
         for index, layer in enumerate(self._decoder.layers):
             own, cross, mlp = layer.self_attention, layer.cross_attention, layer.mlp
-            x, qkv_or_gate, attn_out = buffers["x"], buffers["qkv_or_gate"], buffers["attn_out"]
-            yield _linear(own.qkv_proj, x, qkv_or_gate, RMSNORM, layer.pre_sa_norm)
+            x, qkv, attn_out = buffers["x"], buffers["qkv_or_gate"], buffers["attn_out"]
+            gate = buffers["gate"]  # Apart, so that the queries of the last layer stay.
+            yield _linear(own.qkv_proj, x, qkv, RMSNORM, layer.pre_sa_norm)
             yield [SELF_ATTENTION, index, *blank]
             yield _linear(own.o_proj, attn_out, x, add=True)
-            yield _linear(cross.q_proj, x, qkv_or_gate, RMSNORM, layer.pre_ca_norm)
+            yield _linear(cross.q_proj, x, qkv, RMSNORM, layer.pre_ca_norm)
             yield [CROSS_ATTENTION, index, *blank]
             yield _linear(cross.o_proj, attn_out, x, add=True)
-            yield _linear(mlp.gate_up_proj, x, qkv_or_gate, RMSNORM, layer.pre_mlp_norm)
-            yield _linear(mlp.down_proj, qkv_or_gate, x, SILU_MUL, add=True)
+            yield _linear(mlp.gate_up_proj, x, gate, RMSNORM, layer.pre_mlp_norm)
+            yield _linear(mlp.down_proj, gate, x, SILU_MUL, add=True)
         head = self._decoder.logits_dense
         yield _linear(head, buffers["x"], buffers["logits"], RMSNORM, self._decoder.norm)
 
     def _next_frame_program(self, block: NextFrame) -> Iterator[list[int]]:
         """The operations of a further frame, in order."""
-        x, qkv_or_gate = self._buffers["x"], self._buffers["qkv_or_gate"]
+        x, gate = self._buffers["x"], self._buffers["gate"]
         yield EMBED_OP
-        yield _linear(block.mlp.gate_up_proj, x, qkv_or_gate, RMSNORM, block.pre_mlp_norm)
-        yield _linear(block.mlp.down_proj, qkv_or_gate, x, SILU_MUL, add=True)
+        yield _linear(block.mlp.gate_up_proj, x, gate, RMSNORM, block.pre_mlp_norm)
+        yield _linear(block.mlp.down_proj, gate, x, SILU_MUL, add=True)
         yield _linear(block.logits_dense, x, self._buffers["logits"], RMSNORM, block.norm)
 
 

@@ -100,6 +100,8 @@ class DecoderLayer(nn.Module):
         mixed = self._attend_self(q, k, v, caches, index)
         x_BTD = x_BTD + self.self_attention.o_proj(mixed)
         q = self.cross_attention.queries(self.pre_ca_norm(x_BTD, dtype))
+        for cache, (q_row,) in _by_row(caches, q):
+            cache.text_queries = q_row[0, -1]  # At last those of the last layer.
         texts = (layers[index] for cache in caches for layers in cache.cross)
         mixed = _join(attend(q_slot, *text) for q_slot, text in zip(q.split(1), texts, strict=True))
         x_BTD = x_BTD + self.cross_attention.o_proj(mixed)
@@ -284,7 +286,9 @@ class Dia(nn.Module):
     def cache_of(self, texts: list[TextState], cfg_scale: float, max_positions: int) -> RowCache:
         """An empty cache of a row that attends to these texts, one for each half."""
         vector = self.decoder.scale_vector(cfg_scale)
-        return RowCache(self.config.decoder, texts, max_positions, vector)
+        voices = self.config.voices
+        text_head = None if voices is None else voices.text_head
+        return RowCache(self.config.decoder, texts, max_positions, vector, text_head)
 
     @torch.inference_mode()
     def read_text(self, text: bytes) -> TextState:

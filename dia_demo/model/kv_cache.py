@@ -90,6 +90,8 @@ class RowCache:
     noticed. serial: different for every cache. scale_vector: added to every input of the row (see
     `Decoder.scale_vector`); None where guidance is not distilled. state: of a model with several
     frames a step, what the last step has computed for its further frames, float32 [halves, D].
+    text_head: the head of the last layer's cross-attention that follows the text, if one does.
+    text_queries: the first half's queries [H, K] there in the last step; its model sets them.
     """
 
     def __init__(
@@ -98,11 +100,14 @@ class RowCache:
         cross: list[list[tuple[Tensor, Tensor]]],
         max_positions: int,
         scale_vector: Tensor | None = None,
+        text_head: int | None = None,
     ) -> None:
         self.serial = next(_SERIALS)
         self.cross = cross
         self.scale_vector = scale_vector
         self.state: Tensor | None = None
+        self.text_queries: Tensor | None = None
+        self._text_head = text_head
         self._config = config
         self.halves = len(cross)
         self.max_positions = max_positions
@@ -112,6 +117,16 @@ class RowCache:
         shape = (self.halves, config.num_kv_heads, capacity, config.head_dim)
         self._keys = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
         self._values = [like.new_full(shape, torch.nan) for _ in range(config.num_layers)]
+
+    @property
+    def text_place(self) -> int | None:
+        """The byte of the text that the last step read, where a head follows the text."""
+        if self._text_head is None or self.text_queries is None:
+            return None
+        keys_GSK = self.cross[0][-1][0][0]
+        group = self._text_head * len(keys_GSK) // len(self.text_queries)
+        scores = keys_GSK[group].float() * self.text_queries[self._text_head].float()
+        return int(scores.sum(-1).argmax())
 
     @property
     def size_bytes(self) -> int:

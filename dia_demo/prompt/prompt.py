@@ -139,7 +139,7 @@ def _correlation(a: np.ndarray, b: np.ndarray, rate: int) -> float:
     return float(np.abs(products).max() / max(1e-12, np.sqrt((a * a).sum() * (b * b).sum())))
 
 
-def _analysed(wave: np.ndarray, rate: int) -> np.ndarray:
+def at_analysis_rate(wave: np.ndarray, rate: int) -> np.ndarray:
     """At the rate of the analysis, so that no rate makes a difference to it."""
     import soxr
 
@@ -150,7 +150,7 @@ def _problem(wave: np.ndarray, rate: int) -> str | None:
     """What a channel is instead of speech; None if it may be speech."""
     if speech.is_silent(wave, rate):
         return "silence"
-    analysed = _analysed(wave, rate)
+    analysed = at_analysis_rate(wave, rate)
     traits = speech.traits(analysed, speech.speech_frames(analysed))
     if traits.seconds < LEAST_SECONDS / 3:
         return f"a sound of {traits.seconds:.1f} s"
@@ -162,7 +162,7 @@ def _trimmed(name: str, wave: np.ndarray, rate: int, notes: list[str]) -> np.nda
 
     Silence that is too short is made up for.
     """
-    active = speech.speech_frames(_analysed(wave, rate))
+    active = speech.speech_frames(at_analysis_rate(wave, rate))
     spans = speech.spans(active, _LONGEST_PAUSE, _SHORTEST_SOUND)
     spoken = float(active.sum() * FRAME_SECONDS)
     if not spans or spoken < LEAST_SECONDS:

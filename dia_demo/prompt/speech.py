@@ -146,8 +146,40 @@ def _windows(wave: np.ndarray, frames: int) -> np.ndarray:
     return pieces - pieces.mean(axis=1, keepdims=True)
 
 
+def median_pitch(wave: np.ndarray) -> float | None:
+    """The median pitch in Hz of the voiced frames of a wave [n] at RATE; None without any.
+
+    Of a frame it is the highest pitch that fits nearly as well as the best: every second or third
+    period fits too.
+    """
+    if len(wave) < _WINDOW:
+        return None
+    pieces = _windows(wave, len(wave) // _HOP)
+    levels = np.square(pieces).mean(axis=1)
+    low, lags = _correlations(pieces[levels > 1e-3 * levels.max()])
+    here = lags[:, 1:-1]
+    best = here.max(axis=1, initial=0.0)
+    is_peak = (here >= lags[:, :-2]) & (here >= lags[:, 2:]) & (here >= 0.9 * best[:, None])
+    voiced = is_peak.any(axis=1) & (best > _VOICED)
+    if not voiced.any():
+        return None
+    return float(np.median(RATE / (low + 1 + is_peak[voiced].argmax(axis=1))))
+
+
 def _pitches(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pitch in Hz and its autocorrelation of windows [frames, _WINDOW]."""
+    low, lags = _correlations(pieces)
+    best = lags.argmax(axis=1)
+    rows, inner = np.arange(len(lags)), np.clip(best, 1, lags.shape[1] - 2)
+    before, here, after = (lags[rows, inner + offset] for offset in (-1, 0, 1))
+    curve = before - 2 * here + after
+    shift = 0.5 * (before - after) / np.where(np.abs(curve) > 1e-9, curve, np.inf)
+    return RATE / (low + inner + np.clip(shift, -1, 1)), lags[rows, best]
+
+
+def _correlations(pieces: np.ndarray) -> tuple[int, np.ndarray]:
+    """The autocorrelation [frames, lags] of windows [frames, _WINDOW] at the lags of all pitches;
+    first the shortest lag."""
     size = 2 * _WINDOW
     spectrum = np.fft.rfft(pieces * np.hanning(_WINDOW), size)
     correlation = np.fft.irfft(np.abs(spectrum) ** 2)[:, :_WINDOW]
@@ -155,10 +187,4 @@ def _pitches(pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     window = np.fft.irfft(np.abs(np.fft.rfft(np.hanning(_WINDOW), size)) ** 2)[:_WINDOW]
     low, high = (round(RATE / pitch) for pitch in reversed(_PITCHES))
     normal = correlation / np.maximum(correlation[:, :1], 1e-12) * (window[0] / window)
-    lags = normal[:, low:high]
-    best = lags.argmax(axis=1)
-    rows, inner = np.arange(len(lags)), np.clip(best, 1, lags.shape[1] - 2)
-    before, here, after = (lags[rows, inner + offset] for offset in (-1, 0, 1))
-    curve = before - 2 * here + after
-    shift = 0.5 * (before - after) / np.where(np.abs(curve) > 1e-9, curve, np.inf)
-    return RATE / (low + inner + np.clip(shift, -1, 1)), lags[rows, best]
+    return low, normal[:, low:high]

@@ -306,22 +306,24 @@ class Synthesis:
     ) -> Generator[Event, None, None]:
         rows, notes, expected = [], [], []
         # The prompt of several takes is encoded once per length that their max_tokens allows.
-        prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...]]] = {}
+        prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...], float | None]] = {}
         for index, request in enumerate(requests):
             info = self.info(request.runtime.model)
             prompt: np.ndarray | None = None
             prompt_notes: tuple[str, ...] = ()
+            semitones: float | None = None
             if request.voice is not None:
                 key = id(request.voice), request.params.max_tokens
                 if key not in prompts:
                     if request.voice.codes is None:
                         yield Loading("Reading the voice prompt", None, index)
                     longest = self.settings.prompt_seconds
-                    prompts[key] = request.prompt_codes(info, engine, longest)
-                prompt, prompt_notes = prompts[key]
+                    codes, how = request.prompt_codes(info, engine, longest)
+                    prompts[key] = codes, how, engine.semitones_of(codes)
+                prompt, prompt_notes, semitones = prompts[key]
             text = request.encode(info)
             said = request.transcript_bytes(info)
-            rows.append(Row(engine.config, text, request.params, prompt, cancel, said))
+            rows.append(Row(engine.config, text, request.params, prompt, cancel, said, semitones))
             notes.append(engine.take_notes() + prompt_notes + request.notes(info))
             script = request.reading(info, request.script).text
             expected.append(expected_seconds(script, info.seconds_per_character))

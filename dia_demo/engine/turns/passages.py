@@ -1,57 +1,36 @@
-"""A row's text as passages: what one speaker says before the other does, with its punctuation."""
+"""A row's text as passages: what one speaker says before the other does; and its punctuation."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+
+import numpy as np
 
 _TAGS = re.compile(rb"([\x01\x02])")
-_MARK = re.compile(rb"(\.{2,}|[.,;:!?])[^\w\s]*(\s+)(?=\S)")
-_LAST_MARK = re.compile(rb"(\.{2,}|[.,;:!?])[^\w\s]*\Z")
+# A mark with what closes around it, if any, and the space and tags up to the next word.
+_GAP = re.compile(rb"(?:(\.{2,}|[.,;:!?])[^\w\s\x01\x02]*)?([\s\x01\x02]+)(?=[^\s\x01\x02])")
 _BLANK_LINE = re.compile(rb"\n\s*\n")
-ELLIPSIS, SENTENCE_MARKS, PARAGRAPH = "...", (".", "!", "?", "..."), "\n"
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A punctuation mark, or PARAGRAPH where a blank line follows it. characters: of the passage up
-    to the next word."""
-
-    kind: str
-    characters: int
-
-    @property
-    def ends_sentence(self) -> bool:
-        return self.kind in SENTENCE_MARKS or self.kind == PARAGRAPH
+ELLIPSIS, PARAGRAPH = "...", "\n"
 
 
 @dataclass(frozen=True)
 class Passage:
-    """words: of one turn or several. ends_paragraph: a blank line follows."""
+    """One turn or several of one speaker: text[start:end], from its first word to its last."""
 
     speaker: int
-    words: bytes
-    ends_paragraph: bool = False
+    start: int
+    end: int
 
-    @cached_property
-    def marks(self) -> tuple[Mark, ...]:
-        """The marks that words follow."""
-        return tuple(
-            Mark(_kind(match[1], match[2]), match.end()) for match in _MARK.finditer(self.words)
-        )
 
-    @cached_property
-    def last_mark(self) -> str:
-        """The mark after the last word, a full stop if there is none."""
-        match = _LAST_MARK.search(self.words)
-        return _kind(match[1] if match else b".", b"\n\n" if self.ends_paragraph else b"")
+@dataclass(frozen=True)
+class Mark:
+    """A punctuation mark, or PARAGRAPH where a blank line follows it. word: where in the text the
+    next word begins. ends_turn: that word begins a passage."""
 
-    @property
-    def ends(self) -> list[int]:
-        """The characters up to the end of every sentence but the last. A model may begin the next
-        one as if it were another turn."""
-        return [mark.characters for mark in self.marks if mark.ends_sentence]
+    kind: str
+    word: int
+    ends_turn: bool
 
 
 def passages(text: bytes, said: int) -> list[Passage]:
@@ -60,16 +39,31 @@ def passages(text: bytes, said: int) -> list[Passage]:
     found: list[Passage] = []
     speaker, place = 1, 0
     for part in _TAGS.split(text):
-        rest = part[max(0, said - place) :]
+        start = max(place, said)
         place += len(part)
+        rest = text[start:place]
         if _TAGS.fullmatch(part):
             speaker = part[0]
         elif words := rest.strip():
-            ends_paragraph = _BLANK_LINE.search(rest[len(rest.rstrip()) :]) is not None
+            start += rest.index(words)
             if found and found[-1].speaker == speaker:
-                words = _joined(found.pop(), words)
-            found.append(Passage(speaker, words, ends_paragraph))
+                start = found.pop().start
+            found.append(Passage(speaker, start, place - len(rest) + len(rest.rstrip())))
     return found
+
+
+def marks_of(text: bytes, found: list[Passage]) -> list[Mark]:
+    """The marks between the words of these passages. A turn that ends without one ends with a full
+    stop."""
+    starts = {passage.start for passage in found}
+    first = min(starts, default=0)
+    marks = []
+    for match in _GAP.finditer(text):
+        kind, gap, word = match[1], match[2], match.end()
+        if word <= first or not (kind or _TAGS.search(gap)):
+            continue
+        marks.append(Mark(_kind(kind or b".", gap), word, word in starts))
+    return marks
 
 
 def speakers_of(text: bytes) -> set[int]:
@@ -77,13 +71,15 @@ def speakers_of(text: bytes) -> set[int]:
     return {passage.speaker for passage in passages(text, 0)}
 
 
-def _joined(one: Passage, words: bytes) -> bytes:
-    """Two turns of one speaker."""
-    end = b"" if _LAST_MARK.search(one.words) else b"."
-    return one.words + end + (b"\n\n" if one.ends_paragraph else b" ") + words
+def passage_of_bytes(text: bytes, found: list[Passage]) -> np.ndarray:
+    """Of every byte of the text, the number of its passage; -1 between them."""
+    numbers = np.full(len(text), -1)
+    for number, passage in enumerate(found):
+        numbers[passage.start : passage.end] = number
+    return numbers
 
 
-def _kind(mark: bytes, space: bytes) -> str:
-    if _BLANK_LINE.search(space):
+def _kind(mark: bytes, gap: bytes) -> str:
+    if _BLANK_LINE.search(gap):
         return PARAGRAPH
     return ELLIPSIS if len(mark) > 1 else mark.decode()

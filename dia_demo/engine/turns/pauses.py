@@ -23,26 +23,22 @@ BETWEEN_TURNS = {
     ",": 0.3, ";": 0.36, ":": 0.36, ".": 0.5, "!": 0.52, "?": 0.57, ELLIPSIS: 0.68, PARAGRAPH: 0.7
 }  # fmt: skip
 VARIATION = 0.12  # The share by which a pause is longer or shorter at most.
-SHORTEST_RUN = 4  # Silent frames that are a pause. A closed consonant has fewer.
-STOP_FRAMES = 9  # Of a pause after a sentence at least; after a comma there are fewer.
+SHORTEST_RUN = 3  # Silent frames that are a pause, where a mark is read.
+FARTHEST = 16  # Bytes from before a mark to the word after it.
 KEPT = 2  # Frames at either end of a silence that are never left out.
-# How far from where it is expected a mark may be: a share of the characters so far, and characters.
-SHARE_OFF, CHARACTERS_OFF = 0.25, 12
 
 
 class Pauses:
-    """The frames of one row, as they become known. first: the row's first new frame. added: by how
-    many frames the pauses so far are longer. starts: the first frame of every turn, among those
-    that `push` returns."""
+    """The frames of one row, as they become known. added: by how many frames the pauses so far are
+    longer. starts: the first frame of every turn, among those that `push` returns."""
 
-    def __init__(self, turns: TurnVoices, seed: int, first: int, frames_per_second: float) -> None:
-        self._turns, self._table, self._first = turns, turns.table, first
+    def __init__(self, turns: TurnVoices, seed: int, frames_per_second: float) -> None:
+        self._turns, self._table = turns, turns.table
         self._rate = frames_per_second
         self._random = Random(SEED_LIMIT + 1 + seed)  # Not that of the voices.
         self._quiet = [np.array(codes) for codes in self._table.quiet]
         self._run: list[np.ndarray] = []
         self._count = 0
-        self._used = (-1, 0)  # Passage, and characters of it up to the last mark with a pause.
         self.added = 0
         self.starts: list[int] = []
 
@@ -64,56 +60,32 @@ class Pauses:
     def _ended_run(self) -> list[np.ndarray]:
         """The silence before the current frame, as long as it is to be."""
         run, self._run = self._run, []
-        start = self._count - len(run)
-        turn = next((turn for turn in self._begun if start <= turn[0] < self._count), None)
+        first = self._count - len(run)
+        start = next((s for s, _ in self._turns.begun if first <= s < self._count), None)
         # Up to the first codes of a turn it may be changed.
-        still = len(run) if turn is None else turn[0] - len(self._table.turn_start) - start
-        seconds = self._seconds(start, len(run), turn) if still >= SHORTEST_RUN else None
-        if seconds is not None:
+        still = len(run) if start is None else start - first
+        mark = self._mark_in(first) if len(run) >= SHORTEST_RUN else None
+        if mark is not None:
+            seconds = (BETWEEN_TURNS if mark.ends_turn else WITHIN_TURN)[mark.kind]
             seconds *= 1 + VARIATION * (2 * self._random.random() - 1)
             length = still + round(seconds * self._rate) - len(run)
-            run = [*self._of_length(run[:still], max(length, 2 * KEPT)), *run[still:]]
-        if turn is not None:
-            self.starts.append(turn[0] - len(self._table.turn_start) + self.added)
+            run = [*self._of_length(run[:still], max(length, min(still, 2 * KEPT))), *run[still:]]
+        if start is not None:
+            self.starts.append(start + self.added)
         return [frame[None] for frame in run]
-
-    @property
-    def _begun(self) -> list[tuple[int, int]]:
-        """The mark's frame and the passage of each turn so far."""
-        return [(frame - self._first, passage) for frame, passage in self._turns.begun]
 
     def _of_length(self, run: list[np.ndarray], length: int) -> list[np.ndarray]:
         """A silence changed in its middle."""
         self.added += length - len(run)
         if length < len(run):
             return [*run[: length // 2], *run[len(run) - (length - length // 2) :]]
-        silence = np.array(self._table.silence, run[0].dtype)
+        silence = np.array(self._table.silence, np.int16)
         middle = len(run) // 2
         return [*run[:middle], *[silence] * (length - len(run)), *run[middle:]]
 
-    def _seconds(self, start: int, length: int, turn: tuple[int, int] | None) -> float | None:
-        """How long a silence is to be, in which `turn` may begin; None where it stays as it is."""
-        before = [passage for frame, passage in self._begun if frame < start]
-        if not before:
-            return None
-        now = before[-1]
-        if turn is not None and turn[1] != now:
-            return BETWEEN_TURNS[self._turns.passages[now].last_mark]
-        began = next(frame for frame, passage in self._begun if passage == now)
-        mark = self._mark_at(now, start - began, turn is not None or length >= STOP_FRAMES)
-        return None if mark is None else WITHIN_TURN[mark.kind]
-
-    def _mark_at(self, passage: int, frames: int, ends_sentence: bool) -> Mark | None:
-        """The mark of a passage after so many frames, if there is one near."""
-        said = (frames - self._table.frames(0, 1) / 2) / self._table.frames_per_character
-        done = self._used[1] if self._used[0] == passage else 0
-        marks = [
-            mark
-            for mark in self._turns.passages[passage].marks
-            if mark.characters > done and mark.ends_sentence == ends_sentence
-        ]
-        mark = min(marks, key=lambda mark: abs(mark.characters - said), default=None)
-        if mark is None or abs(mark.characters - said) > max(CHARACTERS_OFF, SHARE_OFF * said):
-            return None
-        self._used = passage, mark.characters
-        return mark
+    def _mark_in(self, first: int) -> Mark | None:
+        """The mark that is read in the silence from frame `first` up to the current one: the last
+        whose word is read by its end and not before."""
+        before, after = self._turns.places[first], self._turns.places[self._count]
+        passed = [mark for mark in self._turns.punctuation if before < mark.word <= after]
+        return passed[-1] if passed and after - before <= FARTHEST else None

@@ -1,137 +1,190 @@
-"""Keeps the voice of every speaker: the mark at the beginning of a turn is that of its speaker.
+"""Keeps the voice of every speaker: each turn begins with the mark of its speaker's voice.
 
 A model that was taught voices by name (dia_demo/voices.py) draws marks by itself: two speakers may
-get similar voices, and a speaker may get another one in a later turn. Here the seed chooses both
-voices, and the marks are set while the row is sampled.
+get similar voices, a speaker may get another one in a later turn, and a turn may begin without a
+mark. Here the seed chooses both voices, and the codes that begin a turn are set while the row is
+sampled. Which turn a frame belongs to is known from the place in the text that the model reads.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from dia_demo.config import ModelConfig
-from dia_demo.engine.turns.passages import passages, speakers_of
+from dia_demo.engine.turns.passages import marks_of, passage_of_bytes, passages, speakers_of
 from dia_demo.voices import Voice
 
-# Share of the first codes of a turn that it must have: at a high temperature one or two differ, and
-# elsewhere more than half of them do.
-SAME = 0.75
-
-
-# How far the length of speech is from that of its text, standard deviation.
-SPREAD = 0.12
-# By how much less likely it is, as a logarithm, that a turn has no mark: about one in 500 has none.
-UNMARKED = 6.0
+# The share of a turn's first codes that its beginning has at least. One or two of them may differ,
+# or half of them if a mark is next; elsewhere more than half of them do.
+SAME, SAME_BEFORE_MARK = 0.75, 0.5
+# A turn that the model does not begin is begun after so many frames of its words: after the first
+# number if so much of the turn before has been read. Where words are alike, the place may be in
+# another turn for a while.
+PATIENCE, LONGEST_PATIENCE, SHARE_READ = 3, 20, 0.6
+# A turn begins once more where this share of it has been read, and so many frames are left.
+WHOLE_READ, SHORTEST_TURN = 0.9, 17
 
 
 class TurnVoices:
     """The marks of one row.
 
     said: how many bytes of its text a voice prompt says. The prompt's speakers have no mark: they
-    keep its voice. begun: of each turn so far, the frame of its mark, and its passage.
+    keep its voice. prompt_semitones: its median pitch above 100 Hz, if it has one: another speaker
+    gets a voice away from it. with_marks False: who speaks in the prompt is not known, so turns are
+    only followed. Frames are the new ones, counted from 0. begun: of each turn so far, and of each
+    sentence that begins like a turn, its first frame and its passage. places: of each frame, the
+    byte of the text that was read for it.
     """
 
-    def __init__(self, config: ModelConfig, seed: int, text: bytes, said: int = 0) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        seed: int,
+        text: bytes,
+        said: int = 0,
+        *,
+        prompt_semitones: float | None = None,
+        with_marks: bool = True,
+    ) -> None:
         table = config.voices
         assert table is not None, "the model has voices by name"
         drawn = dict(enumerate(table.drawn(seed), start=1))
         prompted = speakers_of(text[:said]) if said else set()
+        if prompt_semitones is not None and len(prompted) == 1:
+            other = table.drawn_beside(seed, prompt_semitones)
+            drawn = dict.fromkeys(drawn, other)
         self.voices: dict[int, Voice | None] = {
             speaker: None if speaker in prompted else voice for speaker, voice in drawn.items()
         }
         self._marks = np.array([voice.mark for voice in table.voices])
-        self._no_marks = np.setdiff1d(np.arange(config.num_codes), self._marks)
+        no_marks = np.setdiff1d(np.arange(config.num_codes), self._marks)
         # What the turns of each speaker may have in the place of the mark.
         self._codes = {
-            speaker: self._no_marks if voice is None else np.array([voice.mark])
+            speaker: no_marks if voice is None else np.array([voice.mark])
             for speaker, voice in self.voices.items()
         }
+        self._with_marks = with_marks
         self.table, self.passages = table, passages(text, said)
+        self.punctuation = marks_of(text, self.passages)
+        self._passage_of = passage_of_bytes(text, self.passages)
         self.begun: list[tuple[int, int]] = []
-        self._heard: set[int] = set()
-        self._start = np.array(table.turn_start)
-        frames = np.arange(len(self._start))[:, None] - len(self._start)
+        self.places: list[int] = []
+        # The passage that is spoken; -1 before the first, unless the prompt's speaker goes on.
+        goes_on = bool(prompted and self.passages) and self.passages[0].speaker in prompted
+        self._current = 0 if goes_on else -1
+        self._farthest = 0  # The last byte of it that was read.
+        self._begun_here = -np.inf  # The first frame of the last turn that was begun here.
+        self._start, self._delay = np.array(table.turn_start), np.array(config.delay_pattern)
         # Of the codes of _start, from the frame after them on.
-        self._positions = frames + 1 + np.array(config.delay_pattern)
-        self._channels = np.arange(self._start.shape[1])
+        self._positions = np.arange(-len(self._start), 0)[:, None] + 1 + self._delay
+        self._channels = np.arange(len(self._delay))
 
     @property
-    def names(self) -> tuple[str | None, str | None]:
-        """The names of the voices of S1 and S2; None for one that the voice prompt has."""
+    def names(self) -> tuple[str | None, str | None] | None:
+        """The names of the voices of S1 and S2; None for one that the voice prompt has, or where it
+        is not known who has it."""
+        if not self._with_marks:
+            return None
         one, two = (None if voice is None else voice.name for voice in self.voices.values())
         return one, two
 
-    def begins(self, tokens: np.ndarray, frame: int, first: int) -> bool:
-        """Whether a turn's first codes end before `frame`, in the tokens [positions, C] of a row
-        whose first frame is `first`."""
-        if frame - len(self._start) < first:
-            return False
-        found = tokens[frame + self._positions, self._channels]
-        return int((found == self._start).sum()) >= SAME * self._start.size
+    def steer(
+        self, codes: np.ndarray, logits_V: np.ndarray, tokens: np.ndarray, place: int
+    ) -> None:
+        """Set those of the codes [C] just sampled that begin a turn, and its mark.
 
-    def surplus(self, end: int) -> int:
-        """How many more turns a row has than its text, where it ended at frame `end` by itself;
-        negative if turns at the end of the text were never begun."""
-        if not self.begun:
-            return 0
-        now = self.begun[-1][1]
-        began, *others = (frame for frame, place in self.begun if place == now)
-        rest = [len(passage.words) for passage in self.passages[now:]]
-        if len(rest) > 1:
-            # The next ones may have begun without a mark.
-            spoken = [self.table.frames(sum(rest[:k]), k) for k in range(1, len(rest) + 1)]
-            return 1 + _nearest(spoken, end - began) - len(rest)
-        # A turn that begins where a sentence of the last passage ends is that passage, going on.
-        ends = [self.table.frames(length, 1) for length in (*self.passages[now].ends, *rest)]
-        begins = [frame for frame in others if end - frame >= self.table.frames_per_turn]
-        return sum(_nearest(ends, frame - began) == len(ends) - 1 for frame in begins)
-
-    def mark(self, code: int, logits_V: np.ndarray, frame: int) -> int:
-        """The code of `frame`, where a turn begins, for the sampled one and its logits."""
-        speaker = self._next_speaker(logits_V, frame)
-        self._heard.add(speaker)
-        allowed = self._codes[speaker]
-        return code if code in allowed else int(allowed[logits_V[allowed].argmax()])
-
-    def _next_speaker(self, logits_V: np.ndarray, frame: int) -> int:
-        """Whose turn begins: the next passage's, unless the current one goes on."""
+        logits: of the last channel. tokens [positions, C]: code c of frame f is at position
+        f + 1 + delay[c]. place: the byte that was read for the frame that code 0 belongs to.
+        """
+        frame = len(self.places)
+        self.places.append(place)
         if not self.passages:
-            return 1
-        now = self.begun[-1][1] if self.begun else -1
-        steps = self._steps(now, logits_V, frame) if 0 <= now < len(self.passages) - 1 else 1
-        self.begun.append((frame, min(now + steps, len(self.passages) - 1)))
-        return self.passages[self.begun[-1][1]].speaker
+            return
+        if self._passage_of[place] == self._current:
+            self._farthest = max(self._farthest, place)
+        if self._must_begin(int(codes[0]), tokens, frame):
+            self._begun_here = frame
+        offsets = frame - self._delay - self._begun_here
+        for channel in np.flatnonzero((offsets >= 0) & (offsets < len(self._start))):
+            codes[channel] = self._start[int(offsets[channel]), channel]
+        self._set_mark(codes, logits_V, tokens, frame - int(self._delay[-1]))
 
-    def _steps(self, now: int, logits_V: np.ndarray, frame: int) -> int:
-        """How many passages the turn is after passage `now`: none where that goes on, two where the
-        next one began without a mark. By the mark that the model expects, and by how long it has
-        spoken."""
-        here, there = self.passages[now : now + 2]
-        spoken = frame - next(frame for frame, place in self.begun if place == now)
+    def surplus(self, end: int) -> int | None:
+        """How many more turns a row has than its text, where it ended before frame `end` by itself;
+        negative if turns at the end of the text were never begun. None where it is not known."""
+        if not self._with_marks:
+            return None
+        if not self.begun or self._current < len(self.passages) - 1:
+            return self._current + 1 - len(self.passages) if self.begun else 0
+        last = self.passages[-1]
+        starts = [start for start, number in self.begun if number == self._current]
+        read = np.maximum.accumulate(
+            [place if last.start <= place < last.end else 0 for place in self.places]
+        )
+        whole = last.start + WHOLE_READ * (last.end - last.start)
+        return sum(read[start] >= whole and end - start >= SHORTEST_TURN for start in starts)
 
-        def fit(characters: int, turns: int = 1) -> float:
-            expected = self.table.frames(characters, turns)
-            return -0.5 * ((spoken - expected) / (SPREAD * expected)) ** 2
+    def _set_mark(
+        self, codes: np.ndarray, logits_V: np.ndarray, tokens: np.ndarray, frame: int
+    ) -> None:
+        """Of `frame`, that the last of the codes belongs to, if a turn begins before it."""
+        start = frame - len(self._start)
+        if start < 0:
+            return
+        same = self._share_same(tokens, frame)
+        if same < (SAME_BEFORE_MARK if codes[-1] in self._marks else SAME):
+            return
+        self._begin(start)
+        if self._with_marks:
+            allowed = self._codes[self.passages[self._current].speaker]
+            if codes[-1] not in allowed:
+                codes[-1] = allowed[logits_V[allowed].argmax()]
 
-        expected = self._expected(here.speaker, there.speaker, logits_V)
-        scores = {1: fit(len(here.words))}
-        if here.ends:
-            scores[0] = max(map(fit, here.ends)) + expected
-        if now + 2 < len(self.passages):
-            scores[2] = fit(len(here.words) + len(there.words), turns=2) + expected - UNMARKED
-        return max(scores, key=lambda steps: scores[steps])
+    def _share_same(self, tokens: np.ndarray, frame: int) -> float:
+        """The share of a turn's first codes that the frames before `frame` have."""
+        found = tokens[frame + self._positions, self._channels]
+        return float((found == self._start).mean())
 
-    def _expected(self, here: int, there: int, logits_V: np.ndarray) -> float:
-        """By how much the logits of the codes that continue speaker `here` are above those of the
-        codes that begin a turn of `there`."""
-        same, other = self._codes[here], self._codes[there]
-        if self.voices[there] is not None:
-            # A continued turn may have no mark, and a new speaker is expected to have any.
-            same = np.union1d(same, self._no_marks)
-            other = other if there in self._heard else np.setdiff1d(self._marks, same)
-        return float(logits_V[same].max() - logits_V[other].max())
+    def _begin(self, start: int) -> None:
+        """Note the turn that begins at this frame: the current one goes on, or the next one begins,
+        by the words that are read since then."""
+        now, after = self._current, min(self._current + 1, len(self.passages) - 1)
+        votes = Counter(int(self._passage_of[place]) for place in self.places[start:])
+        if start == self._begun_here or now < 0:
+            is_next = True
+        elif votes[after] + votes[now]:
+            is_next = votes[after] > votes[now]
+        else:
+            is_next = self._is_read(now)
+        if is_next:
+            self._current, self._farthest = after, 0
+        self.begun.append((start, self._current))
 
+    def _is_read(self, number: int) -> bool:
+        """Whether enough of a passage has been read for the next one to begin."""
+        passage = self.passages[number]
+        read = self._farthest - passage.start
+        return read >= SHARE_READ * (passage.end - passage.start)
 
-def _nearest(lengths: list[float], length: int) -> int:
-    """The index of the length that is nearest, as a ratio."""
-    return int(np.abs(np.log(np.array(lengths) / max(1, length))).argmin())
+    def _must_begin(self, code: int, tokens: np.ndarray, frame: int) -> bool:
+        """Whether the words of the next speaker are read, but the model has not begun his turn."""
+        if not self._with_marks or frame - self._begun_here < self._latest:
+            return False
+        now = self._current
+        patience = PATIENCE if now < 0 or self._is_read(now) else LONGEST_PATIENCE
+        there = {int(self._passage_of[place]) for place in self.places[-patience:]}
+        if there != {now + 1} or len(self.places) < patience:
+            return False
+        # The first code of the turn may be known already, and then the next one.
+        first = [*tokens[max(1, frame + 1 - self._latest) : frame + 1, 0], code]
+        begins = [int(code) for code in self._start[:2, 0]]
+        return first[-1] != begins[0] and not any(
+            first[place : place + 2] == begins for place in range(len(first))
+        )
+
+    @property
+    def _latest(self) -> int:
+        """Frames from the first code of a turn to its mark."""
+        return len(self._start) + int(self._delay[-1])

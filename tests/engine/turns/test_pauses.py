@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.engine.turns.passages import PARAGRAPH, passages
+from dia_demo.engine.turns.passages import PARAGRAPH, marks_of, passages
 from dia_demo.engine.turns.pauses import Pauses
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
@@ -27,29 +27,44 @@ LEAD_IN, COMMA, STOP = 6, 7, 11
         ("[S1] A b. [S2] C.", [(1, b"A b."), (2, b"C.")]),
         ("Hello.", [(1, b"Hello.")]),
         ("[S1] A. B? [S2] C. [S1]", [(1, b"A. B?"), (2, b"C.")]),
-        ("[S1] A [S1] B. C. [S2] D", [(1, b"A. B. C."), (2, b"D")]),
+        ("[S1] A [S1] B. C. [S2] D", [(1, b"A \x01 B. C."), (2, b"D")]),
         ("[S1] [S2] A", [(2, b"A")]),
     ],
 )
 def test_passages_are_what_one_speaker_says_before_the_other(script, expected):
-    found = passages(encode_script(script), 0)
-    assert [(passage.speaker, passage.words) for passage in found] == expected
+    text = encode_script(script)
+    found = passages(text, 0)
+    assert [(passage.speaker, text[passage.start : passage.end]) for passage in found] == expected
 
 
 def test_passages_begin_after_the_transcript_with_its_last_speaker():
     said = "[S1] One. [S2] Two."
-    found = passages(encode_script("Three. [S1] Four.", said), len(encode_script(said)))
-    assert [(passage.speaker, passage.words) for passage in found] == [
+    text = encode_script("Three. [S1] Four.", said)
+    found = passages(text, len(encode_script(said)))
+    assert [(passage.speaker, text[passage.start : passage.end]) for passage in found] == [
         (2, b"Three."),
         (1, b"Four."),
     ]
+    assert [text[mark.word :][:4] for mark in marks_of(text, found)] == [b"Four"]
 
 
 def test_marks_are_those_that_words_follow():
-    (passage,) = passages(encode_script('[S1] Well, "no." So... it is: 3.5; ok?\n\nYes!'), 0)
-    assert [mark.kind for mark in passage.marks] == [",", ".", "...", ":", ";", PARAGRAPH]
-    assert passage.last_mark == "!"
-    assert passage.ends == [mark.characters for mark in passage.marks if mark.kind in ".\n..."]
+    text = encode_script('[S1] Well, "no." So... it is: 3.5; ok?\n\nYes! [S2] I [S1] see [S1] it.')
+    found = [
+        (mark.kind, text[mark.word :].split()[0], mark.ends_turn)
+        for mark in marks_of(text, passages(text, 0))
+    ]
+    assert found == [
+        (",", b'"no."', False),
+        (".", b"So...", False),
+        ("...", b"it", False),
+        (":", b"3.5;", False),
+        (";", b"ok?", False),
+        (PARAGRAPH, b"Yes!", False),
+        ("!", b"I", True),
+        (".", b"see", True),
+        (".", b"it.", False),
+    ]
 
 
 # Pauses
@@ -61,22 +76,25 @@ def frames(*runs: tuple[np.ndarray, int]) -> np.ndarray:
 
 def spoken(first: str, second: str, silence: int) -> tuple[np.ndarray, SimpleNamespace]:
     """The frames of two parts of a turn, or of two turns where the second has a tag, with a silence
-    between them; and what is known of their turns."""
-    script = f"[S1] {first} {second}"
-    lengths = [round(TABLE.frames(len(part), 1)) for part in (first, second)]
-    codes = frames((SILENCE, LEAD_IN), (SPEECH, lengths[0] - LEAD_IN), (SILENCE, silence))
-    begun = [(2, 0)]
-    if "[S2]" in second:
-        begun.append((len(codes) - LEAD_IN + 2, 1))
-    codes = np.concatenate([codes, frames((SPEECH, lengths[1]))])
+    between them; and what is known of their turns. Every part has 50 frames of speech."""
+    text = encode_script(f"[S1] {first} {second}")
+    found = passages(text, 0)
+    word = len(text) - len(second.removeprefix("[S2] "))
+    codes = frames((SILENCE, LEAD_IN), (SPEECH, 50), (SILENCE, silence), (SPEECH, 50))
+    begun = [(0, 0)]
+    if len(found) == 2:
+        begun.append((LEAD_IN + 50 + silence - LEAD_IN, 1))
+    before = len(encode_script(f"[S1] {first}")) - 1
+    places = np.full(len(codes), before)
+    places[LEAD_IN + 50 + silence // 2 :] = word
     return codes, SimpleNamespace(
-        table=TABLE, passages=passages(encode_script(script), 0), begun=begun
+        table=TABLE, passages=found, begun=begun, punctuation=marks_of(text, found), places=places
     )
 
 
 def pause_seconds(first: str, second: str, silence: int, seed: int = 0) -> float:
     codes, turns = spoken(first, second, silence)
-    out = Pauses(turns, seed, 0, RATE).push(codes, finish=True)
+    out = Pauses(turns, seed, RATE).push(codes, finish=True)
     quiet = np.flatnonzero((out == SILENCE).all(1))
     return float((quiet >= LEAD_IN).sum() / RATE)
 
@@ -122,8 +140,8 @@ def test_a_silence_without_a_mark_stays_as_it_is():
 @pytest.mark.parametrize("step", [1, 5, 40])
 def test_frames_that_arrive_in_pieces_give_the_same(step):
     codes, turns = spoken(HALF + ".", "[S2] Yes.", 12)
-    whole = Pauses(turns, 3, 0, RATE).push(codes, finish=True)
-    pauses, pieces = Pauses(turns, 3, 0, RATE), []
+    whole = Pauses(turns, 3, RATE).push(codes, finish=True)
+    pauses, pieces = Pauses(turns, 3, RATE), []
     for start in range(0, len(codes), step):
         piece = codes[start : start + step]
         pieces.append(pauses.push(piece, finish=start + step >= len(codes)))

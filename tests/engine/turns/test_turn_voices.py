@@ -1,5 +1,6 @@
 """Every turn has the mark of its speaker's voice; the seed alone says which voices these are."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.turns.passages import passages
 from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
@@ -27,10 +29,11 @@ def model():
     return load(EMBEDDED_FOLDER)
 
 
-def make_row(script, *, prompt=None, said="", **params) -> Row:
+def make_row(script, *, prompt=None, said="", semitones=None, **params) -> Row:
     text = encode_script(script, said)
     params = replace(CONFIG.defaults, max_tokens=400, **params)
-    return Row(CONFIG, text, params, prompt, said=len(encode_script(said)) if said else 0)
+    length = len(encode_script(said)) if said else 0
+    return Row(CONFIG, text, params, prompt, None, length, semitones)
 
 
 def marks_of(codes) -> list[int]:
@@ -79,110 +82,184 @@ def test_a_script_of_the_second_speaker_has_the_second_voice(model):
     assert voices_of(row.codes()) == [TABLE.drawn(3)[1].name]
 
 
-def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model):
-    said = make_row("[S1] Put the blue cup on the shelf.", seed=2)
+@pytest.mark.parametrize("semitones", [None, 4.0, 13.0])
+def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model, semitones):
+    words = "[S1] Put the blue cup on the shelf."
+    said = make_row(words, seed=2)
     run_to_end(model, [said])
     prompt = said.codes().astype(np.int64)
-    row = make_row(TURNS, prompt=prompt, said="[S1] Put the blue cup on the shelf.", seed=3)
+    row = make_row(TURNS, prompt=prompt, said=words, semitones=semitones, seed=3)
     run_to_end(model, [row])
-    two = TABLE.drawn(3)[1].name
-    assert row.voices == (None, two)
-    assert voices_of(row.codes()) == [None, two, None, two]
+    two = TABLE.drawn(3)[1] if semitones is None else TABLE.drawn_beside(3, semitones)
+    assert row.voices == (None, two.name)
+    assert voices_of(row.codes()) == [None, two.name, None, two.name]
 
 
-def test_without_a_transcript_nobody_gets_a_mark():
-    prompt = np.full((5, 4), 77)
-    assert make_row(TURNS, prompt=prompt).voices is None
+def test_without_a_transcript_nobody_gets_a_mark_and_the_turns_are_followed(model):
+    said = make_row("[S1] Put the blue cup on the shelf.", seed=2)
+    run_to_end(model, [said])
+    row = make_row(TURNS, prompt=said.codes().astype(np.int64))
+    run_to_end(model, [row])
+    assert row.voices is None
+    assert row.turns.begun and len(row.turns.places) >= len(row.codes())
 
 
-# Turns in which a model begins a sentence as if it were a turn
+def test_places_follow_the_text(model):
+    """From the first letter of every turn to its last, in order."""
+    row = make_row(TURNS, seed=0)
+    run_to_end(model, [row])
+    places = np.array(row.turns.places)
+    for passage in row.turns.passages:
+        inside = places[(places >= passage.start) & (places < passage.end)]
+        assert inside.min() == passage.start and inside.max() >= passage.end - 3
+    assert (np.diff(places) >= -3).mean() > 0.97
 
 
-def logits(**likely) -> np.ndarray:
-    """Of the last channel: likely voices by name, "other" for a code that is no mark."""
-    out = np.full(CONFIG.decoder.vocab_size, -9.0, np.float32)
-    codes = {voice.name: voice.mark for voice in TABLE.voices} | {"other": 0}
-    for name, value in likely.items():
-        out[codes[name]] = value
-    return out
+# Turns that the model does not begin, and sentences that it begins like turns
+
+SENTENCE = "a" * 49 + "."
+MARK = len(START) + CONFIG.max_delay  # frames from a turn's first code to its mark
 
 
-def two_sentences():
-    """Two sentences of S1, a turn of S2, another of S1, all of 50 characters; and their voices."""
-    sentence = "a" * 49 + "."
-    text = encode_script(f"[S1] {sentence} {sentence} [S2] {sentence} [S1] {sentence}")
-    turns = TurnVoices(CONFIG, 0, text)
-    return turns, *turns.voices.values()
+class Reading:
+    """A row whose model reads the text at a steady speed; every frame that is not wanted otherwise
+    is [1, 1, 1, 1]."""
+
+    def __init__(self, script: str) -> None:
+        self.turns = TurnVoices(CONFIG, 0, encode_script(script))
+        self.tokens = np.full((1000, 4), 1)
+        self.wanted: dict[int, Sequence[int]] = {}
+        self.frame = 0
+
+    def read(self, place: int) -> None:
+        """One step."""
+        sampled = np.array(
+            [
+                self.wanted.get(self.frame - delay, (1, 1, 1, 1))[channel]
+                for channel, delay in enumerate(CONFIG.delay_pattern)
+            ]
+        )
+        logits = np.zeros(CONFIG.decoder.vocab_size, np.float32)
+        self.turns.steer(sampled, logits, self.tokens, place)
+        self.tokens[self.frame + 1] = sampled
+        self.frame += 1
+
+    def want(self, *frames) -> None:
+        """The frames that are sampled next."""
+        self.wanted |= {self.frame + offset: codes for offset, codes in enumerate(frames)}
+
+    def turn(self, start: int, end: int, begins: bool = True, frames_each: int = 2) -> None:
+        """Read text[start:end]; begins: with a turn's first codes and some code for the mark."""
+        if begins:
+            self.want(*START, (77, 68, 199, 9))
+        for place in range(start, end):
+            for _ in range(frames_each):
+                self.read(place)
+
+    @property
+    def marks(self) -> list[str | None]:
+        frames = self.frame - CONFIG.max_delay
+        delays = np.array(CONFIG.delay_pattern)
+        codes = self.tokens[np.arange(frames)[:, None] + 1 + delays, np.arange(4)]
+        return voices_of(codes)
 
 
-def test_a_sentence_after_half_of_the_passage_has_the_same_voice():
-    turns, one, two = two_sentences()
-    half, whole, turn = (round(TABLE.frames(count, 1)) for count in (51, 101, 50))
-    for frame, voice in [(0, one), (half, one), (whole, two), (whole + turn, one)]:
-        assert turns.mark(0, logits(other=0.0), frame) == voice.mark
+def places_of(script: str) -> list[tuple[int, int]]:
+    return [(passage.start, passage.end) for passage in passages(encode_script(script), 0)]
 
 
-def test_a_turn_that_is_expected_before_its_time_is_taken_for_one():
-    turns, one, two = two_sentences()
-    assert turns.mark(0, logits(), 0) == one.mark
-    frame = round(TABLE.frames(75, 1))
-    assert turns.mark(0, logits(**{two.name: 5.0}), frame) == two.mark
+def test_a_turn_that_the_model_does_not_begin_is_begun():
+    script = f"[S1] {SENTENCE} [S2] {SENTENCE} [S1] {SENTENCE}"
+    reading = Reading(script)
+    for number, span in enumerate(places_of(script)):
+        reading.turn(*span, begins=number != 1)
+    one, two = reading.turns.names
+    assert reading.marks == [one, two, one]
+    starts = [start for start, _ in reading.turns.begun]
+    assert starts[1] - 2 * 50 <= 3  # Within three frames of its first word.
 
 
-def test_after_a_turn_without_a_mark_the_next_has_its_own_voice():
-    turns, one, two = two_sentences()
-    assert turns.mark(0, logits(), 0) == one.mark
-    frame = round(TABLE.frames(101, 1) + TABLE.frames(50, 1))
-    assert turns.mark(0, logits(**{one.name: 1.0}), frame) == one.mark
-    assert [passage for _, passage in turns.begun] == [0, 2]
+def test_a_sentence_that_begins_like_a_turn_has_the_same_voice():
+    script = f"[S1] {SENTENCE} {SENTENCE} [S2] {SENTENCE} [S1] {SENTENCE}"
+    reading = Reading(script)
+    first, *rest = places_of(script)
+    reading.turn(first[0], first[0] + 51)
+    reading.turn(first[0] + 51, first[1])
+    for span in rest:
+        reading.turn(*span)
+    one, two = reading.turns.names
+    assert reading.marks == [one, one, two, one]
+    assert [passage for _, passage in reading.turns.begun] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("wrong", range(5))
+def test_a_turn_half_of_whose_first_codes_differ_has_its_mark(wrong):
+    script = f"[S1] {SENTENCE} [S2] {SENTENCE}"
+    reading = Reading(script)
+    first, second = places_of(script)
+    reading.turn(*first)
+    codes = START.copy()
+    codes.ravel()[1 : 1 + wrong] = 3
+    other = next(voice for voice in TABLE.voices if voice not in reading.turns.voices.values())
+    reading.want(*codes, (77, 68, 199, other.mark))
+    reading.turn(*second, begins=False)
+    found = reading.tokens[102 : 102 + 3 * MARK, 3]
+    assert reading.turns.voices[2].mark in found and other.mark not in found
+
+
+def test_a_turn_that_the_model_skips_to_is_begun_a_little_later():
+    script = f"[S1] {SENTENCE} [S2] {SENTENCE}"
+    reading = Reading(script)
+    (start, _), second = places_of(script)
+    reading.turn(start, start + 10)
+    reading.turn(*second, begins=False)
+    assert reading.marks == list(reading.turns.names)
+
+
+def test_words_alike_in_another_turn_begin_none():
+    """The place may jump to the next turn's words before the current ones are spoken."""
+    script = f"[S1] {SENTENCE} [S2] {SENTENCE}"
+    reading = Reading(script)
+    (start, end), second = places_of(script)
+    reading.turn(start, start + 10)
+    for _ in range(6):
+        reading.read(second[0] + 10)
+    reading.turn(start + 13, end, begins=False)
+    reading.turn(*second)
+    assert reading.marks == list(reading.turns.names)
 
 
 def test_short_turns_follow_each_other():
-    turns = TurnVoices(CONFIG, 0, encode_script("[S1] No. [S2] Yes. [S1] No. [S2] Stop."))
-    one, two = turns.voices.values()
-    found = [turns.mark(0, logits(), 28 * place) for place in range(4)]
-    assert found == [one.mark, two.mark, one.mark, two.mark]
+    script = "[S1] No. [S2] Yes. [S1] No. [S2] Stop."
+    reading = Reading(script)
+    for span in places_of(script):
+        reading.turn(*span, frames_each=6)
+    one, two = reading.turns.names
+    assert reading.marks == [one, two, one, two]
 
 
 # Turns that the script has not, or that are missing
 
 
-def starts_of(*lengths: int) -> list[int]:
-    """Where turns of so many characters begin if they last as long as is usual."""
-    starts = [0]
-    for length in lengths:
-        starts.append(starts[-1] + round(TABLE.frames(length, 1)))
-    return starts
-
-
-@pytest.mark.parametrize("longer", [0.85, 1.0, 1.15])
 @pytest.mark.parametrize(
-    ("begun", "end", "surplus"),
-    [
-        ([0, 1, 2], 3, 0),
-        ([0, 1], 2, -1),
-        ([0], 1, -2),
-        ([0, 1], 3, 0),  # The last one began without a mark.
-        ([0, 1, 2, 3], 4, 1),
-        ([], 3, 0),
-    ],
+    ("read", "surplus"),
+    [([0, 1, 2], 0), ([0, 1], -1), ([0], -2), ([], 0), ([0, 1, 2, 2], 1), ([0, 1, 2, 2, 2], 2)],
 )
-def test_turns_beyond_the_script_and_missing_ones_are_counted(begun, end, surplus, longer):
-    sentence = "a" * 49 + "."
-    text = encode_script(f"[S1] {sentence} [S2] {sentence} [S1] {sentence}")
-    turns, starts = TurnVoices(CONFIG, 0, text), starts_of(*[50] * 4)
-    turns.begun = [(round(longer * starts[k]), min(k, 2)) for k in begun]
-    assert turns.surplus(round(longer * starts[end])) == surplus
+def test_turns_beyond_the_script_and_missing_ones_are_counted(read, surplus):
+    script = f"[S1] {SENTENCE} [S2] {SENTENCE} [S1] {SENTENCE}"
+    reading, spans = Reading(script), places_of(script)
+    for number in read:
+        reading.turn(*spans[number])
+    assert reading.turns.surplus(reading.frame) == surplus
 
 
 def test_a_sentence_that_begins_like_a_turn_is_none():
-    turns, *_ = two_sentences()
-    half, whole = (round(TABLE.frames(count, 1)) for count in (51, 101))
-    turns.passages = [turns.passages[0]]
-    turns.begun = [(0, 0), (half, 0)]
-    assert turns.surplus(whole) == 0
-    turns.begun.append((whole, 0))
-    assert turns.surplus(whole + half) == 1
+    script = f"[S1] {SENTENCE} {SENTENCE}"
+    reading = Reading(script)
+    ((start, end),) = places_of(script)
+    reading.turn(start, start + 51)
+    reading.turn(start + 51, end)
+    assert reading.turns.surplus(reading.frame) == 0
 
 
 @pytest.mark.parametrize("prompted", [False, True])
