@@ -11,7 +11,7 @@ from functools import partial
 
 from dia_demo.text.english import foreign_line
 from dia_demo.text.formats.check import check_format
-from dia_demo.text.formats.table import recognise
+from dia_demo.text.formats.table import Recognition, recognise
 from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.remark import Draft, Level, Remark
 from dia_demo.text.repairs import nearest_sound, other_tag, shortened, swapped, without_tags
@@ -32,6 +32,7 @@ from dia_demo.text.sounds import is_pause
 NATURAL_SECONDS = 5.0, 20.0
 
 _CUT = "Cut after the last sentence"
+_CUT_TURNS = "Make turns and cut after the last sentence"
 
 # Every repeat is bounded: two unbounded ones side by side backtrack quadratically, inside one call
 # that holds the interpreter's lock and so stops the whole program.
@@ -54,9 +55,7 @@ def remarks_on(draft: Draft) -> list[Remark]:
         return [Remark("empty", Level.ERROR, message)]
     found = recognise(draft.script)
     if found is not None and found.is_sure:
-        # Who speaks, and what is said, is known after its repair, and only then can it be cut.
-        remarks = _sorted(draft, [_check_characters, _check_bytes, check_format, _check_seconds])
-        return [_without_cut(remark) for remark in remarks]
+        return _sorted(draft, [_check_characters, check_format, partial(_check_length, found)])
     checks = [_check_characters, _check_bytes, check_format, _check_first_tag, _check_near_tags]
     if not any(
         match["number"] or match["label"] for _, match in _tokens(_NEAR_TAG, draft.script, skip=TAG)
@@ -72,8 +71,16 @@ def _sorted(draft: Draft, checks: Sequence[Callable[[Draft], Iterator[Remark]]])
     return sorted(remarks, key=lambda remark: list(Level).index(remark.level))
 
 
-def _without_cut(remark: Remark) -> Remark:
-    return replace(remark, repair=None, label=None) if remark.label == _CUT else remark
+def _check_length(found: Recognition, draft: Draft) -> Iterator[Remark]:
+    """The length of a script in another format. Its turns are what can be cut, and what lasts."""
+    turns = replace(draft, script=found.script)
+    cuts = [remark for check in (_check_bytes, _check_seconds) for remark in check(turns)]
+    repair = next((remark.repair for remark in cuts if remark.label == _CUT), None)
+    label = None if repair is None else _CUT_TURNS
+    for remark in _check_bytes(draft):
+        yield replace(remark, repair=repair, label=label)
+    for remark in _check_seconds(turns):
+        yield replace(remark, repair=repair, label=label)
 
 
 def _check_characters(draft: Draft) -> Iterator[Remark]:
@@ -87,7 +94,8 @@ def _check_characters(draft: Draft) -> Iterator[Remark]:
         yield Remark("unreadable", Level.ERROR, message, line, repair, "Remove them")
     if plain_characters(script) != script:
         message = (
-            "Typographic quotes, dashes, dots or spaces may be read wrongly: plain ones are safer."
+            "Typographic quotes, dashes, dots or spaces may be misread: use plain ASCII "
+            "punctuation."
         )
         label, repair = "Use plain quotes and dashes", partial(plain_characters, script)
         yield Remark("typographic", Level.TIP, message, _first_change(script), repair, label)

@@ -1,6 +1,7 @@
 """Findings of a script's length, and checks of the longest scripts, which cost linear work."""
 
 import gc
+import json
 import re
 import time
 
@@ -163,3 +164,30 @@ def test_the_longest_script_is_checked_in_full():
     assert len(report.turns) == 2 and "too_many_bytes" in {
         finding.code for finding in report.findings
     }
+
+
+LINES = [
+    f"Sentence number {chr(97 + k)} of a long script with many words in it." for k in range(26)
+]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "\n\n".join(
+            f"{n}\n00:00:{n:02d},000 --> 00:00:{n + 1:02d},000\n{'AB'[n % 2]}nn: {line}"
+            for n, line in enumerate(LINES, 1)
+        ),
+        json.dumps([{"speaker": "AB"[n % 2], "text": line} for n, line in enumerate(LINES)]),
+        "Sure! Here is your dialogue:\n\n"
+        + "\n\n".join(f"**{'AB'[n % 2]}nn:** {line}" for n, line in enumerate(LINES)),
+    ],
+    ids=["subtitles", "JSON", "a chat bot"],
+)
+def test_one_click_makes_a_long_script_of_another_format_fit(script):
+    report = check_script(script)
+    (finding,) = (finding for finding in report.findings if finding.code == "too_many_bytes")
+    assert finding.repair_label == "Make turns and cut after the last sentence"
+    after = check_script(finding.repaired)
+    assert after.can_be_made and finding.repaired.startswith(f"[S1] {LINES[0]}")
+    assert not {"too_many_bytes", "format", "names"} & {left.code for left in after.findings}
