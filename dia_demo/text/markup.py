@@ -27,10 +27,11 @@ _ATTRIBUTE = (
 _ELEMENT = re.compile(rf"</?([A-Za-z][\w:-]{{0,30}})(?:{_ATTRIBUTE}){{0,9}}\s{{0,3}}/?>")
 _ENTITY = re.compile(r"&(?:[A-Za-z]{2,8}|#\d{1,6}|#x[0-9A-Fa-f]{1,5});")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,200})\]\((?:[^()\s]{1,300})(?:\s\"[^\"\n]{0,100}\")?\)")
-_LINE_MARK = re.compile(r"^[ \t]{0,9}(?:#{1,6}[ \t]+|>[ \t]?|[-*+•‣▪][ \t]+)+", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[ \t]{0,9}(?:#{1,6}[ \t]+|>(?!\d)[ \t]?|[-*+•‣▪][ \t]+)+", re.MULTILINE)
 _STRONG = re.compile(r"(\*\*|__|~~|==)(?=\S)([^\n]{1,400}?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*])\*(?![\w*])")
 _UNDERSCORES = re.compile(r"(?<!\w)_(?=[^\s_])([^_\n]{1,300})(?<=[^\s_])_(?!\w)")
+LATEX_STYLE = re.compile(r"\\(?:textbf|textit|emph|textsc|texttt|underline)\{([^{}\n]{1,300})\}")
 _CODE = re.compile(r"(`{1,3})([^`\n]{1,300})\1")
 
 
@@ -68,6 +69,7 @@ def remove_markup(text: EditedText) -> None:
     text.sub(_FENCE, _nothing)
     text.sub(_RULE, _nothing)
     text.sub(_COMMENT, _nothing)
+    text.sub(LATEX_STYLE, lambda match: match[1])
     text.sub(_LINE_BREAK, lambda match: "\n")
     text.sub(_ASIDE, _nothing)
     text.sub(_NOTE_MARK, _nothing)

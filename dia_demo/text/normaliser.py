@@ -28,6 +28,7 @@ from dia_demo.text.reading import (
     numerals,
     roman,
     signs,
+    sizes,
 )
 from dia_demo.text.reading.rules import Reader, Rule
 from dia_demo.text.sounds import read_sounds
@@ -60,6 +61,7 @@ _CONTEXT = 40
 _MOST_ROUNDS = 5
 _SHOWN_SOUNDS = 6
 _ACCENTED = re.compile(r"[^\W\d_a-zA-Z]")
+_RULES_BEFORE_MARKUP = (signs.CENSORED, sizes.STARS)
 _RULES_BEFORE_NUMBERS = (*addresses.RULES, *abbreviations.RULES, *signs.FIRST_RULES, *roman.RULES)
 _NUMBER_RULES = (
     *codes.FIRST_RULES, *numerals.FIRST_RULES, *dates.RULES, *money.RULES, *measures.RULES,
@@ -154,6 +156,8 @@ def _read(text: EditedText, reader: Reader) -> None:
     """All rules once. What one rule writes may be what an earlier one looks for."""
     before = text.text
     _make_plain(text)
+    for rule in _RULES_BEFORE_MARKUP:
+        text.sub(rule.pattern, partial(_replaced, rule, reader))
     remove_markup(text)
     tag_speakers(text)
     read_sounds(text, reader)

@@ -173,7 +173,7 @@ READ_AS = [
     ("5/8", "five eighths"),
     ("2x", "two times"),
     ("4x4", "four by four"),
-    ("1920x1080", "one thousand nine hundred and twenty by one thousand and eighty"),
+    ("1920x1080", "nineteen twenty by ten eighty"),
     ("-5", "minus five"),
     ("-5°C", "minus five degrees Celsius"),
     ("3.14", "three point one four"),

@@ -199,3 +199,9 @@ def test_the_checker_reports_what_is_left_out_or_may_be_meant_otherwise():
     assert [finding.level for finding in remarks] == ["tip", "tip"]
     assert "“3/4/2025” is read as “March fourth" in remarks[0].message
     assert "“(gasps)”" in remarks[1].message
+
+
+@pytest.mark.parametrize("written", ["Plan A is good.", "an A plus", "from A to Z", "I got an A."])
+def test_the_letter_a_is_no_article(written):
+    assert " ay" in normalise(f"[S1] {written}", letter_names=True).text
+    assert " ay" not in normalise("[S1] This is a plan, A plan.", letter_names=True).text

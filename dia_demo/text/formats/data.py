@@ -24,6 +24,9 @@ _TEXTS = (
 _MOST_DEPTH = 12
 _SAID = re.compile(r"[.?!,…]|\w\s+\w+\s+\w")
 _COMMA_AT_END = re.compile(r",(\s{0,50}[\]}])")
+# Of a program: a name for the data, keys without quotes.
+_ASSIGNED = re.compile(r"^(?:(?:const|let|var)[ ])?[A-Za-z_]\w{0,40}[ ]?=[ ]?(?=[\[{(])")
+_BARE_KEY = re.compile(r"([{,]\s{0,50})([A-Za-z_]\w{0,30})\s?:(?=\s{0,9}[\"'\d\[{])")
 _RULE_OF_TABLE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _YAML = re.compile(
     r"^\s{0,8}(?:-\s{1,4})?[\"']?(?P<key>[A-Za-z_]{2,20})[\"']?:\s{1,4}(?P<value>\S[^\n]{0,2000})$"
@@ -74,8 +77,9 @@ def _data_of(script: str) -> tuple[str, tuple[str, ...]]:
 
 def _parsed(text: str) -> list[object]:
     """The values of a text that is JSON or lines of JSON; none if it is neither."""
-    text = text.strip()
-    for candidate in (text, _COMMA_AT_END.sub(r"\1", text)):
+    text = _ASSIGNED.sub("", text.strip()).rstrip(";")
+    plain = _COMMA_AT_END.sub(r"\1", text)
+    for candidate in (text, plain, _BARE_KEY.sub(r'\1"\2":', plain)):
         if (value := _value(candidate)) is not None:
             return [value]
     values: list[object] = []

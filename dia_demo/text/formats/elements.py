@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dia_demo.text.formats.frame import unframed
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import Likeness, likeness, number_of
+from dia_demo.text.markup import LATEX_STYLE
 from dia_demo.text.script import TAG
 
 _ESCAPED = re.compile(r"\\\[(?P<square>[^\[\]\\\n]{1,40})\\?\]|\\<(?P<angle>/?[^<>\\\n]{1,40})\\?>")
@@ -27,11 +28,17 @@ _STYLE = (
     r"(?:\"[^\"<>\n]{0,200}\"|'[^'<>\n]{0,200}'))"
 )
 _BLOCK = re.compile(
-    rf"</?(?:p|div|li|ul|ol|tr|h[1-6]|br|hr|section|article|blockquote){_STYLE}{{0,4}}[ ]?/?>",
+    rf"</?(?:p|div|dl|dd|li|ul|ol|tr|h[1-6]|br|hr|section|article|blockquote)"
+    rf"{_STYLE}{{0,4}}[ ]?/?>",
     re.IGNORECASE,
 )
+_TERM = re.compile(r"<dt>\s{0,9}([^<>\n:]{1,40}):?\s{0,9}</dt>\s{0,9}<dd>", re.IGNORECASE)
 _INLINE = re.compile(
     rf"</?(?:b|i|u|em|strong|span|font|a|td|small|mark|html|body){_STYLE}{{0,4}}>", re.IGNORECASE
+)
+_LATEX_BLOCK = re.compile(r"^[ \t]{0,9}\\(?:begin|end)\{[^{}\n]{1,40}\}[ \t]{0,9}$", re.MULTILINE)
+_LATEX_SPEAKER = re.compile(
+    r"^[ \t]{0,9}\\(?:speak|says|speaker|character)\{([^{}:\n]{1,40}):?\}[ \t]{0,9}", re.MULTILINE
 )
 # Characters of labels and words; those of tags are `plain_tags`' matter.
 _CHARACTER = re.compile(r"&(?:nbsp|quot|apos|amp|rsquo|lsquo|rdquo|ldquo|#58|#39|#34|#x3[Aa]);")
@@ -55,9 +62,18 @@ _HTML = frozenset("b i u p a s q em br hr div span li ul ol td tr th sub sup del
 
 def plain_html(script: str) -> str:
     """The script without the elements of a web page: their ends are ends of lines, or nothing."""
+    script = _TERM.sub(r"\n\1: ", script)
     script = _BLOCK.sub("\n", script)
     script = _INLINE.sub("", script)
     return _CHARACTER.sub(lambda match: html.unescape(match[0]).replace("\xa0", " "), script)
+
+
+def plain_latex(script: str) -> str:
+    """The script without LaTeX's commands for type, and with its speakers before colons."""
+    if "\\" not in script:
+        return script
+    script = _LATEX_SPEAKER.sub(r"\1: ", _LATEX_BLOCK.sub("", script))
+    return LATEX_STYLE.sub(r"\1", script).replace("\\\\\n", "\n")
 
 
 def plain_tags(script: str) -> str:

@@ -20,7 +20,7 @@ from dia_demo.text.formats.frame import (
 )
 from dia_demo.text.formats.lines import Format, Found, Line
 from dia_demo.text.formats.names import NAME, Likeness, key_of, likenesses
-from dia_demo.text.formats.stamps import FRAMED, STAMP
+from dia_demo.text.formats.stamps import FRAMED, ONLY_STAMP, STAMP
 from dia_demo.text.repairs import nearest_sound
 from dia_demo.text.script import TAG
 
@@ -57,6 +57,14 @@ _HTML = frozenset(
 SENTENCE = re.compile(r"^[\"'“‘(*_\[¿¡…—-]{0,4}[^\W\d_a-z].*[.!?…)\"'”’*_\]—-]\s*\Z", re.DOTALL)
 _BULLET = re.compile(r"^(?:>|[-*+•])[ \t]+")
 _MOST_NAMES = 9
+# Of YAML, before text on lines of its own.
+_BLOCK_MARKS = ("|", ">", "|-", ">-")
+# What a chat's page writes above each message when it is copied.
+_CHAT_PAGE = re.compile(
+    r"^(?:(?P<user>You)|ChatGPT|Claude|Gemini|Copilot|Grok|DeepSeek) said:[ \t]*$", re.MULTILINE
+)
+# The head of an e-mail names nobody who speaks.
+_MAIL = ("from", "to", "cc", "bcc", "subject", "date", "sent", "re", "fwd")
 _LIKE_A_SOUND = 0.7
 
 
@@ -76,6 +84,7 @@ def find(script: str) -> Found | None:
     """The lines of speakers whose names precede them; None if there are no such names."""
     if TAG.search(script):
         return None
+    script = _CHAT_PAGE.sub(lambda match: "User:" if match["user"] else "Assistant:", script)
     labels = _labels(script)
     if not labels:
         return None
@@ -103,6 +112,8 @@ def find(script: str) -> Found | None:
 def _question(script: str, label: _Label, known: dict[str, Likeness]) -> Found | None:
     """A script that begins with a label which is hardly a name: it may still be one."""
     if script[: label.at].strip() or known[key_of(label.name)] == Likeness.NEVER:
+        return None
+    if key_of(label.name) in _MAIL:
         return None
     return Found((Line(label.name, script[label.words :].strip()),), False, (), label.name)
 
@@ -155,6 +166,7 @@ def _spoken(text: str, is_last: bool) -> tuple[list[str], list[str]]:
             blank = not line.strip() or is_silent(line)
     spoken = [_without_marks(line) for line in lines[:1] if line.strip()]
     spoken += [_BULLET.sub("", line.strip()) for line in lines[1:] if not is_silent(line)]
+    spoken = [line for line in spoken if not ONLY_STAMP.match(line) and line not in _BLOCK_MARKS]
     spoken = [without_sections(line) for line in spoken]
     return spoken, [line for line in lines[1:] if is_silent(line)]
 
@@ -232,6 +244,12 @@ FORMAT = Format(
                 "Here is a dialogue between two friends.\n\nAnn: Hi there.\nBen: Ho.",
                 "[INTRO MUSIC]\nAnn: Hi there. [music]\nBen: Ho.\n(They leave.)\n[OUTRO]",
                 "```\nAnn: Hi there.\nBen: Ho.\n```",
+                "You said:\nHi there.\nChatGPT said:\nHo.",
+                "Ann: |\n  Hi there.\nBen: |\n  Ho.",
+                "Transcript\n00:00:00\nAnn: Hi there.\n00:05:00\nBen: Ho.",
+                "<dl>\n<dt>Ann</dt><dd>Hi there.</dd>\n<dt>Ben</dt><dd>Ho.</dd>\n</dl>",
+                "\\textbf{Ann:} Hi there.\\\\\n\\textbf{Ben:} Ho.",
+                "\\begin{dialogue}\n\\speak{Ann} Hi there.\n\\speak{Ben} Ho.\n\\end{dialogue}",
             )
         ),
         (
@@ -250,6 +268,7 @@ FORMAT = Format(
     ),
     left_alone=(
         "Note: bring water.",
+        "From: Ann <ann@example.com>\nTo: Ben\nSubject: Tea\n\nHi there.",
         "Warning: hot",
         "The answer is simple: no.",
         "It was late. John looked up: nobody was there.",

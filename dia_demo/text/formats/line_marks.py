@@ -23,6 +23,14 @@ _OF_A_CHAT = re.compile(
 _COUNTED = re.compile(
     rf"^{SPACE}(?P<number>[12])(?P<mark>[:).]|[ \t][-–—])[ \t]{{1,3}}(?P<text>\S[^\n]*)$"
 )
+# Scripts of models that number speakers from 0.
+_FROM_ZERO = re.compile(rf"^{SPACE}\[(?P<number>[01])\][ \t]{{0,3}}(?P<text>[^\W\d][^\n]*)$")
+# "@Ann Hello": a speaker, or the person who is spoken to.
+_MENTION = re.compile(rf"^{SPACE}@(?P<name>[^\W\d_][\w.-]{{0,30}})[ \t]{{1,3}}(?P<text>\S[^\n]*)$")
+_HYPHEN = re.compile(r"^[ \t]{0,9}-[ \t]{1,3}(?P<text>[\"'“‘¿¡…(]{0,3}[^\W\d_a-z][^\n]*)$")
+_IN_CONVERSATION = re.compile(
+    r"[?!]|\b(?:I|I'm|you|we|me|yes|no|hi|hello|oh|okay|ok|thanks|sorry|sure)\b", re.IGNORECASE
+)
 _DIALOGUE_DASH = re.compile(
     r"^[ \t]{0,9}(?:[—–―]|--)[ \t]{0,3}(?P<text>[\"'“‘¿¡…(]{0,3}[^\W\d_a-z][^\n]*)$"
 )
@@ -38,7 +46,13 @@ def find(script: str) -> Found | None:
     """Lines that all begin with a speaker; None if they do not."""
     if TAG.search(script):
         return None
-    return _with_dashes(script) or _of_a_chat(script) or _counted(script)
+    return (
+        _with_dashes(script)
+        or _of_a_chat(script)
+        or _counted(script)
+        or _from_zero(script)
+        or _mentions(script)
+    )
 
 
 def find_names(script: str) -> Found | None:
@@ -60,6 +74,41 @@ def find_dashes(script: str) -> Found | None:
     if TAG.search(script) or speaker < 2 or speaker < len(lines) / 3:
         return None
     return Found(tuple(spoken), False)
+
+
+def find_hyphens(script: str) -> Found | None:
+    """Lines that all begin with a hyphen, by two speakers in turn: a question and its answer are a
+    dialogue, other sentences may be a list."""
+    found = _all_lines(_HYPHEN, script)
+    texts = [match["text"].strip() for match in found]
+    if len(found) < 2 or not all(SENTENCE.match(text) for text in texts):
+        return None
+    if not any(_IN_CONVERSATION.search(text) for text in texts):
+        return None
+    asks = [text.endswith("?") for text in texts]
+    is_sure = any(first and not second for first, second in zip(asks, asks[1:], strict=False))
+    return Found(tuple(Line(f"Speaker {1 + n % 2}", text) for n, text in enumerate(texts)), is_sure)
+
+
+def _from_zero(script: str) -> Found | None:
+    """Lines that begin with [0] and [1]."""
+    found = _all_lines(_FROM_ZERO, script)
+    if len({match["number"] for match in found}) < 2 or found[0]["number"] != "0":
+        return None
+    return Found(
+        tuple(Line(f"Speaker {match['number']}", match["text"].strip()) for match in found)
+    )
+
+
+def _mentions(script: str) -> Found | None:
+    """Lines that all begin with "@Ann": certain where people answer each other."""
+    found = _all_lines(_MENTION, script)
+    if not found or (len(found) == 1 and not SENTENCE.match(found[0]["text"])):
+        return None
+    lines = tuple(Line(match["name"], match["text"].strip()) for match in found)
+    names = [match["name"].lower() for match in found]
+    is_sure = 1 < len(set(names)) < len(names)
+    return Found(lines, is_sure, (), "" if is_sure else found[0]["name"])
 
 
 def _all_lines(pattern: re.Pattern, script: str) -> list[re.Match]:
@@ -159,6 +208,8 @@ FORMAT = Format(
         ),
         ("1: Hi.\n2: Ho.\n1: Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
         ("S2 - Ho.", "[S2] Ho."),
+        ("[0] Hi.\n[1] Ho.\n[0] Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
+        ("@Ann Hi.\n@ben Ho.\n@Ann Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
         ("S1 - Hi there. S2 - Ho.", "[S1] Hi there. [S2] Ho."),
         ("Ann - Hi.\nI am late.\nBen - Ho.", "[S1] Hi.\nI am late.\n[S2] Ho."),
         ("1) Hi.\n2) Ho.\n1) Hu.", "[S1] Hi.\n[S2] Ho.\n[S1] Hu."),
@@ -174,6 +225,8 @@ FORMAT = Format(
         "P1 - Summary.",
         "a> b\nc> d",
         "1) Hi.\n2) Ho.",
+        "@Ann Hi there.",
+        "@Ann Hi.\n@Ben Ho.",
         "Ann - who was late - came.\nBen - Ho.\nShe left.",
         "https://example.com: a site",
     ),
@@ -183,4 +236,18 @@ DASHES_FORMAT = Format(
     find_dashes,
     examples=(),
     left_alone=("— Hi there.\n— Ho.", "It was late — too late.\n— A proverb", "— eggs\n— milk"),
+)
+HYPHENS_FORMAT = Format(
+    DASHES_FORMAT.name,
+    find_hyphens,
+    examples=(
+        ("- Hello?\n- Hi!", "[S1] Hello?\n[S2] Hi!"),
+        ("- Who is it?\n- Me.\n- Come in.", "[S1] Who is it?\n[S2] Me.\n[S1] Come in."),
+    ),
+    left_alone=(
+        "- Buy milk\n- Call Ann",
+        "- It is cheap.\n- It is quick.",
+        "- Hi there!\n- Ho!",
+        "- What is it?\n- How does it work?",
+    ),
 )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from dia_demo.text.formats import labels, line_marks
 from dia_demo.text.formats.elements import plain_tags
 from dia_demo.text.formats.frame import unframed
 from dia_demo.text.formats.lines import Format, Found, Line
+from dia_demo.text.formats.names import Likeness, likenesses
 from dia_demo.text.formats.stamps import CUE_TIME
 from dia_demo.text.script import TAG
 
 _BLOCKS_OF_VTT = re.compile(r"^(?:NOTE|STYLE|REGION)\b")
+_BLOCK_OF_VTT = re.compile(
+    r"^(?:NOTE|STYLE|REGION)\b[^\n]{0,200}\n(?:[^\n]{1,400}\n){0,40}", re.MULTILINE
+)
 _VOICE = re.compile(r"^<v(?:\.[\w.]{1,40})?[ ](?P<name>[^<>\n]{1,40})>")
 _TAGS = re.compile(r"</?[A-Za-z0-9][^<>\n]{0,80}>|\{\\[^{}\n]{0,80}\}")
 _DASH = re.compile(r"^[ \t]{0,3}(?:[-–—]|>>)[ \t]{0,3}(?=\S)")
@@ -35,8 +40,25 @@ def find(script: str) -> Found | None:
         return _found(lines, left_out)
     if not any(CUE_TIME.match(line) for line in body.split("\n")):
         return None
-    cues = _cues(body.split("\n"))
+    if "WEBVTT" in body:
+        body = _BLOCK_OF_VTT.sub("", body)
+    cues = _with_names_above(_cues(body.split("\n")))
     return _found([line for cue in cues for line in cue], left_out) if cues else None
+
+
+def _with_names_above(cues: list[list[Line]]) -> list[list[Line]]:
+    """The cues by their speakers, where the first line of each is a name, as Teams writes them."""
+    if len(cues) < 2 or any(len(cue) < 2 or cue[0].speaker for cue in cues):
+        return cues
+    names = [cue[0].text for cue in cues]
+    if min(likenesses(names).values()) < Likeness.MAYBE or any(name[-1] in ".!?" for name in names):
+        return cues
+    if len(set(names)) == len(names) and max(likenesses(names).values()) < Likeness.SPEAKER:
+        return cues
+    return [
+        [replace(line, speaker=name) for line in cue[1:]]
+        for name, cue in zip(names, cues, strict=True)
+    ]
 
 
 def _cues(lines: list[str]) -> list[list[Line]]:
@@ -139,6 +161,15 @@ FORMAT = Format(
             "00:00:01.000 --> 00:00:03.000\nAnn: Are you <c.loud>there</c>?\n\n"
             "00:00:03.500 --> 00:00:05.000\nBen: Yes.\n",
             "[S1] Are you there?\n[S2] Yes.",
+        ),
+        (
+            "WEBVTT\n\nSTYLE\n::cue { color: red }\n\n00:01.000 --> 00:03.000\nAre you there?",
+            "[S1] Are you there?",
+        ),
+        (
+            "00:00:01.000 --> 00:00:03.000\nAnn Smith\nAre you there?\n\n"
+            "00:00:03.500 --> 00:00:05.000\nBen Miller\nYes, I am.",
+            "[S1] Are you there?\n[S2] Yes, I am.",
         ),
         (
             "0:00:01.000,0:00:03.000\nAre you there?\n\n0:00:03.500,0:00:05.000\nYes.",

@@ -36,6 +36,7 @@ FORMATS: tuple[Format, ...] = (
     line_marks.FORMAT,
     screenplay.FORMAT,
     line_marks.DASHES_FORMAT,
+    line_marks.HYPHENS_FORMAT,
     frame.FORMAT,
 )
 
@@ -66,7 +67,7 @@ class Recognition:
 def recognise(script: str) -> Recognition | None:
     """What a script is, if it is in one of FORMATS; None for a script that is read as it is."""
     text = _LINE_ENDS.sub("\n", _SPACES.sub(" ", _INVISIBLE.sub("", script)))
-    text = elements.plain_html(_unescaped(text))
+    text = elements.plain_html(elements.plain_latex(_unescaped(text)))
     if not text.strip():
         return None
     # What begins with a tag is in turns already; at most a remark stands below it.

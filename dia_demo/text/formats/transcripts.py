@@ -26,7 +26,8 @@ _HEADER = re.compile(
 )
 # A name and, on the next line, a time alone.
 _NAME_ABOVE_TIME = re.compile(
-    rf"^[ \t]{{0,9}}([^\W\d_][\w .'’-]{{0,40}})\n[ \t]{{0,9}}({STAMP})(?=[ \t]{{0,9}}$)",
+    rf"^[ \t]{{0,9}}([^\W\d_][\w .'’-]{{0,40}})\n(?:[ \t]{{0,9}}[—–-][ \t]{{0,9}}\n)?"
+    rf"[ \t]{{0,9}}({STAMP})(?=[ \t]{{0,9}}$)",
     re.MULTILINE,
 )
 _DATED = rf"^[ \t]{{0,9}}(?:\[{DATED}\]|{DATED})"
@@ -67,7 +68,8 @@ _NO_NAME = (Likeness.NEVER, Likeness.NOTE)
 
 
 def _is_no_name(name: str) -> bool:
-    return likeness(_plain(name)) in _NO_NAME or name.lower() in ("am", "pm", "a.m.", "p.m.")
+    is_time = name.isdigit() or name.lower() in ("am", "pm", "a.m.", "p.m.")
+    return is_time or likeness(_plain(name)) in _NO_NAME
 
 
 def _plain(name: str) -> str:
@@ -167,6 +169,10 @@ HEADER_FORMAT = Format(
             "[S1] Are you there?\n[S2] Yes.",
         ),
         (
+            "Ann\n — \nToday at 2:05 PM\nAre you there?\nBen\n — \nToday at 2:06 PM\nYes.",
+            "[S1] Are you there?\n[S2] Yes.",
+        ),
+        (
             "SPEAKER_00 [00:00:01]\nAre you there?\nSPEAKER_01 [00:00:04]\nYes.",
             "[S1] Are you there?\n[S2] Yes.",
         ),
@@ -223,6 +229,7 @@ STAMPED_FORMAT = Format(
             "0:00\nwelcome back\n0:03\nto the show\n0:06\nagain",
             "[S1] welcome back to the show again",
         ),
+        ("00:00:00\nAnn: Hi there.\n00:05:00\nBen: Ho.", "[S1] Hi there.\n[S2] Ho."),
         ("00:00:01 Ann: Hi there.\n00:00:04 Ben: Ho.", "[S1] Hi there.\n[S2] Ho."),
         ("[00:12.00]It was late\n[00:15.30]Nobody came", "[S1] It was late Nobody came"),
     ),

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 
 from dia_demo.text.reading.numbers import cardinal, pairs
-from dia_demo.text.reading.rules import Reader, Rule, after, any_of, final_dot, rule
+from dia_demo.text.reading.rules import (
+    OPENERS,
+    Reader,
+    Rule,
+    after,
+    any_of,
+    before,
+    final_dot,
+    rule,
+)
 
 _TITLES = {
     "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
@@ -60,13 +69,20 @@ _COUNTED = {
     "Art": "article", "Ref": "reference", "Eq": "equation", "eq": "equation", "Ep": "episode",
     "ep": "episode", "par": "paragraph", "pt": "part", "Pt": "part", "Op": "opus",
     "ext": "extension", "Rm": "room", "Max": "maximum", "Min": "minimum", "temp": "temperature",
-    "Temp": "temperature",
+    "Temp": "temperature", "Nr": "number", "nr": "number",
 }  # fmt: skip
 # The same without a dot.
 _BEFORE_NUMBERS = {
     "Apt": "Apartment", "Ste": "Suite", "Vol": "volume", "Fig": "figure", "Ext": "extension",
     "Bldg": "Building", "Rm": "room", "Eq": "equation", "Ep": "episode",
+    "Hwy": "Highway",
 }  # fmt: skip
+# Before "no. 5": a noun, or the comma behind another number.
+_NAMED_BY_NUMBER = re.compile(
+    r"(?:\b(?!(?:sa(?:id|ys?|ying)|answer(?:s|ed)?|repl(?:y|ies|ied)|was|is|but|and|or|so|well|just"
+    r"|still|means?|meant|a|oh|told|me|him|her|them|us|definitely|absolutely)\b)[a-z]{2,20}[ ]"
+    r"|\d,[ ])$"
+)
 # Before a year.
 _LIFE = {"c": "circa", "b": "born", "d": "died", "r": "ruled", "fl": "flourished"}
 _UNDOTTED = {
@@ -137,7 +153,11 @@ def _dotted(match: re.Match, _: Reader) -> str:
 
 
 def _counted(match: re.Match, _: Reader) -> str:
-    return _COUNTED[match[1] or match[2]]
+    """No. 5, "ticket no. 5"; but "I said no. 5 people came"."""
+    if match[1] or match[2]:
+        return _COUNTED[match[1] or match[2]]
+    is_answer = match[0].startswith("no. ") and not _NAMED_BY_NUMBER.search(before(match))
+    return match[0] if is_answer else "number "
 
 
 def _undotted(match: re.Match, _: Reader) -> str:
@@ -156,6 +176,13 @@ def _apart(match: re.Match, reader: Reader) -> str:
     """Letters, and a space before the name that follows."""
     space = "" if after(match)[:1] == " " else " "
     return reader.letters(match[0]) + space
+
+
+def _middle_initial(match: re.Match, reader: Reader) -> str:
+    """John F. Kennedy; but "Answer A. Then go on"."""
+    following = re.match(r"[ ]([A-Z][a-z]+)", after(match))
+    ends = following is not None and following[1] in OPENERS
+    return match[0] if ends else f"{match[1]} {reader.letters(match[2])}"
 
 
 def _state(match: re.Match, _: Reader) -> str:
@@ -201,9 +228,8 @@ RULES: tuple[Rule, ...] = (
     rule(r"\bPh\.?D\b\.?", lambda match, reader: reader.letters("PHD") + final_dot(match)),
     rule(
         rf"\b({any_of(_COUNTED)})\.(?=[ \t]?\d)|(?<=[a-z] )(No)(?=[ \t]\d)"
-        r"|(?:(?<=\bthe )|(?<=\broom )|(?<=\bbus )|(?<=\bhouse )|(?<=\bitem "
-        r"))no\.[ \t]?(?=\d)|№[ \t]?(?=\d)",
-        lambda match, reader: _counted(match, reader) if match[1] or match[2] else "number ",
+        r"|\bno\.[ \t]?(?=\d)|№[ \t]?(?=\d)",
+        _counted,
     ),
     rule(
         rf"\b(?P<part>[123])[ \t](?P<book>{_COUNTED_BOOKS})[ \t](?P<chapter>\d{{1,3}})"
@@ -257,7 +283,13 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.])[A-Z]\.(?:[ ]?[A-Z]\.){1,2}(?=[A-Z][a-z])", _apart),
     rule(
         r"\b([A-Z][a-z]{1,20})[ ]([A-Z])\.(?=[ ][A-Z][a-z])",
-        lambda match, reader: f"{match[1]} {reader.letters(match[2])}",
+        _middle_initial,
+    ),
+    # J. R. R. Tolkien, and E. coli.
+    rule(
+        r"(?<![\w.])(?:[A-Z]\.[ ]){2,3}(?=[A-Z][a-z])"
+        r"|(?<![\w.'])[A-HJ-Z]\.[ ](?=[a-z]{3,20}\b)|(?<=\bby )[A-Z]\.[ ](?=[A-Z][a-z])",
+        lambda match, reader: f"{reader.letters(match[0])} ",
     ),
     # Not the "p.m." of a time.
     rule(r"(?<![\w.])(?<!\d[ \t])(?:[A-Za-z]\.){2,6}(?!\w)", _dotted_letters),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dia_demo.text.reading.rules import Reader, Rule, after, before, rule
-from dia_demo.text.reading.word_lists import INITIALISMS, NAMES, RESPELLED, SPOKEN, WORDS
+from dia_demo.text.reading.tables.word_lists import INITIALISMS, NAMES, RESPELLED, SPOKEN, WORDS
 
 _VOWELS = re.compile(r"[AEIOUY]+")
 # Consonants that an English word may begin with, and end with.
@@ -251,17 +251,32 @@ _SMALL_INITIALISMS = (
     "html|css|sql|usb|url|pdf|api|gps|dvd|tv|fbi|cia|nba|nfl|bbc|cnn|dna|atm|ceo|faq|diy|vip|suv"
     "|ufo|gpu|cpu|ssd|http|https|xml|csv|png|php|aws|vpn|dj|fyi|btw|omg|lgbt|ngo|hiv"
 )
+# What is told apart by letters.
+_LETTERED = "|".join(
+    rf"(?<=\b[{noun[0].upper()}{noun[0]}]{noun[1:]} )"
+    for noun in (
+        "plan vitamin type group grade section option team class hepatitis exhibit appendix gate "
+        "block point part side level answer choice building model zone unit"
+    ).split()
+)
 
 RULES: tuple[Rule, ...] = (
     rule(rf"\b({'|'.join(_TITLES)})\.?[ \t]([A-Z]{{2,20}})\b", _shouted_title),
     rule(r"(?<![\w'])A(?=[ \t][A-Z]{2})", _article),
     rule(rf"\b(?:{'|'.join([*_MIXED_CASE, *_MIXED_WORDS])})\b", _mixed_case),
-    rule(r"\b([A-Z]{1,4})([ \t]?&[ \t]?)([A-Z]{1,4})\b('s)?", _letters_and),
+    rule(r"\b([A-Z]{1,4})([ \t]?&[ \t]?)([A-Z]{1,4})('s|s)?\b", _letters_and),
     rule(r"\b([A-Z]{1,4})/([A-Z]{1,4})\b", _spelled_pair),
     rule(r"\b([A-Z]{2,4})-(?=[A-Z]\b(?!'))", lambda match, reader: f"{match[1]} "),
     rule(r"\b[A-Z]{1,20}'[A-Z]{1,3}\b", _contraction),
     rule(r"\b([A-Z]{2,24})(s?)\b(?!')", _capitals),
     rule(r"\b([A-Z]{2,24})()(?=')", _capitals),
+    # The letter, where it is no article: Plan A, from A to Z, an A plus.
+    rule(
+        rf"(?<=[a-z] )A(?=[.,!?;:)]|$|[ ](?:plus|minus|to [A-Z]\b))|\bA(?=[ ]plus\b|[ ]minus\b)"
+        rf"|(?:{_LETTERED})A\b",
+        _single_letter,
+        re.MULTILINE,
+    ),
     rule(r"(?<![\w'])[B-HJ-Z](?![\w'])", _single_letter),
     rule(rf"\b(?:{_SMALL_INITIALISMS})\b", _single_letter),
 )

@@ -15,7 +15,7 @@ _CALL = re.compile(
 )
 # Digits after these words are read one by one.
 _CODE_BEFORE = re.compile(
-    r"\b(?:zip(?:[ ]code)?|post(?:al[ ]|[ ]?)code|codes?|pin|passcode|password|extension|ext\.?"
+    r"\b(?:zip(?:[ ]code)?|post(?:al[ ]|[ ]?)code|codes?|pin|otp|passcode|password|extension|ext\.?"
     r"|account|acct\.?|serial|tracking|confirmation|reference|booking|badge|licen[cs]e"
     r"|call|dial|text|phone|fax|tel(?:ephone)?\.?|mobile|cell|number|id)"
     r"(?:[ \t](?:number|no\.?|code))?(?:[ \t](?:is|was|me[ ]at|us[ ]at|at|on|to))?[ \t:#]{1,3}$",
@@ -160,11 +160,40 @@ def _named_version(match: re.Match, _: Reader) -> str:
 
 
 def _model(match: re.Match, _: Reader) -> str:
-    return f"{match[1]} {pairs(match[2])}"
+    variant = f" {pairs(match[3])}" if match[3] else ""
+    return f"{match[1]} {pairs(match[2])}{variant}"
+
+
+def _variant(match: re.Match, reader: Reader) -> str:
+    """747-400, A320-200; Llama-3.1."""
+    if match[3]:
+        return f" {' point '.join(map(cardinal, match[3].split('.')))}"
+    letter = f"{reader.letters('A')} " if match[1].startswith("A") else ""
+    return f"{letter}{pairs(match[1].lstrip('A'))} {pairs(match[2])}"
 
 
 def _codec(match: re.Match, reader: Reader) -> str:
-    return f"{reader.letters(match[1])} {pairs(match[2])}"
+    """H.264; A.1 of a document's sections."""
+    if len(match[2]) > 2 and "." not in match[2]:
+        return f"{reader.letters(match[1])} {pairs(match[2])}"
+    return " point ".join([reader.letters(match[1]), *map(cardinal, match[2].split("."))])
+
+
+def _processor(match: re.Match, reader: Reader) -> str:
+    """i7-9700K, i9-13900."""
+    number = match[2]
+    words = pairs(number) if len(number) == 4 else f"{cardinal(number[:2])} {pairs(number[2:])}"
+    return f"{reader.letters('I')} {cardinal(match[1])} {words} {reader.letters(match[3])}".strip()
+
+
+def _article(match: re.Match, reader: Reader) -> str:
+    """SKU-12345: letters, then digits one by one."""
+    return f"{reader.letters(match[1])} {digits(match[2])}"
+
+
+def _house(match: re.Match, reader: Reader) -> str:
+    """221B Baker Street."""
+    return f"{pairs(match[1])} {reader.letters(match[2])}"
 
 
 def _airliner(match: re.Match, _: Reader) -> str:
@@ -226,14 +255,29 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.,$£€-])(\d{5})-(\d{4})(?![\w-])", _zip_plus_four),
     rule(r"(?<![\w.,$£€/:+-])\d{3,9}(?![\w%/:]|[.,-]\d)", _code),
     rule(r"\b802\.11([abgn]|ac|ax|be)?\b", _wifi),
-    rule(r"\b([A-Z])\.(\d{3,4})\b", _codec),
+    rule(r"(?<![\w.])([A-Z])\.(\d{1,4}(?:\.\d{1,3}){0,3})(?![\w.]*\w)", _codec),
+    rule(
+        r"(?<![\w.-])(A3\d0|7[0-8]7)-([1-9]00)(?![\w-])"
+        r"|(?<=[A-Za-z])-(\d{1,3}(?:\.\d{1,3}){1,3})(?![\w.]*\d)",
+        _variant,
+    ),
+    rule(r"\b[iI]([3579])-(\d{4,5})([A-Z]{0,2})\b", _processor),
+    rule(r"(?<![\w-])([A-Z]{2,5})-(\d{5,12})(?![\w-])", _article),
+    rule(
+        r"(?<![\w.])(\d{3})([A-F])(?=[ ](?:[A-Z][a-z]{1,20}[ ]){1,2}"
+        r"(?:St|Street|Ave|Avenue|Rd|Road|Lane|Drive|Way)\b)",
+        _house,
+    ),
     rule(
         r"\b([Vv]ersion|[Rr]elease|Python|Ubuntu|Debian|Node|Java|Ruby|PHP|Go|iOS|Android|macOS"
         r"|Windows|Linux|Kernel|Firmware|CUDA|PyTorch|Django"
         r"|Rails)[ \t](\d{1,4}(?:\.\d{1,4}){1,4})(?![\w.]*\d)",
         _named_version,
     ),
-    rule(rf"\b((?:{_MODELS})(?:[ \t][A-Z]{{2}})?)[ \t](\d{{3,4}})(?![\w%]|[.,]\d)", _model),
+    rule(
+        rf"\b((?:{_MODELS})(?:[ \t][A-Z]{{2}})?)[ \t](\d{{3,4}})(?:-(\d{{1,3}}))?(?![\w%-]|[.,]\d)",
+        _model,
+    ),
     rule(r"(?<![\w.,$£€/:-])(?:(?<=[Aa][ ])|(?=\d{3}s))(7[0-8]7)(s?)(?!\w|[.,]\d)", _airliner),
     rule(r"(?<![\w.,])(\d{3,4})([pi])\b", _lines),
     rule(r"(?<![\w.,-])\d(?:-\d){2,4}(?![\w-]|[.,]\d)", _series),

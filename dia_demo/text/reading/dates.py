@@ -214,7 +214,7 @@ def _dotted_time(match: re.Match, reader: Reader) -> str:
 
 def _decade(match: re.Match, reader: Reader) -> str:
     century, tens = match[1], match[2]
-    if not century and not match[0].startswith("'"):
+    if not century and "'" not in match[0]:
         of_years = re.search(
             r"\b(?:the|his|her|my|our|their|your|its|early|late|mid|whose)[ \t-]"
             r"(?:(?:early|late|mid)[ \t-])?$|(?:s|,)[ \t](?:and|or|to)[ \t]$|mid-$",

@@ -14,7 +14,7 @@ from dia_demo.text.reading.numbers import (
     mixed_fraction,
 )
 from dia_demo.text.reading.rules import Reader, Rule, after, any_of, before, is_adjective, rule
-from dia_demo.text.reading.units import DENOMINATORS, STANDALONE, UNITS, WITH_HYPHEN
+from dia_demo.text.reading.tables.units import DENOMINATORS, STANDALONE, UNITS, WITH_HYPHEN
 
 _UNIT = any_of(UNITS)
 _PER = any_of(DENOMINATORS)
@@ -29,7 +29,7 @@ _PLURAL_AFTER = (
     r"|transactions|requests|children|women|men|residents|inhabitants)\b)"
 )
 _NOUNS = frozenset(
-    "sprint race run walk drive flight break jack lens cable pipe bag bottle can pack screen "
+    "sprint relay race run walk drive flight break jack lens cable pipe bag bottle can pack screen "
     "monitor display battery engine charger hose rope ladder radius diameter limit wall board "
     "window call delay dash swim hike marathon connection plan card video clip song timer".split()
 )
@@ -55,6 +55,8 @@ _RACE_AHEAD = re.compile(
 _RACE_BEHIND = re.compile(
     r"[ \t](?:fun[ ])?(?:runs?|races?|runners?|walks?|jogs?|time|course|PB|personal best)\b"
 )
+# A 45 degree angle.
+_TURNED = re.compile(r"[ \t](?:angle|turn|rotation|view|video|bend|slope|incline|spin|arc|cut)\b")
 _ARTICLE_AHEAD = re.compile(
     r"\b(?:an?|the|my|his|her|our|first|last|another)[ \t](?:\d{1,2}k (?:and|or) )?$", re.IGNORECASE
 )
@@ -92,7 +94,9 @@ def _names(unit: str, per: str | None) -> tuple[str, str]:
 def _unit(match: re.Match, reader: Reader) -> str:
     singular, plural = _names(match["unit"], match["per"])
     low = f"{_number(match['low'])} to " if match["low"] else ""
-    adjective = is_adjective(match, _NOUNS) and match["unit"] not in ("°C", "°F", "°")
+    adjective = match["unit"] not in ("°C", "°F") and is_adjective(match, _NOUNS)
+    if match["unit"] == "°":
+        adjective = _TURNED.match(after(match)) is not None
     one = (match["high"] == "1" and not low) or adjective
     minus = "minus " if match["sign"] else ""
     return f"{minus}{low}{_number(match['high'])} {singular if one else plural}"
@@ -262,6 +266,7 @@ RULES: tuple[Rule, ...] = (
         _coordinates,
     ),
     rule(r"(?<![\w.])(\d{1,2})'[ ]?(\d{1,2})(?:\"|'')", _height),
+    rule(r"(?<![\w.'])([4-7])'(\d|1[01])(?![\w'\"])", _height),
     rule(
         r"(?<![\w.,])(\d{1,2})[ \t]?ft\.?[ \t]?(\d{1,2})[ \t]?in\b(?:\.(?=[ \t][a-z]))?",
         _feet_and_inches,

@@ -23,7 +23,7 @@ _CURRENCIES = {
     "₦": ("naira", "naira", "kobo", "kobo"),
     "₴": ("hryvnia", "hryvnias", "kopeck", "kopecks"),
     "฿": ("baht", "baht", "satang", "satang"),
-    "₿": ("bitcoin", "bitcoins", "cent", "cents"),
+    "₿": ("bitcoin", "bitcoins", "satoshi", "satoshis"),
     "A$": ("Australian dollar", "Australian dollars", "cent", "cents"),
     "C$": ("Canadian dollar", "Canadian dollars", "cent", "cents"),
     "NZ$": ("New Zealand dollar", "New Zealand dollars", "cent", "cents"),
@@ -132,7 +132,7 @@ def _amount(symbol: str, amount: str, scale: str | None, adjective: bool = False
     if scale:
         return f"{cardinal(amount)} {_SCALES.get(scale, scale.lower())} {plural}"
     whole, _, part = amount.replace(",", "").partition(".")
-    if not part or len(part) > 2:
+    if not part or len(part) > 2 or symbol == "₿":  # Nobody says cents of a bitcoin.
         return f"{cardinal(amount)} {singular if amount == '1' else plural}"
     hundredths = int(part.ljust(2, "0"))
     units = int(whole or 0)

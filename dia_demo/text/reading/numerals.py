@@ -6,6 +6,7 @@ import re
 
 from num2words import num2words
 
+from dia_demo.text.reading import sizes
 from dia_demo.text.reading.numbers import (
     NUMBER,
     cardinal,
@@ -17,8 +18,8 @@ from dia_demo.text.reading.numbers import (
     power,
     year,
 )
-from dia_demo.text.reading.rules import NO_NOUNS, Reader, Rule, after, before, final_dot, rule, word
-from dia_demo.text.reading.units import DENOMINATORS, UNITS
+from dia_demo.text.reading.rules import Reader, Rule, after, before, final_dot, rule, word
+from dia_demo.text.reading.tables.units import DENOMINATORS, UNITS
 
 _VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5",
@@ -40,7 +41,14 @@ _ELEMENTS = frozenset(
     "Br Kr Rb Sr Zr Mo Ag Cd In Sn Sb Te I Xe Cs Ba W Pt Au Hg Tl Pb Bi Rn Ra Th U Pu".split()
 )
 _FORMULAS_WITHOUT_DIGITS = frozenset("NaCl HCl KCl NaOH KOH LiCl KBr NaF HF HBr MgO CaO".split())
-_EQUAL = ("equals", "makes", "gives", "minus", "divided")
+_AGES = (
+    "(?:"
+    + "|".join(
+        rf"(?<=\b{word}[ -])"
+        for word in "low mid high early late upper lower her his my our".split()
+    )
+    + ")"
+)
 _OPERATORS = {"-": "minus", "*": "times", "x": "times", "/": "divided by", "+": "plus"}
 # A part of one of these: three quarters of a cup.
 _MEASURED = (
@@ -150,19 +158,6 @@ def _sum(match: re.Match, reader: Reader) -> str:
     )
 
 
-def _cross(match: re.Match, _: Reader) -> str:
-    """Between two numbers: "by" for the two sides of a thing, and otherwise "times"."""
-    rest = re.sub(r"^[\d.,]*(?:[ \t]?[x×][ \t]?\d+)*", "", after(match))
-    if re.match(r"[ \t]?(?:mm|cm|k?m|in|inch(?:es)?|ft|feet|px|pixels?)\b", rest):
-        return " by "
-    if match[1] == "x":
-        return match[0]
-    noun = re.match(r"[ \t]([a-z]{2,20})\b", rest)
-    is_thing = noun and noun[1] not in NO_NOUNS and noun[1] not in _EQUAL
-    sized = re.search(r"\b(?:an?|the|measures|measuring|sized?)[ \t]\d+$", before(match))
-    return " by " if is_thing or sized else " times "
-
-
 def _coefficient(match: re.Match, reader: Reader) -> str:
     return f"{cardinal(match[1])} {reader.letters(match[2])}"
 
@@ -184,12 +179,8 @@ def _difference(match: re.Match, reader: Reader) -> str:
     return reader.remark(match[0], words, "write “to” between the numbers of a range or a score.")
 
 
-def _by(match: re.Match, _: Reader) -> str:
-    return " by ".join(cardinal(number) for number in re.findall(r"\d+", match[0]))
-
-
-def _times(match: re.Match, _: Reader) -> str:
-    return f"{cardinal(match[1])} times"
+def _screen(match: re.Match, _: Reader) -> str:
+    return f"{cardinal(match[1])} by {cardinal(match[2])}"
 
 
 def _scientific(match: re.Match, _: Reader) -> str:
@@ -247,6 +238,11 @@ def _mixed_part(part: str, parts: list[str], reader: Reader) -> str:
     return reader.letters(part) if part.isupper() and len(part) <= 3 else part
 
 
+def _tens(match: re.Match, _: Reader) -> str:
+    """In her 20s, the low 70s, "20s and 30s"; 20s alone are seconds."""
+    return f"{cardinal(match[1] or match[2])[:-1]}ies"
+
+
 def _counts(match: re.Match, _: Reader) -> str:
     """100s, 1000s: hundreds, thousands."""
     return {"100": "hundreds", "1000": "thousands", "1,000": "thousands"}[match[1]]
@@ -286,10 +282,11 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(rf"(?<![\w.,$£€/-]){_TERM}(?:{_SIGN}{_TERM}){{1,6}}(?=[ \t]?=[ \t]?[-\w$£€?])", _sum),
     rule(
         rf"(?:(?<=[iI]s[ ])|(?<=\d[ ]=[ ])|(?<=\d=))(?<![\w.,]){_TERM}"
-        rf"(?:[ \t][-+*x/][ \t]{_TERM}){{1,6}}(?![\w])",
+        rf"(?:[ \t][-+*x/][ \t]{_TERM}){{1,6}}(?![\w]|[ \t]?(?:[cmk]?m|in|ft|feet|[mk]?g|m?l)\b)",
         _sum,
     ),
-    rule(r"(?<=\d)[ \t]?([x×])[ \t]?(?=\d)", _cross),
+    rule(rf"(?<![\w.,'])([2-9]0)s(?=[ ](?:and|or|to)[ ]\d0s\b)|{_AGES}([2-9]0)s\b", _tens),
+    *sizes.FIRST_RULES,
     rule(r"(?<=[\w)])[ \t]-[ \t](?=\(?\d|[a-z]\b)", _minus),
     # A coefficient: 3x in a sum.
     rule(r"(?<=[-+=*/] )(\d{1,4})([xyz])(?=[ \t]*(?:[-+=*/.,;?]|$|minus|plus))", _coefficient),
@@ -301,7 +298,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w)$£€])\+(?=\.?\d{1,9}(?!\d))", word("plus ")),
     # From one time or share to another: 2:30-3:45, 10am-5pm, 10%-20%.
     rule(
-        r"(?<=[\d%m])[ \t]?-[ \t]?(?=\d{1,3}(?::\d\d|[ \t]?[ap]\.?m\b|[ \t]?%))",
+        r"(?:(?<=[\d%m])|(?<=[ap]\.m\.))[ \t]?-[ \t]?(?=\d{1,3}(?::\d\d|[ \t]?[ap]\.?m\b|[ \t]?%))",
         lambda match, reader: " to ",
     ),
     rule(r"(?<![^\s(\"'=])(?<![$£€¥][ ])-(?=\.?\d)", lambda match, reader: "minus "),
@@ -317,10 +314,8 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?<![\w.])(\d{1,3}(?:,\d{3}){0,3}|\d{1,9})(?:st|nd|rd|th)\b", _ordinal, re.IGNORECASE),
     rule(r"(?<![\w./])(?:(\d{1,3})[ \t])?(\d{1,3})/(\d{1,3})(?![\w/]|\.\d)", _fraction),
     rule(rf"(?:(\d{{1,4}})[ \t]?)?([{''.join(_VULGAR)}])", _vulgar),
-    rule(r"(?<![\w.])\d{1,5}(?:[ \t]?[x×][ \t]?\d{1,5}){1,2}(?!\w)", _by),
-    rule(rf"(?<![\w.])({NUMBER})[x×](?!\w)", _times),
-    rule(r"\bx(?=\d{1,4}\b)", word("times ")),
-    rule(r"(?<![\w.:])(16|21):(9|10)(?![\w:])", _by),
+    *sizes.RULES,
+    rule(r"(?<![\w.:])(16|21):(9|10)(?![\w:])", _screen),
     rule(r"(?<![\w.:])(\d{1,3}):(\d{1,3})(?![\w:])", _range),
     rule(rf"(?<![\w.,-])({NUMBER})[ \t]?-[ \t]?({NUMBER})(?![\w-])", _range),
     rule(r"(?<![\w.,])(?:1[1-9]\d\d|20\d\d)(?![\w]|[.,]\d)", _year),

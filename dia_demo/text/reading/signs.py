@@ -29,7 +29,19 @@ _PER = (
     "month year week day hour minute second night person user head unit item seat share page liter "
     "gallon kilometer mile meter kilogram pound kilowatt ounce box session visit each"
 ).replace(" ", "|")
-_EMOTICON = r"(?<![\w(])(?:[:;][-'o^]?[)(DPp/\\|*]|=[)(D]|xD|\^[_.]?\^|-[_.]-|<[/\\]3)(?![\w)])"
+_EMOTICON = (
+    r"(?<![\w(])(?:[:;][-'o^]?[)(DPp/\\|*]|=[)(D]|xD|\^[_.]?\^|-[_.]-|<[/\\]3"
+    r"|¯\\?_?\(ツ\)_?/¯|\(╯°□°\S{0,3}╯\S{0,3}[ ]?┻━┻)(?![\w)])"
+)
+# Words with stars for letters, read before the stars are taken for markup: f**k, sh*t, f---.
+_CENSORED = (
+    r"(?<![\w*])(?:(?!(?!f\*\*k|[sct]\*\*t|d\*\*[nk]|h\*\*l|p\*\*s)[a-z]\*\*[a-z]\b)"
+    r"[A-Za-z]{1,3}(?:\*{2}(?=[a-z])|\*{3,6})(?![A-Za-z]{1,30}\*\*)[a-z]{0,4}"
+    r"|(?:sh\*(?:t|\*)|f\*c?k|b\*tch|d\*mn|cr\*p|p\*ss|d\*ck|c\*nt|a\*s|a\*shole|h\*ll|wh\*re|b\*stard)"
+    r"|[fsbcd][#@$%!&*]{2,5}[a-z]{0,2}|[fsbcd]-{3,4})(?P<end>ing|ers?|ed|s)?(?![\w*-])"
+    # Signs for a whole word: #$%&!
+    r"|(?<!\S)(?!(.)\2+(?:\s|$))(?=[!*]*[#$%&@][!*]*[#$%&@])[#$%&@!*]{3,9}(?=[\s.,?]|$)"
+)
 _LOVERS = re.compile(r"\b(?:[Ii]|[Ww]e|[Yy]ou|[Tt]hey|and|to)[ \t]$")
 
 
@@ -61,10 +73,19 @@ def _heart(match: re.Match, reader: Reader) -> str:
     return match[0]
 
 
+def _censored(match: re.Match, reader: Reader) -> str:
+    """f**k, sh*t: the sound that stands for such a word, with its ending."""
+    ending = match["end"] or next((e for e in ("ing", "er", "ed") if match[0].endswith(e)), "")
+    words = f"bleep{ending}"
+    return reader.remark(match[0], words, "write out the word that you want to hear.")
+
+
 def _or(match: re.Match, _: Reader) -> str:
     return " or" if match[0] == "/or" else " or "
 
 
+# Before markup is removed, whose marks are stars as well.
+CENSORED = rule(_CENSORED, _censored, re.IGNORECASE)
 # Before the numbers.
 FIRST_RULES: tuple[Rule, ...] = (
     # Citations: [1], [2, 3], [4-6].

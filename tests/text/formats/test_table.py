@@ -120,3 +120,17 @@ def test_read_as_written_undoes_a_format():
     assert "Ann is [S1], Ben is [S2]" in choice.message
     undone = synthesis.check(choice.repaired, "nano", 400)
     assert undone.reading is None and "format_read" not in {one.code for one in undone.findings}
+
+
+def test_data_of_a_program_is_read():
+    python = "lines = [\n    ('Ann', 'Hi there.'),\n    ('Ben', \"It's me.\"),\n]"
+    script = 'const lines = [{speaker: "Ann", text: "Hi there."}, {speaker: "Ben", text: "Ho."}];'
+    assert in_turns(python) == "[S1] Hi there.\n[S2] It's me."
+    assert in_turns(script) == "[S1] Hi there. [S2] Ho."
+
+
+@pytest.mark.parametrize("script", ["@Ann Hi there.", "- Hi there!\n- Ho!", "@Ann Hi.\n@Ben Ho."])
+def test_what_may_be_a_dialogue_is_asked(script):
+    found = recognise(script)
+    assert found is not None and not found.is_sure
+    assert found.script.startswith("[S1] Hi")

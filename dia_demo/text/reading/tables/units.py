@@ -10,6 +10,8 @@ _NAMES = {
     "mph": "mile per hour", "mpg": "mile per gallon", "sq ft": "square foot",
     "sq. ft.": "square foot", "sqft": "square foot", "sq m": "square meter",
     "sq km": "square kilometer", "sq mi": "square mile", "sq in": "square inch",
+    "sq. ft": "square foot", "sq. m": "square meter", "sq. km": "square kilometer",
+    "sq. mi": "square mile", "sq. in": "square inch",
     "cu ft": "cubic foot", "fl oz": "fluid ounce", "fl. oz.": "fluid ounce",
     "ft-lb": "foot pound", "ft": "foot", "in.": "inch", "lbs": "pound", "lb": "pound",
     "oz": "ounce", "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz",

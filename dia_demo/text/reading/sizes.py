@@ -1,0 +1,106 @@
+"""Numbers that belong to each other: 3 x 4 m, 1920x1080, 10x, 4.5/5, ★★★★☆, a lap of 2:05.3."""
+
+from __future__ import annotations
+
+import re
+
+from dia_demo.text.reading.numbers import NUMBER, cardinal, fraction, mixed_fraction, pairs
+from dia_demo.text.reading.rules import NO_NOUNS, Reader, Rule, after, before, rule, word
+
+_LENGTH = r"(?:mm|cm|dm|k?m|in|inch(?:es)?|ft|feet|foot|yd|yards?|meters?|px|pixels?)\b|[\"']"
+_EQUAL = ("equals", "makes", "gives", "minus", "divided")
+# Other units: so many of what is measured.
+_UNIT = r"(?:[kmµ]?g|[mcd]?[lL]|oz|lbs?|GB|MB|TB|hrs?|h|mins?|s)\b"
+_AMOUNT = re.compile(rf"[ \t]?{_UNIT}")
+
+
+def _cross(match: re.Match, _: Reader) -> str:
+    """Between two numbers: "by" for the two sides of a thing, and otherwise "times"."""
+    rest = re.sub(r"^[\d.,]*(?:[ \t]?[x×][ \t]?[\d.,]+)*", "", after(match))
+    if re.match(rf"[ \t]?(?:{_LENGTH})", rest):
+        return " by "
+    if _AMOUNT.match(rest):
+        return " times "
+    lead = re.search(r"[\d.,]+$", before(match))
+    decimal = re.search("[.,]", lead[0] if lead else "") or re.match(r"\d+[.,]\d", after(match))
+    if match[1] == "x" and not decimal:
+        return match[0]
+    noun = re.match(r"[ \t]([a-z]{2,20})\b", rest)
+    is_thing = noun and noun[1] not in NO_NOUNS and noun[1] not in _EQUAL
+    sized = re.search(r"\b(?:an?|the|measures|measuring|sized?)[ \t]\d+$", before(match))
+    return " by " if is_thing or sized or match[1] == "x" else " times "
+
+
+def _by(match: re.Match, _: Reader) -> str:
+    """2 x 4; the lines of a picture as they are named: nineteen twenty by ten eighty."""
+    numbers = re.findall(r"\d+", match[0])
+    of_pixels = not re.search(r"\s", match[0]) and all(len(n) in (3, 4) for n in numbers)
+    return " by ".join(pairs(n) if of_pixels else cardinal(n) for n in numbers)
+
+
+def _times(match: re.Match, _: Reader) -> str:
+    return f"{cardinal(match[1])} times"
+
+
+def _rating(match: re.Match, _: Reader) -> str:
+    stars = " stars" if match["stars"] else ""
+    return f"{cardinal(match['given'])} out of {cardinal(match['of'])}{stars}"
+
+
+def _stars(match: re.Match, _: Reader) -> str:
+    """5★, ★★★★☆."""
+    full, empty = len(re.findall("[★⭐]", match[0])), match[0].count("☆")
+    if number := match[1] or match[2]:
+        return f"{cardinal(number)} star{'' if number == '1' else 's'}"
+    total = f" out of {cardinal(str(full + empty))}" if empty else ""
+    return f"{cardinal(str(full))}{total} star{'' if full + empty == 1 else 's'}"
+
+
+def _lap(match: re.Match, _: Reader) -> str:
+    """2:05.3, the time of a race."""
+    minutes, seconds = match[1], f"{int(match[2])}.{match[3]}"
+    return f"{cardinal(minutes)} minute{'' if minutes == '1' else 's'} {cardinal(seconds)} seconds"
+
+
+def _inches(match: re.Match, _: Reader) -> str:
+    """7 1/2", 3/4"."""
+    whole, top, bottom = match[1], int(match[2]), int(match[3])
+    if not 0 < top < bottom:
+        return match[0]
+    if whole:
+        return f"{mixed_fraction(whole, top, bottom)} inches"
+    return f"{fraction(top, bottom)} {'' if bottom == 2 else 'of an '}inch"
+
+
+# Before markup is removed, to which these stars are ornaments.
+STARS = rule(
+    r"(?:(?<![\w.,])(\d(?:\.\d)?)[ \t]?)?(?:[★⭐]\ufe0f?){1,10}☆{0,9}"
+    r"(?:(?<=[★⭐])[ ]?(\d\.\d)\b)?",
+    _stars,
+)
+# Before dates, times and amounts.
+FIRST_RULES: tuple[Rule, ...] = (
+    rule(
+        rf"(?<=\d)([ \t]?(?:{_LENGTH})\.?)[ \t]?[x×][ \t]?(?=\d)",
+        lambda match, reader: f"{match[1]} by ",
+    ),
+    rule(
+        rf"(?<=\d)([ \t]?{_UNIT}|)[ \t]?[x×][ \t]?(?=[$£€]\d|(?:a|per|each|every)\b)"
+        rf"|(?<=\d)([ \t]?{_UNIT})[ \t]?[x×][ \t]?(?=\d)",
+        lambda match, reader: f"{match[1] or match[2] or ''} times ",
+    ),
+    rule(r"(?<=\d)[ \t]?([x×])[ \t]?(?=\d)", _cross),
+    rule(
+        r"(?<![\w./,])(?P<given>\d{1,2}\.\d)/(?P<of>5|10|100)(?![\w/]|\.\d)(?P<stars>)",
+        _rating,
+    ),
+    rule(r"(?<![\w./,])(?P<given>\d{1,2})/(?P<of>5|10)(?P<stars>[ ]stars)\b", _rating),
+    rule(r"(?<![\w.:])(\d{1,2}):([0-5]\d)\.(\d{1,3})(?![\w:.])", _lap),
+    rule(r"(?<![\w./])(?:(\d{1,3})[ \t-])?(\d{1,2})/(\d{1,2})[ \t]?(?:\"|'')", _inches),
+)
+# After them, before single numbers.
+RULES: tuple[Rule, ...] = (
+    rule(r"(?<![\w.,])\d{1,5}(?:[ \t]?[x×][ \t]?\d{1,5}){1,2}(?!\w)", _by),
+    rule(rf"(?<![\w.])({NUMBER})[x×](?!\w)", _times),
+    rule(r"\bx(?=\d{1,4}\b)", word("times ")),
+)
