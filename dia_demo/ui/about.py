@@ -29,7 +29,7 @@ with the included nano voice, without an internet connection.
 
 The **nano voice** is a small synthetic voice, trained for this program so that you can try
 everything immediately. It has Dia's architecture and runs the same code, but it is 18 MB instead of
-{DIA_DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 20 synthetic voices, and a voice
+{DIA_DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 12 synthetic voices, and a voice
 prompt keeps one. They speak common English words, and rare ones less clearly. Its laugh is a series
 of "ha", it reads numbers as the app writes them out, and a prompt that sounds like none of its own
 voices becomes the nearest of them. Its model card in `assets/nano` has the measured figures. **How
