@@ -61,7 +61,7 @@ class FileRecord:
         """Raise InputError, naming the file, unless it is as recorded."""
         self.check_size(path)
         if self.of(path) != self:
-            raise InputError(f"{path} is damaged, its checksum differs: {COPY_AGAIN}")
+            raise InputError(f"{path} is corrupted (its checksum differs): {COPY_AGAIN}")
 
     def check_size(self, path: Path) -> None:
         """Raise InputError, naming the file, unless it is there and has the recorded size."""
@@ -70,7 +70,7 @@ class FileRecord:
         size = path.stat().st_size
         if size != self.bytes:
             raise InputError(
-                f"{path} is damaged, it has {size:,} bytes and not {self.bytes:,}: {COPY_AGAIN}"
+                f"{path} is corrupted ({size:,} bytes, expected {self.bytes:,}): {COPY_AGAIN}"
             )
 
 
@@ -97,7 +97,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(f"{path} is missing: {COPY_AGAIN}")
     raw = read_json(path)
     if raw.pop("sha256", None) != _digest(raw):
-        raise InputError(f"{path} is damaged, its checksum differs: {COPY_AGAIN}")
+        raise InputError(f"{path} is corrupted (its checksum differs): {COPY_AGAIN}")
     if raw.get("format") != MANIFEST_FORMAT:
         raise InputError(
             f"{path} has format {raw.get('format')!r}, and this program reads {MANIFEST_FORMAT}: "

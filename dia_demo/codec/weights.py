@@ -209,7 +209,7 @@ def _load_pickle(file: Path) -> dict:
 
 def _unreadable(source: CodecSource, error: Exception) -> InputError:
     remedy = "Delete it and fetch it again."
-    return unreadable_error(source.weights, error, "damaged or not a codec", remedy)
+    return unreadable_error(source.weights, error, "corrupted or not a codec", remedy)
 
 
 def _check_shapes(expected: Shapes, shapes: Shapes, stored: StoredDac) -> None:

@@ -94,14 +94,14 @@ def read_packed(file: Path, config: ModelConfig, precision: str) -> Generator[fl
                 state[name] = opened.get_tensor(name)
                 if _checksum(state[name]) != checksums[name]:
                     raise InputError(
-                        f"{file} is damaged, the checksum of {name} differs: {COPY_AGAIN}"
+                        f"{file} is corrupted (the checksum of {name} differs): {COPY_AGAIN}"
                     )
                 yield (done + 1) / len(names)
         _assign(model, state, linears, precision)
     except (
         SafetensorError, RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError
     ) as error:  # fmt: skip
-        fault = "damaged or not a file of prepared weights"
+        fault = "corrupted or not a file of prepared weights"
         raise unreadable_error(file, error, fault, COPY_AGAIN.capitalize()) from error
     return model.requires_grad_(False).eval()
 
@@ -147,9 +147,9 @@ def read_export(folder: Path, config: ModelConfig, precision: str) -> Generator[
     try:
         header = header_sha256(file)
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} is damaged ({error}): {COPY_AGAIN}") from error
+        raise InputError(f"{file} is corrupted ({error}): {COPY_AGAIN}") from error
     if header != manifest.header_sha256:
-        raise InputError(f"{file} is damaged, the checksum of its header differs: {COPY_AGAIN}")
+        raise InputError(f"{file} is corrupted (the checksum of its header differs): {COPY_AGAIN}")
     return (yield from read_packed(file, config, precision))
 
 

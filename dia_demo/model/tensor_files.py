@@ -108,7 +108,7 @@ def _readable(file: Path) -> Iterator[None]:
     except (
         SafetensorError, pickle.UnpicklingError, RuntimeError, OSError, EOFError, MemoryError
     ) as error:  # fmt: skip
-        fault = "damaged or not a weight file"
+        fault = "corrupted or not a weight file"
         raise unreadable_error(file, error, fault, "Fetch it again.") from error
 
 

@@ -25,7 +25,7 @@ from dia_demo.text.script import encode_script, from_bytes, to_bytes
 
 NO_TRANSCRIPT = (
     "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
-    "drop words. Write down what the prompt says."
+    "drop words. Enter the words spoken in the prompt."
 )
 
 

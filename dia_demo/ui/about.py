@@ -29,11 +29,11 @@ with the included nano voice, without an internet connection.
 
 The **nano voice** is a small synthetic voice, trained for this program so that you can try
 everything immediately. It has Dia's architecture and runs the same code, but it is 18 MB instead of
-{DIA_DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 12 synthetic voices, and a voice
-prompt keeps one. They speak common English words, and rare ones less clearly. Its laugh is a series
-of "ha", it reads numbers as the app writes them out, and a prompt that sounds like none of its own
-voices becomes the nearest of them. Its model card in `assets/nano` has the measured figures. **How
-it sounds says nothing about how Dia sounds.**
+{DIA_DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 12 synthetic voices. A voice
+prompt keeps a voice constant. They speak common English words, and rare ones less clearly. Its
+laugh is a series of "ha", it reads numbers as the app writes them out, and a prompt that sounds
+like none of its own voices becomes the nearest of them. Its model card in `assets/nano` has the
+measured figures. **How it sounds says nothing about how Dia sounds.**
 
 **Dia-1.6B** is the original model. A take needs about {DIA_MEMORY["int8"]} of memory in int8,
 {DIA_MEMORY["bfloat16"]} in bfloat16 and {DIA_MEMORY["float32"]} in float32. Two cores of the server

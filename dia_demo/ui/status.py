@@ -148,7 +148,7 @@ def _finished(figures: Figures) -> Status:
         f"{factor(figures.realtime_factor)} realtime"
     )
     if figures.finish_reason == "max_tokens":
-        headline, remark = "Cut off by max tokens", length_remark(figures)
+        headline, remark = "Cut off at Max tokens", length_remark(figures)
         advice = "The script was not finished: raise Max tokens or shorten the script."
         detail = f"{made}. {remark or advice}"
         return Status("cut", headline, detail, 1.0, f"{headline}. {detail}")

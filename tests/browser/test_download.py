@@ -176,7 +176,7 @@ def test_a_damaged_repository_is_explained(chromium, stand_in, tmp_path):
         watch = Watch(chromium.new_context(viewport=PHONE), url)
         page = watch.open()
         choose(page, "Model", NAME)
-        assert "is damaged" in wait_card(page, "failed")
+        assert "is corrupted" in wait_card(page, "failed")
         page.get_by_role("button", name="Try again").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         choose(page, "Model", "Nano voice")

@@ -225,7 +225,7 @@ def test_cut_by_max_tokens_is_said_loudly(open_window):
     page = open_window().open()
     write_script(page, LONG, max_tokens=40)
     press(page, "Generate")
-    assert "Cut off by max tokens" in wait_state(page, "cut")
+    assert "Cut off at Max tokens" in wait_state(page, "cut")
     assert figure(page, "Ended") == "cut off at Max tokens"
 
 

@@ -91,7 +91,7 @@ def test_a_damaged_model_is_refused_in_one_line(say, tmp_path):
     broken = write_small(tmp_path / "broken")
     (weights,) = broken.glob("*.safetensors")
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert "damaged" in error_line(say(SCRIPT, "--codes", "a.npy", "--model", broken))
+    assert "corrupted" in error_line(say(SCRIPT, "--codes", "a.npy", "--model", broken))
 
 
 def test_a_failed_run_leaves_no_file(say, monkeypatch):

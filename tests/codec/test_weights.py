@@ -89,7 +89,7 @@ class Evil:
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path, capsys):
     torch.save({"state_dict": Evil(), "metadata": {"kwargs": {}}}, tmp_path / "weights.pth")
-    with pytest.raises(InputError, match="weights.pth is damaged"):
+    with pytest.raises(InputError, match="weights.pth is corrupted"):
         open_dac(CodecSource("test", tmp_path / "weights.pth"))
     assert "executed" not in capsys.readouterr().out
 
@@ -130,7 +130,7 @@ def test_a_folder_without_whole_weights_is_refused(tmp_path):
     folder = write_codec(tmp_path / "codec", NATIVE, dac_model().state_dict())
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(InputError, match="model.safetensors is damaged"):
+    with pytest.raises(InputError, match="model.safetensors is corrupted"):
         load_codec(tmp_path)
     weights.unlink()
     with pytest.raises(InputError, match="model.safetensors is missing"):

@@ -131,7 +131,7 @@ def test_a_model_that_does_not_load_leaves_the_app_working(synthesis, folder, tm
     broken = write_small(tmp_path / "broken", codec=True)
     (weights,) = broken.glob("*.safetensors")
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert "damaged" in refusal(synthesis, make_request(synthesis, runtime=runtime(broken)))
+    assert "corrupted" in refusal(synthesis, make_request(synthesis, runtime=runtime(broken)))
 
 
 def test_the_first_take_after_warm_up_needs_no_loading(synthesis, folder, tmp_path):

@@ -190,7 +190,7 @@ class FormHandlers:
             return gr.skip(), gr.skip()
         words = words_in(Path(path))
         if not words:
-            gr.Info("This take was cut off: write down what it says.", title="Voice prompt")
+            gr.Info("This take was cut off: enter the words that it says.", title="Voice prompt")
         return path, words
 
     def release(self, event: gr.EventData):

@@ -53,7 +53,7 @@ def test_a_changed_byte_of_valid_json_is_refused(copy, name, before, after):
     text = (copy / name).read_text()
     assert before in text
     (copy / name).write_text(text.replace(before, after))
-    with pytest.raises(InputError, match=f"{name} is damaged, its checksum differs"):
+    with pytest.raises(InputError, match=f"{name} is corrupted .its checksum differs"):
         read_model_config(copy)
 
 
@@ -61,7 +61,7 @@ def test_a_changed_byte_of_valid_json_is_refused(copy, name, before, after):
 def test_a_flipped_byte_of_the_weights_is_refused(copy, place):
     flip(copy / WEIGHTS, place)
     message = loading_refusal(copy)
-    assert f"{copy / WEIGHTS} is damaged" in message and "copy or fetch" in message
+    assert f"{copy / WEIGHTS} is corrupted" in message and "copy or fetch" in message
 
 
 def test_the_damaged_tensor_is_named(copy):
@@ -74,7 +74,7 @@ def test_the_damaged_tensor_is_named(copy):
 def test_half_a_file_is_refused(copy):
     content = (copy / WEIGHTS).read_bytes()
     (copy / WEIGHTS).write_bytes(content[: len(content) // 2])
-    assert "bytes and not" in loading_refusal(copy)
+    assert "bytes, expected" in loading_refusal(copy)
 
 
 @pytest.mark.parametrize("name", ["config.json", "codec/model.safetensors", WEIGHTS, MANIFEST])
@@ -175,7 +175,7 @@ def test_weights_of_another_shape_are_refused(copy, change):
     metadata |= {"linears": json.dumps(linears), "sums": json.dumps(sums)}
     save_file(state, file, metadata)
     seal(copy)
-    assert f"{file} is damaged or not a file of prepared weights" in loading_refusal(copy)
+    assert f"{file} is corrupted or not a file of prepared weights" in loading_refusal(copy)
 
 
 @pytest.mark.parametrize("name", ["../small/config.json", "/etc/passwd", "codec/../../x", ".."])
