@@ -229,6 +229,8 @@ AMOUNTS = [
     ("4/5 stars", "four out of five stars"),
     ("4.5/5", "four point five out of five"),
     ("5★", "five stars"),
+    ("a 4★ hotel", "a four star hotel"),
+    ("★ Hello", "Hello"),
     ("★★★★☆", "four out of five stars"),
     ("★ 4.5", "four point five stars"),
     ("10 sq. km", "ten square kilometers"),

@@ -289,6 +289,7 @@ WORDS = [
     ("an A320-200", "an A three twenty two hundred"),
     ("Llama-3.1", "Llama three point one"),
     ("i7-9700K", "I seven ninety-seven hundred K"),
+    ("#B2B", "hashtag B two B"),
     ("SKU-12345", "S K U one two three four five"),
     ("order #A-1023", "order number A ten twenty-three"),
     ("The OTP is 839201.", "The O T P is eight three nine two zero one."),

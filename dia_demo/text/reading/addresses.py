@@ -129,7 +129,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(r"\b[A-Z]:(?:\\[\w.-]{1,30}(?<!\.)){1,6}\\?", _path),
     rule(r"(?<![\w./])~?(?:/[a-z_][\w.-]{0,30}(?<!\.)){2,6}(?![\w/])", _path),
-    rule(r"(?<!\w)#(?=[A-Z]{1,3}-?\d)", word("number ")),
+    rule(r"(?<!\w)#(?=[A-Z]{1,3}-?\d+\b)", word("number ")),
     rule(r"(?<!\w)#([A-Za-z]\w{0,50})", _hashtag),
     rule(r"(?<![\w.])@([A-Za-z_]\w{0,40})", _handle),
     rule(r"\b[vV]\.?[ \t]?(?=\d{1,9}\.\d)|\bv(?=\d{1,2}\b)", word("version ")),

@@ -51,7 +51,10 @@ def _stars(match: re.Match, _: Reader) -> str:
     """5★, ★★★★☆."""
     full, empty = len(re.findall("[★⭐]", match[0])), match[0].count("☆")
     if number := match[1] or match[2]:
-        return f"{cardinal(number)} star{'' if number == '1' else 's'}"
+        one = number == "1" or re.match(r"[ -](?:hotel|resort|review|restaurant)\b", after(match))
+        return f"{cardinal(number)} star{'' if one else 's'}"
+    if full + empty == 1:
+        return match[0]  # An ornament.
     total = f" out of {cardinal(str(full + empty))}" if empty else ""
     return f"{cardinal(str(full))}{total} star{'' if full + empty == 1 else 's'}"
 
