@@ -22,19 +22,15 @@ from tests.helpers.page.browser import (
     press,
     press_twice,
     running_app,
-    tab_to,
     unfold,
-    wait_for_values,
 )
 from tests.helpers.page.lab_page import (
     WAIT,
     compare_tab,
     fill_in,
-    heard,
     make_pairs,
     open_zip,
     ready,
-    vote,
     zipped,
 )
 from tools.app_process import free_port
@@ -119,53 +115,6 @@ def test_keys_are_letters_while_a_note_is_typed(open_window, finished_pairs, tmp
     page.locator(".lab-note").press_sequentially("b 1 ")
     assert page.locator(".lab-note").input_value() == "b 1 "
     assert page.get_by_text("Pair 1 of 2").is_visible()
-
-
-def type_over(page, selector: str, text: str) -> None:
-    tab_to(page, selector)
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type(text)
-
-
-@pytest.mark.long
-def test_a_whole_comparison_without_a_mouse(open_window):
-    """From the open page to the result and its sound, with nothing but keys."""
-    page = open_window(DESKTOP).open()
-    page.set_default_timeout(WAIT)
-    tab_to(page, "[role=tab]:not([aria-selected=true])")
-    for _ in range(6):
-        if page.evaluate("document.activeElement.textContent.trim()") == "Compare":
-            break
-        page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Make the pairs").wait_for()
-    wait_for_values(page)
-    type_over(page, "#lab-second input", "0.9")
-    tab_to(page, "#lab-more button")
-    page.keyboard.press("Enter")
-    page.locator("#lab-scripts").wait_for()
-    wait_for_values(page)
-    type_over(page, "#lab-scripts textarea", SHORT)
-    type_over(page, "#lab-a-max-tokens input", "100")
-    page.get_by_text("1 pair of 1 script can show nothing").wait_for()
-    for _ in range(60):
-        page.keyboard.press("Shift+Tab")
-        if page.evaluate("document.activeElement.id") == "lab-make":
-            break
-    page.keyboard.press("Enter")
-    ready(page)
-    for letter in "AB":
-        page.keyboard.press(letter.lower())
-        heard(page, letter)
-    vote(page, "none")
-    page.locator('.lab-room[data-state="open"]').wait_for()
-    assert "No difference was heard." in page.locator(".verdict").inner_text()
-    tab_to(page, ".all-pairs summary")
-    page.keyboard.press("Enter")
-    tab_to(page, ".hear")
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Stop", exact=True).wait_for()
-    tab_to(page, "#lab-zip, #lab-zip *")
 
 
 @pytest.mark.long

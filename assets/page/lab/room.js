@@ -17,6 +17,7 @@ export class Room {
   #root;
   #heading = make("h2");
   #message = make("p", "lab-said");
+  #verdict = make("p", "sr-only"); // Of a result, for who cannot see it appear.
   #content = make("div", "lab-content");
   #server;
   #trigger;
@@ -35,8 +36,8 @@ export class Room {
     this.choices = { repeat: false, keepPosition: false };
     this.player = new Player(() => this.#drawPlayer());
     // One element for all messages, so that a screen reader announces each.
-    this.#message.setAttribute("role", "status");
-    this.#root.replaceChildren(this.#heading, this.#message, this.#content);
+    for (const said of [this.#message, this.#verdict]) said.setAttribute("role", "status");
+    this.#root.replaceChildren(this.#heading, this.#message, this.#verdict, this.#content);
     document.addEventListener("keydown", (event) => this.#press(event));
     window.addEventListener("pagehide", () => this.#leave());
     setInterval(() => { if (this.player.clip) this.#drawPlayer(); }, DRAW_MS);
@@ -234,6 +235,7 @@ export class Room {
     if (this.pair) this.pair.draw(!state.voted);
     else if (this.#view) this.#view.draw(state.result);
     else this.append(make("p", "lab-empty", this.#whyEmpty()));
+    this.#verdict.textContent = this.find(".verdict")?.textContent ?? "";
     this.#drawCounts();
   }
 

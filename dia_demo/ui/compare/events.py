@@ -152,7 +152,7 @@ def _connect_making(
         handlers.idle,
         chosen,
         stop_inputs=[person],
-        result="#lab button",
+        result=".lab-room",
     )
     watching = opened.then(handlers.rejoin, person, outputs, **PRIVATE)
     for after in (watching.then, watching.failure):

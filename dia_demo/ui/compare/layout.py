@@ -40,7 +40,7 @@ DIFFERS = "temperature"
 IDLE = Status("idle", "Ready", "Press Make the pairs.", 0.0)
 STYLES = (PAGE_FILES / "lab.css", PAGE_FILES / "result.css")
 SCRIPTS_FIELD = "#lab-scripts textarea"
-ROOM = '<div class="lab-room" tabindex="-1" aria-label="Listening room"></div>'
+ROOM = '<div class="lab-room" tabindex="-1" role="region" aria-label="Listening room"></div>'
 
 
 Field = gr.Checkbox | gr.Dropdown | gr.Number | gr.Radio | gr.Slider | gr.Textbox

@@ -7,7 +7,15 @@ import re
 
 import pytest
 
-from tests.helpers.page.browser import open_tab, running_app, tab_to, unfold, wait_state
+from tests.helpers.page.browser import (
+    open_tab,
+    running_app,
+    tab_to,
+    unfold,
+    wait_for_values,
+    wait_state,
+)
+from tests.helpers.page.lab_page import heard, ready, vote
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -166,3 +174,82 @@ def test_the_benchmark_hands_the_focus_to_stop_and_back(recorded):
     wait_focus(page, "#machine-stop")
     page.keyboard.press("Enter")
     wait_focus(page, "#machine-measure")
+
+
+def go_to_tab(page, name: str) -> None:
+    tab_to(page, "[role=tab]:not([aria-selected=true])")
+    for _ in range(6):
+        if page.evaluate("document.activeElement.textContent.trim()") == name:
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_role("tab", name=name, selected=True).wait_for()
+    wait_for_values(page)
+
+
+def type_over(page, selector: str, text: str) -> None:
+    tab_to(page, selector)
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type(text)
+
+
+@pytest.mark.long
+def test_a_comparison_from_its_form_to_the_verdict(recorded):
+    page = recorded()
+    go_to_tab(page, "Compare")
+    type_over(page, "#lab-second input", "0.9")
+    tab_to(page, "#lab-more button")
+    page.keyboard.press("Enter")
+    page.locator("#lab-scripts").wait_for()
+    wait_for_values(page)
+    type_over(page, "#lab-scripts textarea", "[S1] Hello there. How are you? [S2] Fine.")
+    type_over(page, "#lab-a-max-tokens input", "100")
+    page.get_by_text("1 pair of 1 script can show nothing").wait_for()
+    for _ in range(60):
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("document.activeElement.id") == "lab-make":
+            break
+    before = said_count(page)
+    page.keyboard.press("Enter")
+    ready(page)
+    wait_focus(page, ".lab-room")
+    for letter in "AB":
+        page.keyboard.press(letter.lower())
+        heard(page, letter)
+    vote(page, "none")
+    page.locator('.lab-room[data-state="open"]').wait_for()
+    wait_focus(page, ".lab-room")
+    said = said_since(page, before)
+    states = ("Generating", "All pairs are ready", "You can vote now.", "No difference was heard.")
+    assert [text for text in said if text in states] == list(states), said
+    tree = page.locator("#lab").aria_snapshot()
+    assert 'region "Listening room"' in tree and 'table "Votes"' in tree
+    tab_to(page, ".all-pairs summary")
+    page.keyboard.press("Enter")
+    tab_to(page, ".hear")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
+    tab_to(page, "#lab-zip, #lab-zip *")
+    with page.expect_download() as waiting:
+        page.keyboard.press("Enter")
+    assert waiting.value.suggested_filename.endswith(".zip")
+
+
+def test_about_is_read_from_its_first_part_to_its_last(recorded):
+    """Everything that unfolds can be reached and opened, and the focus stays on it."""
+    page = recorded()
+    go_to_tab(page, "About")
+    panel = page.locator('[role="tabpanel"]:visible')
+    assert re.search(r"- heading ", panel.aria_snapshot())
+    page.keyboard.press("Tab")
+    inside = "document.activeElement.closest('[role=tabpanel]') !== null"
+    reached = 0
+    for _ in range(40):
+        if page.evaluate(inside):
+            reached += 1
+            if page.evaluate("document.activeElement.matches('summary')"):
+                page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        if reached and not page.evaluate(inside):
+            break
+    assert reached
