@@ -152,13 +152,9 @@ class TurnVoices:
         by the words that are read since then."""
         now, after = self._current, min(self._current + 1, len(self.passages) - 1)
         votes = Counter(int(self._passage_of[place]) for place in self.places[start:])
-        if start == self._begun_here or now < 0:
-            is_next = True
-        elif votes[after] + votes[now]:
-            is_next = votes[after] > votes[now]
-        else:
-            is_next = self._is_read(now)
-        if is_next:
+        is_next = start == self._begun_here or now < 0
+        # If most of the current one is not read yet, the place may be in the next one for a moment.
+        if is_next or (self._is_read(now) and votes[after] >= votes[now]):
             self._current, self._farthest = after, 0
         self.begun.append((start, self._current))
 

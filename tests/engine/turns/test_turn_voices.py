@@ -216,6 +216,20 @@ def test_a_turn_that_the_model_skips_to_is_begun_a_little_later():
     assert reading.marks == list(reading.turns.names)
 
 
+def test_a_glance_at_the_next_turn_where_a_sentence_begins_changes_no_voice():
+    script = f"[S1] Wait... {SENTENCE} [S2] {SENTENCE}"
+    reading = Reading(script)
+    (start, end), second = places_of(script)
+    reading.turn(start, start + 7)
+    reading.want(*START, (77, 68, 199, 9))
+    for _ in range(8):
+        reading.read(second[0])
+    reading.turn(start + 8, end, begins=False)
+    reading.turn(*second)
+    one, two = reading.turns.names
+    assert reading.marks == [one, one, two]
+
+
 def test_words_alike_in_another_turn_begin_none():
     """The place may jump to the next turn's words before the current ones are spoken."""
     script = f"[S1] {SENTENCE} [S2] {SENTENCE}"
