@@ -17,6 +17,7 @@ from torch import Tensor
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.decoder_model import DecoderCache
 from dia_demo.engine.events import FinishReason
+from dia_demo.engine.turns.passages import readable
 from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
@@ -64,6 +65,7 @@ class Row:
         if config.voices is not None:
             # Of a prompt without a transcript it is not known who speaks in it.
             with_marks = bool(said) or not self.prompt_frames
+            self.text = readable(text)
             self.turns = TurnVoices(
                 config,
                 self.params.seed,

@@ -11,6 +11,7 @@ _TAGS = re.compile(rb"([\x01\x02])")
 # A mark with what closes around it, if any, and the space and tags up to the next word.
 _GAP = re.compile(rb"(?:(\.{2,}|[.,;:!?])[^\w\s\x01\x02]*)?([\s\x01\x02]+)(?=[^\s\x01\x02])")
 _BLANK_LINE = re.compile(rb"\n\s*\n")
+_UNTAUGHT = re.compile(rb"[;:](?=[^\w\s\x01\x02]*[\s\x01\x02])")
 ELLIPSIS, PARAGRAPH = "...", "\n"
 
 
@@ -50,6 +51,12 @@ def passages(text: bytes, said: int) -> list[Passage]:
                 start = found.pop().start
             found.append(Passage(speaker, start, place - len(rest) + len(rest.rstrip())))
     return found
+
+
+def readable(text: bytes) -> bytes:
+    """The text for a model that was not taught to pause at a semicolon or colon: with commas in
+    their places."""
+    return _UNTAUGHT.sub(b",", text)
 
 
 def marks_of(text: bytes, found: list[Passage]) -> list[Mark]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.engine.turns.passages import PARAGRAPH, marks_of, passages
+from dia_demo.engine.turns.passages import PARAGRAPH, marks_of, passages, readable
 from dia_demo.engine.turns.pauses import Pauses
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
@@ -65,6 +65,13 @@ def test_marks_are_those_that_words_follow():
         (".", b"see", True),
         (".", b"it.", False),
     ]
+
+
+def test_the_model_reads_commas_where_it_was_taught_no_mark_in_the_same_places():
+    text = encode_script('[S1] He said: "wait; no." At 9:30; I [S2] So: [S1] Yes.')
+    assert readable(text) == encode_script(
+        '[S1] He said, "wait, no." At 9:30, I [S2] So, [S1] Yes.'
+    )
 
 
 # Pauses
