@@ -25,6 +25,7 @@ SAME, SAME_BEFORE_MARK = 0.75, 0.5
 PATIENCE, LONGEST_PATIENCE, SHARE_READ = 3, 20, 0.6
 # A turn begins once more where this share of it has been read, and so many frames are left.
 WHOLE_READ, SHORTEST_TURN = 0.9, 17
+SILENT_FRAMES = 4  # after the first codes of a turn that is begun here, with its mark
 
 
 class TurnVoices:
@@ -77,6 +78,8 @@ class TurnVoices:
         self._farthest = 0  # The last byte of it that was read.
         self._begun_here = -np.inf  # The first frame of the last turn that was begun here.
         self._start, self._delay = np.array(table.turn_start), np.array(config.delay_pattern)
+        # In the middle of speech, a mark is followed only in a silence.
+        self._opening = np.array([*table.turn_start, *[table.silence] * SILENT_FRAMES])
         # Of the codes of _start, from the frame after them on.
         self._positions = np.arange(-len(self._start), 0)[:, None] + 1 + self._delay
         self._channels = np.arange(len(self._delay))
@@ -107,8 +110,8 @@ class TurnVoices:
         if self._must_begin(int(codes[0]), tokens, frame):
             self._begun_here = frame
         offsets = frame - self._delay - self._begun_here
-        for channel in np.flatnonzero((offsets >= 0) & (offsets < len(self._start))):
-            codes[channel] = self._start[int(offsets[channel]), channel]
+        for channel in np.flatnonzero((offsets >= 0) & (offsets < len(self._opening))):
+            codes[channel] = self._opening[int(offsets[channel]), channel]
         self._set_mark(codes, logits_V, tokens, frame - int(self._delay[-1]))
 
     def surplus(self, end: int) -> int | None:
