@@ -236,10 +236,10 @@ def rule_of(failing, number: int):
             return lambda page, files, where=where: download(page, where, files)
         if what == "click" and where:
             return lambda page, files, where=where: press_id(page, where)
+        if where == "voice-prompt" and what in ("upload", "change"):
+            return add_voice_prompt
         if what == "upload":
             return lambda page, files, where=where: upload(page, where, files)
-        if (where, what) == ("voice-prompt", "change"):
-            return add_voice_prompt
         if what in ("load", "change"):
             return "open"
         if what in ("then", "failure"):
