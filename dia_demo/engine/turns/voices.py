@@ -127,7 +127,7 @@ class TurnVoices:
             [place if last.start <= place < last.end else 0 for place in self.places]
         )
         whole = last.start + WHOLE_READ * (last.end - last.start)
-        return sum(read[start] >= whole and end - start >= SHORTEST_TURN for start in starts)
+        return sum(bool(read[at] >= whole) and end - at >= SHORTEST_TURN for at in starts)
 
     def _set_mark(
         self, codes: np.ndarray, logits_V: np.ndarray, tokens: np.ndarray, frame: int

@@ -287,3 +287,4 @@ def test_a_whole_take_has_the_turns_of_its_script(model, prompted):
     rows = [make_row(TURNS, seed=seed, prompt=prompt, said=said) for seed in range(3)]
     run_to_end(model, rows)
     assert [row.surplus_turns for row in rows] == [0, 0, 0]
+    assert {type(row.surplus_turns) for row in rows} == {int}, "JSON has no numpy scalars"
