@@ -37,8 +37,8 @@ DIA_MEMORY = {precision: gb(needed_bytes(ModelConfig(), precision)) for precisio
 DIA_REALTIME = {"bfloat16": 0.20, "int8": 0.34, "int4": 0.61}
 # The files that a description is read from.
 _DESCRIBING = ("config.json", "generation_config.json", MANIFEST, "codec", "codec/config.json")
-# Measured on its held-out sentences; its phones have fixed lengths.
-NANO_SECONDS_PER_CHARACTER = 0.065
+# Measured on the examples and scripts of assets/, pauses within turns included.
+NANO_SECONDS_PER_CHARACTER = 0.075
 # Standard deviations of the logarithm of a take's length over the estimate: of the nano voice
 # measured on 15 scripts of 2 to 7 s (0.07), otherwise assumed.
 NANO_DEVIATION, DEVIATION = 0.1, 0.2

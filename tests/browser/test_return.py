@@ -62,7 +62,9 @@ def begin(page, script=LONG, max_tokens=LONGEST) -> None:
     page.wait_for_function("Object.keys(localStorage).some((key) => /person/.test(key))")
     write_script(page, script, max_tokens)
     press(page, "Generate")
-    wait_seconds(page, 2)  # Less may be the silence before the first word, of which nothing is kept.
+    wait_seconds(
+        page, 2
+    )  # Less may be the silence before the first word, of which nothing is kept.
 
 
 def wait_seconds(page, more_than: float) -> None:

@@ -270,6 +270,7 @@ def test_figures_are_plain_values(engine):
     figures = stream(engine, [make_row()])[0][-1].result.figures
     values = asdict(figures)
     numerics = values.pop("numerics")
+    assert values.pop("surplus_turns") is None, "the model has no turns that can be counted"
     assert {type(value) for value in values.values()} <= {str, int, float, FinishReason}
     assert numerics and {type(value) for value in numerics.values()} == {str}
     assert json.dumps(figures.finish_reason) == '"max_tokens"'

@@ -1,5 +1,6 @@
 """How long a take is: at another speed, and where its length is odd."""
 
+import re
 import threading
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from dia_demo.services.wording import length_remark
 from tests.helpers.synthesis_requests import make_request, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")
+MISSING = re.compile("words are probably missing|turns? before the end of the script")
 
 
 @pytest.mark.parametrize("speed", [0.5, 2.0])
@@ -66,8 +68,10 @@ def test_a_warm_up_is_expected_to_take_long_only_while_it_compiles(folder, tmp_p
         synthesis._warming = WarmUp(lambda ready=ready: iter([ready.wait(20)] * 0))
         synthesis._warming.start(loading, compiles)
         left[compiles] = synthesis.loading(runtime(folder))
-        another = synthesis.loading(runtime(folder, precision="float32"))
-        assert another.high > left[compiles].high, "the other model is loaded after it"
+        other = runtime(folder, precision="float32")
+        alone, until = synthesis._model.time_to_load(other).high, synthesis._warming.left.high
+        another = synthesis.loading(other).high
+        assert synthesis._warming.left.high < another - alone < until, "it is loaded after it"
         assert synthesis.loading(runtime(folder)).low < left[compiles].low, "time passes"
         ready.set()
         synthesis._warming.thread.join(20)
@@ -112,7 +116,7 @@ def test_letters_that_become_babble_are_remarked(lengths):
 def test_missing_words_are_remarked(lengths):
     """Of 120 equal turns a take at a high temperature says a few and ends, or goes on to the limit,
     where it is not the voice that left the rest out: which of the two depends on the seed and the
-    processor."""
+    processor. The remark counts the turns, or compares the lengths."""
     takes = [lengths(60 * "[S1] Oh. [S2] Ah. ", seed, temperature=1.5) for seed in range(6)]
     ended = [remark for figures, remark in takes if figures.finish_reason == FinishReason.END]
-    assert ended and all("words are probably missing" in (remark or "") for remark in ended)
+    assert ended and all(MISSING.search(remark or "") for remark in ended)
