@@ -1,9 +1,10 @@
-"""Compiles what a first take needs, in a process of its own, while the program still starts.
+"""Compiles what a first take needs, in processes of their own, while the program still starts.
 
     python -m dia_demo.kernels.precompile PRECISION
 
 compiles into the cache folder and prints how many kernels are done, of how many. It needs no torch.
-The program finds the kernels in the cache; what is missing there it compiles itself.
+A second process compiles those beside the decoder's at the same time. The program finds the kernels
+in the cache; what is missing there it compiles itself.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ FORMATS = {
     "int8": packing.INT8,
     "int4": packing.INT4,
 }
-# Of the kernels, those that loading needs; the others are compiled beside it.
-NEEDED_FIRST = 2
+# Of the kernels, the decoder's, which take most of the time.
+DECODER = 2
+BESIDE = "--beside-the-decoder"
 
 
 class Precompilation:
@@ -56,14 +58,13 @@ class Precompilation:
         return self._process is not None
 
     def progress(self) -> Iterator[tuple[int, int]]:
-        """The kernels done, and of how many, until those are that loading needs."""
+        """The kernels done, and of how many, until all are."""
         if self._process is None or self._process.stdout is None:
             return
         for line in self._process.stdout:
             done, count = map(int, line.split())
-            if done >= NEEDED_FIRST:
-                return
-            yield done, count
+            if done < count:
+                yield done, count
 
     def close(self) -> None:
         """End the process."""
@@ -78,8 +79,8 @@ def _marker(precision: str) -> Path:
 
 
 def kernels(precision: str) -> list[tuple[Callable, tuple]]:
-    """The compiled functions of a take and arguments of the types that they are called with, those
-    that loading needs first."""
+    """The compiled functions of a take and arguments of the types that they are called with, the
+    decoder's first."""
     import numpy as np
 
     from dia_demo.kernels import attention, snake
@@ -105,16 +106,28 @@ def kernels(precision: str) -> list[tuple[Callable, tuple]]:
     ]
 
 
-def main(precision: str) -> None:
-    """Compile, and report on stdout."""
+def main(precision: str, part: str | None = None) -> None:
+    """Compile, and report on stdout. part: BESIDE for what is not the decoder's."""
+    wanted = kernels(precision)
+    if part == BESIDE:
+        for kernel, arguments in wanted[DECODER:]:
+            _compile(kernel, arguments)
+        return
+    command = [sys.executable, "-m", "dia_demo.kernels.precompile", precision, BESIDE]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as beside:
+        for number, (kernel, arguments) in enumerate(wanted[:DECODER]):
+            _report(number, len(wanted))
+            _compile(kernel, arguments)
+        _report(DECODER, len(wanted))
+    if beside.returncode == 0:
+        _marker(precision).touch()
+    _report(len(wanted), len(wanted))
+
+
+def _compile(kernel: Callable, arguments: tuple) -> None:
     from numba import typeof
 
-    wanted = kernels(precision)
-    for number, (kernel, arguments) in enumerate(wanted):
-        _report(number, len(wanted))
-        kernel.compile(tuple(map(typeof, arguments)))  # type: ignore[attr-defined]
-    _report(len(wanted), len(wanted))
-    _marker(precision).touch()
+    kernel.compile(tuple(map(typeof, arguments)))  # type: ignore[attr-defined]
 
 
 def _report(done: int, count: int) -> None:
@@ -123,4 +136,4 @@ def _report(done: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -40,9 +40,9 @@ def process(monkeypatch):
     return started
 
 
-def test_the_start_waits_for_what_loading_needs(process, tmp_path, monkeypatch):
+def test_the_start_waits_for_what_a_take_needs(process, tmp_path, monkeypatch):
     monkeypatch.setenv("DIA_CACHE", str(tmp_path))
-    assert list(Precompilation("auto").progress()) == [(0, 4), (1, 4)]
+    assert list(Precompilation("auto").progress()) == [(0, 4), (1, 4), (2, 4), (3, 4)]
     assert process[0][-1] in precompile.FORMATS
 
 
