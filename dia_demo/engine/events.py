@@ -136,13 +136,16 @@ class Result:
     """What a row produced: codes int16 [frames, channels] with delays undone, and measurements.
 
     samples is float32 [n], or None without a codec. voices: the names of those of S1 and S2, where
-    the model has names for them (see `Row.voices`).
+    the model has names for them (see `Row.voices`). places: int32 [frames], for each frame of codes
+    the byte of the row's text that was read for it (-1 in a pause that was made longer); None for a
+    model that does not follow its text.
     """
 
     codes: np.ndarray
     samples: np.ndarray | None
     figures: Figures
     voices: tuple[str | None, str | None] | None = None
+    places: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

@@ -220,4 +220,12 @@ class RowStream:
             numerics=self.settings.numerics,
             surplus_turns=self.row.surplus_turns,
         )
-        return Result(np.concatenate(self.codes), samples, figures, self.row.voices)
+        codes = np.concatenate(self.codes)
+        return Result(codes, samples, figures, self.row.voices, self._places())
+
+    def _places(self) -> np.ndarray | None:
+        """See `Result.places`."""
+        if self.pauses is None or self.row.turns is None:
+            return None
+        places = np.array([*self.row.turns.places, -1], np.int32)  # The last for -1.
+        return places[np.array(self.pauses.sources, int)]

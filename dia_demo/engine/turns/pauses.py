@@ -27,37 +27,42 @@ SHORTEST_RUN = 3  # Silent frames that are a pause, where a mark is read.
 FARTHEST = 16  # Bytes from before a mark to the word after it.
 KEPT = 2  # Frames at either end of a silence that are never left out.
 
+_Frame = tuple[int, np.ndarray]  # Its number, -1 for an added one, and its codes.
+
 
 class Pauses:
     """The frames of one row, as they become known. added: by how many frames the pauses so far are
-    longer. starts: the first frame of every turn, among those that `push` returns."""
+    longer. starts: the first frame of every turn, among those that `push` returns. sources: of each
+    frame returned so far, the number of the frame before this change; -1 for an added one."""
 
     def __init__(self, turns: TurnVoices, seed: int, frames_per_second: float) -> None:
         self._turns, self._table = turns, turns.table
         self._rate = frames_per_second
         self._random = Random(SEED_LIMIT + 1 + seed)  # Not that of the voices.
         self._quiet = [np.array(codes) for codes in self._table.quiet]
-        self._run: list[np.ndarray] = []
+        self._run: list[_Frame] = []
         self._count = 0
         self.added = 0
         self.starts: list[int] = []
+        self.sources: list[int] = []
 
     def push(self, frames: np.ndarray, finish: bool) -> np.ndarray:
         """Add frames [n, C]; returns those that are final. finish: no others follow."""
-        out = [frames[:0]]
+        out: list[_Frame] = []
         quiet = np.all([np.isin(frames[:, c], codes) for c, codes in enumerate(self._quiet)], 0)
         for frame, is_quiet in zip(frames, quiet, strict=True):
             if is_quiet:
-                self._run.append(frame)
+                self._run.append((self._count, frame))
             else:
-                out += [*self._ended_run(), frame[None]]
+                out += [*self._ended_run(), (self._count, frame)]
             self._count += 1
         if finish:
-            out += [frame[None] for frame in self._run]
+            out += self._run
             self._run = []
-        return np.concatenate(out)
+        self.sources += [number for number, _ in out]
+        return np.concatenate([frames[:0], *[frame[None] for _, frame in out]])
 
-    def _ended_run(self) -> list[np.ndarray]:
+    def _ended_run(self) -> list[_Frame]:
         """The silence before the current frame, as long as it is to be."""
         run, self._run = self._run, []
         first = self._count - len(run)
@@ -72,14 +77,14 @@ class Pauses:
             run = [*self._of_length(run[:still], max(length, min(still, 2 * KEPT))), *run[still:]]
         if start is not None:
             self.starts.append(start + self.added)
-        return [frame[None] for frame in run]
+        return run
 
-    def _of_length(self, run: list[np.ndarray], length: int) -> list[np.ndarray]:
+    def _of_length(self, run: list[_Frame], length: int) -> list[_Frame]:
         """A silence changed in its middle."""
         self.added += length - len(run)
         if length < len(run):
             return [*run[: length // 2], *run[len(run) - (length - length // 2) :]]
-        silence = np.array(self._table.silence, np.int16)
+        silence = (-1, np.array(self._table.silence, np.int16))
         middle = len(run) // 2
         return [*run[:middle], *[silence] * (length - len(run)), *run[middle:]]
 

@@ -154,3 +154,14 @@ def test_frames_that_arrive_in_pieces_give_the_same(step):
         pieces.append(pauses.push(piece, finish=start + step >= len(codes)))
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
     assert len(whole) == len(codes) + pauses.added
+
+
+def test_every_frame_returned_says_which_frame_it_was():
+    for silence in (9, 60):  # A pause that is made longer, and one that is made shorter.
+        codes, turns = spoken(HALF + ".", "[S2] Yes.", silence)
+        pauses = Pauses(turns, 3, RATE)
+        out = pauses.push(codes, finish=True)
+        sources = np.array(pauses.sources)
+        np.testing.assert_array_equal(out[sources >= 0], codes[sources[sources >= 0]])
+        assert (out[sources < 0] == SILENCE).all() and len(sources) == len(out)
+        assert (np.diff(sources[sources >= 0]) > 0).all() and pauses.added
