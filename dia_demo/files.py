@@ -57,6 +57,19 @@ def file_stamp(path: Path) -> Stamp | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
+def bytes_in(folder: Path) -> int:
+    """Bytes of all files in a folder and below it."""
+    return sum(size_of(path) for path in folder.rglob("*"))
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 if it does not exist."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
 @contextmanager
 def write_atomic(path: Path, sync: bool = False) -> Iterator[Path]:
     """Write the file `path` completely or not at all.

@@ -66,7 +66,7 @@ def in_threads(monkeypatch):
 def base(folder, synthesis):
     """The settings that comparisons start from: takes of 60 tokens, about a second."""
     from dia_demo.config import RuntimeConfig
-    from dia_demo.services.listening.setting import Setting
+    from dia_demo.services.listening.plan.setting import Setting
 
     params = replace(synthesis.info(str(folder)).config.defaults, max_tokens=60)
     return Setting(params, RuntimeConfig(model=str(folder)))
@@ -82,7 +82,7 @@ def two_settings(base):
 def finished(two_settings, synthesis, tmp_path_factory):
     """Four finished pairs nobody has voted on; tests must not vote on them."""
     from dia_demo.services.listening.comparison import Comparison
-    from dia_demo.services.listening.plan import make_plan
+    from dia_demo.services.listening.plan.plan import make_plan
     from tests.helpers.comparisons import SCRIPTS, make
 
     plan = make_plan("preference", two_settings, SCRIPTS, (5, 6))

@@ -27,10 +27,10 @@ from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
 from dia_demo.processor import why_it_may_differ
 from dia_demo.services import models
-from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import export_zip
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import (
+from dia_demo.services.listening.plan import plan_file
+from dia_demo.services.listening.plan.plan import (
     NAMES,
     ComparisonPlan,
     TakeState,
@@ -38,15 +38,15 @@ from dia_demo.services.listening.plan import (
     make_plan,
     split_scripts,
 )
+from dia_demo.services.listening.plan.setting import SETTING_FIELDS, Setting, differences
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
-from dia_demo.services.listening.setting import SETTING_FIELDS, Setting, differences
-from dia_demo.services.listening.table import EXPLANATION
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
     voices_warning,
     what_it_can_show,
 )
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES
+from dia_demo.services.listening.votes.table import EXPLANATION
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import time_left

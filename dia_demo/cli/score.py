@@ -12,11 +12,11 @@ from pathlib import Path
 from dia_demo.errors import InputError
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.names import value_texts
-from dia_demo.services.listening.plan import ComparisonKind
-from dia_demo.services.listening.setting import differences
-from dia_demo.services.listening.table import write_table, write_tables
+from dia_demo.services.listening.plan.names import value_texts
+from dia_demo.services.listening.plan.plan import ComparisonKind
+from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.verdict.result import ComparisonResult, Count
+from dia_demo.services.listening.votes.table import write_table, write_tables
 
 
 def score(options: argparse.Namespace) -> int:

@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 from dia_demo.errors import InputError
 from dia_demo.files import PART, is_own_folder
 from dia_demo.services.listening.archive import IMPORTING
-from dia_demo.services.listening.plan_file import NAME as PLAN
-from dia_demo.services.listening.votes import NAME as VOTES
+from dia_demo.services.listening.plan.plan_file import NAME as PLAN
+from dia_demo.services.listening.votes.votes import NAME as VOTES
 from dia_demo.services.settings import Settings, default_takes
 
 LOCK = ".dia-demo.lock"

@@ -21,7 +21,7 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
-from dia_demo.files import write_atomic
+from dia_demo.files import size_of, write_atomic
 from dia_demo.services.earlier.labels import (
     Label,
     checked_name,
@@ -30,8 +30,7 @@ from dia_demo.services.earlier.labels import (
     read_labels,
     write_labels,
 )
-from dia_demo.services.listening.store import folder_of
-from dia_demo.services.quota import size_of
+from dia_demo.services.people import folder_of
 from dia_demo.services.take import Take
 
 # A person has at most MAX_TAKES earlier takes, and all people together MAX_BYTES of them. Beyond

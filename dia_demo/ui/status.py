@@ -26,7 +26,7 @@ from dia_demo.engine.events import (
 )
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.names import LABELS
+from dia_demo.services.listening.plan.names import LABELS
 from dia_demo.services.wording import ENDINGS, length_remark, time_left
 
 log = logging.getLogger(__name__)

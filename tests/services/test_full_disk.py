@@ -9,9 +9,10 @@ import pytest
 
 from dia_demo.errors import RunError
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
+from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.listening.render import RenderEnded
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS
 from tests.helpers.stand_ins.disks import fill, mounted
 

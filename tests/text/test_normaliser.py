@@ -12,8 +12,8 @@ import pytest
 from dia_demo.cli.main import main
 from dia_demo.config import RuntimeConfig
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt

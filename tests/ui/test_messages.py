@@ -16,9 +16,9 @@ from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.hub.explain import explain
 from dia_demo.hub.transfer import ChecksumDiffers
 from dia_demo.model.checkpoint import local_folder
-from dia_demo.services.listening.names import LABELS
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan.names import LABELS
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, ModelRef
 from dia_demo.ui import status
 from dia_demo.ui.about import TEXT

@@ -9,7 +9,7 @@ import socket
 import threading
 from pathlib import Path
 
-from dia_demo.services.listening.store import new_key
+from dia_demo.services.people import new_key
 from tools.attack.client import HOST, App, attack
 from tools.attack.files import make_comparison
 

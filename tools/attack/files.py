@@ -28,9 +28,9 @@ from dia_demo.files import ROOT
 from dia_demo.services.history import History
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.setting import Setting
-from dia_demo.services.listening.store import folder_of, new_key
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.plan.setting import Setting
+from dia_demo.services.people import folder_of, new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tools.attack.client import HOST, App, attack, bytes_below

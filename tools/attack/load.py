@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from dia_demo.services.listening.store import new_key
+from dia_demo.services.people import new_key
 from dia_demo.ui.generate.person_runs import MAX_UNATTENDED
 from tools.attack.client import HOST, App, attack, in_threads
 

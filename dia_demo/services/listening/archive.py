@@ -16,9 +16,10 @@ from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
-from dia_demo.services.listening import plan_file, votes
-from dia_demo.services.listening.plan import ComparisonPlan, TakeState
+from dia_demo.services.listening.plan import plan_file
+from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeState
 from dia_demo.services.listening.render import CLIPS, TAKES
+from dia_demo.services.listening.votes import votes
 
 # The prefix of a folder that is being unpacked.
 IMPORTING = ".import-"

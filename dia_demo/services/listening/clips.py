@@ -11,7 +11,7 @@ import numpy as np
 
 from dia_demo.errors import RunError
 from dia_demo.loudness import true_peak
-from dia_demo.services.listening.plan_file import write_whole
+from dia_demo.services.listening.plan.plan_file import write_whole
 from dia_demo.services.take import Take
 from dia_demo.text.script import parse_turns
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.archive import checked_folder
 from dia_demo.services.listening.audience.hearing import Hearing
 from dia_demo.services.listening.audience.listeners import (
@@ -27,12 +26,13 @@ from dia_demo.services.listening.audience.listeners import (
     own_order,
 )
 from dia_demo.services.listening.clips import read_wave, wave_seconds
-from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeSlot, Trial
+from dia_demo.services.listening.plan import plan_file
+from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeSlot, Trial
 from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent, check_plan
-from dia_demo.services.listening.reveal import Revealed, reveal_trial
 from dia_demo.services.listening.verdict.result import ComparisonResult, evaluate, interim_result
 from dia_demo.services.listening.voice import keep_voice
-from dia_demo.services.listening.votes import (
+from dia_demo.services.listening.votes.reveal import Revealed, reveal_trial
+from dia_demo.services.listening.votes.votes import (
     Vote,
     append_vote,
     complete_votes,

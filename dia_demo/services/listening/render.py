@@ -21,7 +21,7 @@ from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import RunError
 from dia_demo.loudness import match_levels
 from dia_demo.services.listening.clips import facts_of, read_wave, with_x, write_clip
-from dia_demo.services.listening.plan import (
+from dia_demo.services.listening.plan.plan import (
     ComparisonKind,
     ComparisonPlan,
     Secret,

@@ -1,12 +1,7 @@
-"""ComparisonStore: every person's own folder of comparisons and earlier takes.
-
-A person is identified by a random key from the server. The name of the folder is a hash of the key,
-so that a list of folders does not give access to them.
-"""
+"""ComparisonStore: every person's own folder of comparisons (see services/people.py)."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import shutil
@@ -16,13 +11,15 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from dia_demo.errors import DiaDemoError, InputError, RunError
+from dia_demo.files import bytes_in, size_of
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, TakeState
-from dia_demo.services.listening.plan_file import NAME
+from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeState
+from dia_demo.services.listening.plan.plan_file import NAME
+from dia_demo.services.listening.quota import enforce_quota
 from dia_demo.services.listening.render import RenderEvent
-from dia_demo.services.listening.table import write_table
-from dia_demo.services.quota import bytes_in, enforce_quota, size_of
+from dia_demo.services.listening.votes.table import write_table
+from dia_demo.services.people import folder_of
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.speed.plan_time import expected_audio
 from dia_demo.services.synthesis import Synthesis
@@ -36,25 +33,7 @@ MAX_BYTES = 3 * 10**9
 BYTES_A_SAMPLE = 2 * 1.5
 # The largest table: the most pairs, each with the longest note and script.
 MOST_TABLE_BYTES = 10**7
-_KEY = re.compile(r"[A-Za-z0-9_-]{32}")
 _ID = re.compile(r"[0-9a-f]{24}")
-
-
-def new_key() -> str:
-    """A new key, which cannot be guessed."""
-    return secrets.token_urlsafe(24)
-
-
-def is_key(value: object) -> bool:
-    """Whether the value has the form of a key from `new_key`."""
-    return isinstance(value, str) and _KEY.fullmatch(value) is not None
-
-
-def folder_of(home: Path, key: str) -> Path:
-    """The person's folder under `home`. Raises InputError for an invalid key."""
-    if not is_key(key):
-        raise InputError("This page has no valid key: reload it.")
-    return home / hashlib.sha256(key.encode("ascii")).hexdigest()[:40]
 
 
 class ComparisonStore:

@@ -10,11 +10,11 @@ from dia_demo import audio
 from dia_demo.config import PRECISIONS, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.history import EarlierTake, read_samples
-from dia_demo.services.listening import plan_file
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import ComparisonPlan, TakeState, make_plan
+from dia_demo.services.listening.plan import plan_file
+from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeState, make_plan
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.listening.render import TAKES
-from dia_demo.services.listening.setting import Setting
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.script import parse_turns

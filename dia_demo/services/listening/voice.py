@@ -10,7 +10,7 @@ import numpy as np
 
 from dia_demo.errors import InputError
 from dia_demo.prompt.decode import write_wav
-from dia_demo.services.listening.plan import ComparisonPlan
+from dia_demo.services.listening.plan.plan import ComparisonPlan
 from dia_demo.services.take import VoicePrompt
 from dia_demo.untrusted import read_codes
 

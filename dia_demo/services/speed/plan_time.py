@@ -7,7 +7,7 @@ from math import sqrt
 
 from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.engine.time_left import NOTHING, TimeLeft
-from dia_demo.services.listening.plan import ComparisonPlan, TakeSlot, TakeState
+from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeSlot, TakeState
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.script import expected_seconds
 

@@ -10,8 +10,8 @@ from typing import Any
 from dia_demo.audio import SPEEDS
 from dia_demo.config import PARAMS, Range, RuntimeConfig
 from dia_demo.errors import InputError
-from dia_demo.services.listening.names import LABELS
-from dia_demo.services.listening.plan import (
+from dia_demo.services.listening.plan.names import LABELS
+from dia_demo.services.listening.plan.plan import (
     MAX_TRIALS,
     NAMES,
     ComparisonPlan,
@@ -19,7 +19,7 @@ from dia_demo.services.listening.plan import (
     make_plan,
     split_scripts,
 )
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.speed.plan_time import expected_audio, plan_time
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt

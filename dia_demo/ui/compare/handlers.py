@@ -12,9 +12,10 @@ from weakref import WeakKeyDictionary
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.plan import TakeState
+from dia_demo.services.listening.plan.plan import TakeState
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
-from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import is_key, new_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html
 from dia_demo.ui.compare.form import CompareForm

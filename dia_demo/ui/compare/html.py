@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from dia_demo.services.listening.comparison import Comparison, Revealed
-from dia_demo.services.listening.names import LABELS, at_start, setting_names, value_texts
-from dia_demo.services.listening.plan import NAMES, ComparisonKind
-from dia_demo.services.listening.setting import differences
-from dia_demo.services.listening.table import CLIP_NUMBERS
+from dia_demo.services.listening.plan.names import LABELS, at_start, setting_names, value_texts
+from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind
+from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.verdict.result import ComparisonResult, Count, Strength
+from dia_demo.services.listening.votes.table import CLIP_NUMBERS
 from dia_demo.services.wording import ENDINGS, plural
 
 CHART_WIDTH, ROW_HEIGHT, RIGHT = 480, 30, 24

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.names import LABELS, at_start, in_sentence, value_texts
+from dia_demo.services.listening.plan.names import LABELS, at_start, in_sentence, value_texts
+from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.render import RenderEnded, RenderEvent
-from dia_demo.services.listening.setting import differences
 from dia_demo.services.wording import local_time, plural, time_left
 from dia_demo.ui.generate.person_runs import ABANDONED
 from dia_demo.ui.status import Status, explain, factor

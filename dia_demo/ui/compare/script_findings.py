@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dia_demo.services.listening.plan import split_scripts
+from dia_demo.services.listening.plan.plan import split_scripts
 from dia_demo.services.wording import plural
 from dia_demo.text.script_check import Finding, ScriptReport, fix_all
 from dia_demo.ui import html

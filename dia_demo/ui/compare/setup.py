@@ -8,10 +8,10 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
-from dia_demo.services.listening.names import LABELS, in_sentence
-from dia_demo.services.listening.plan import ComparisonPlan
+from dia_demo.services.listening.plan.names import LABELS, in_sentence
+from dia_demo.services.listening.plan.plan import ComparisonPlan
+from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.render import check_plan
-from dia_demo.services.listening.setting import differences
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
     holds_voices,

@@ -9,10 +9,10 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.errors import DiaDemoError
+from dia_demo.files import size_of
 from dia_demo.services.history import EarlierTake, History
-from dia_demo.services.listening.store import is_key
 from dia_demo.services.listening.two_takes import WHAT_ONE_PAIR_SHOWS, compare_takes
-from dia_demo.services.quota import size_of
+from dia_demo.services.people import is_key
 from dia_demo.services.wording import local_time
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.html import press_problem

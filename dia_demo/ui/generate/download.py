@@ -17,8 +17,8 @@ from dia_demo.config import PRECISIONS
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
-from dia_demo.services.listening.store import is_key
 from dia_demo.services.models import ModelInfo, ModelRef
+from dia_demo.services.people import is_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about, byte_size, duration, plural
 from dia_demo.ui.generate import form

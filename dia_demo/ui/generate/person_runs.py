@@ -16,7 +16,7 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo.services.listening.store import is_key
+from dia_demo.services.people import is_key
 from dia_demo.services.queue import Caller
 from dia_demo.services.wording import duration
 from dia_demo.ui.runs import RunButtons, Updates, visitor_of

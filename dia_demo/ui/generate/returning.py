@@ -8,7 +8,7 @@ from pathlib import Path
 import gradio as gr
 
 from dia_demo.services.history import History
-from dia_demo.services.listening.store import is_key
+from dia_demo.services.people import is_key
 from dia_demo.ui import html
 from dia_demo.ui.generate.events import run_outputs, take_outputs
 from dia_demo.ui.generate.handlers import GenerateHandlers

@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.services.listening import archive, plan_file
+from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan import plan_file
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers.models.checkpoints import write_small

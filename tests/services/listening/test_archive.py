@@ -20,8 +20,9 @@ from dia_demo.services.history import History, read_take
 from dia_demo.services.listening import archive, store
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import ComparisonStore, is_key, new_key
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import is_key, new_key
 from dia_demo.services.take import Request
 from tests.helpers.comparisons import random_bytes, with_plan
 

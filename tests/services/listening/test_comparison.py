@@ -15,8 +15,8 @@ import soundfile
 from dia_demo.errors import InputError
 from dia_demo.services.listening.clips import with_x
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import Secret, make_plan
-from dia_demo.services.listening.votes import SIDES
+from dia_demo.services.listening.plan.plan import Secret, make_plan
+from dia_demo.services.listening.votes.votes import SIDES
 from tests.helpers.comparisons import HEARD, SCRIPTS, make
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dia_demo.services.listening.audience.hearing import Hearing, UnheardError
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from dia_demo.ui.compare.room_api import RoomApi
 from tests.helpers.comparisons import HEARD
 

@@ -13,7 +13,7 @@ from dia_demo.engine.events import Failed, Finished
 from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import make_plan
+from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
 from dia_demo.services.take import VoicePrompt
 from tests.helpers.comparisons import SCRIPTS, clips_of, make

@@ -16,8 +16,9 @@ from dia_demo.services.listening import archive
 from dia_demo.services.listening.audience import listeners
 from dia_demo.services.listening.audience.listeners import own_order
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS
 
 

@@ -15,7 +15,8 @@ import pytest
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.html import result

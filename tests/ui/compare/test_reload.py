@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import gradio as gr
 import pytest
 
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from dia_demo.ui.compare.form import FIELDS, CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts, build_layout

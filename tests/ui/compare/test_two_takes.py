@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from dia_demo.services.history import History
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from dia_demo.services.wording import local_time
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts

@@ -12,8 +12,9 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
-from dia_demo.services.listening.store import ComparisonStore, new_key
+from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.models import DIA_NAME, ModelRef
+from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.compare.form import default_side

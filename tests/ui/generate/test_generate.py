@@ -13,7 +13,7 @@ import soundfile
 
 from dia_demo.engine.events import AudioChunk, Cancelled, Finished
 from dia_demo.errors import InputError
-from dia_demo.services.listening.store import new_key
+from dia_demo.services.people import new_key
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import KEPT_RUNS, LiveAudio, LiveRun
 from tests.helpers.page.page_stubs import (

@@ -15,9 +15,9 @@ from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services import history
 from dia_demo.services.history import History, read_samples
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import new_key
+from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.models import ModelRef
+from dia_demo.services.people import new_key
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
 from dia_demo.ui.compare.form import CompareForm

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo.services.listening.store import new_key
+from dia_demo.services.people import new_key
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.ui.generate import person_runs
 from dia_demo.ui.generate.person_runs import MAX_ENDED, MAX_UNATTENDED, PersonRuns

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.listening.plan import ComparisonKind, ComparisonPlan, Secret, Trial
+from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, Secret, Trial
 
 # The folder of the listeners' folders, in that of the comparison.
 LISTENERS = "listeners"

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dia_demo import stats
-from dia_demo.services.listening.names import setting_names
-from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, TakeState
-from dia_demo.services.listening.setting import differences
+from dia_demo.services.listening.plan.names import setting_names
+from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind, ComparisonPlan, TakeState
+from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.verdict.claims import abx_warning
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.listening.verdict.sentences import (
@@ -21,7 +21,7 @@ from dia_demo.services.listening.verdict.sentences import (
     preference_sentence,
     round_sentence,
 )
-from dia_demo.services.listening.votes import Vote
+from dia_demo.services.listening.votes.votes import Vote
 from dia_demo.services.wording import plural
 
 # The strengths of a symmetric result differ only by the fit's rounding.

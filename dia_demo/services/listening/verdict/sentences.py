@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dia_demo import stats
-from dia_demo.services.listening.names import at_start
+from dia_demo.services.listening.plan.names import at_start
 from dia_demo.services.listening.verdict.claims import FEWEST_ANSWERS
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.wording import plural

@@ -15,8 +15,9 @@ from pathlib import Path
 from time import time
 
 from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.files import bytes_in, size_of
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan_file import NAME
+from dia_demo.services.listening.plan.plan_file import NAME
 
 IN_USE_SECONDS = 3600.0
 
@@ -88,16 +89,3 @@ def _remove_voice(comparison: Comparison) -> bool:
 
 def _used(home: Path) -> int:
     return sum(bytes_in(folder) for folder in home.glob("*/comparisons"))
-
-
-def bytes_in(folder: Path) -> int:
-    """Bytes of all files in a folder and below it."""
-    return sum(size_of(path) for path in folder.rglob("*"))
-
-
-def size_of(path: Path) -> int:
-    """Bytes of a file; 0 if it does not exist."""
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:
-        return 0

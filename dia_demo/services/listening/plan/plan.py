@@ -17,7 +17,7 @@ from itertools import combinations
 from dia_demo.config import SEED_LIMIT, Range
 from dia_demo.errors import InputError
 from dia_demo.processor import numerics_here
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
 NAMES = "ABCDEF"

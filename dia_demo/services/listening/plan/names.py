@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dia_demo.config import PARAMS
-from dia_demo.services.listening.setting import LISTED, SETTING_FIELDS, Setting, differences
+from dia_demo.services.listening.plan.setting import LISTED, SETTING_FIELDS, Setting, differences
 
 # The label of each field that two sides can differ in.
 LABELS: dict[str, str] = {

@@ -6,7 +6,7 @@ import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison
-from dia_demo.services.listening.plan import make_plan
+from dia_demo.services.listening.plan.plan import make_plan
 from tests.helpers.comparisons import HEARD, SCRIPTS, make
 
 

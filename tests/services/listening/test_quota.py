@@ -14,9 +14,10 @@ from dia_demo.services.history import History
 from dia_demo.services.listening import store
 from dia_demo.services.listening.archive import export_zip, unpacked_bytes
 from dia_demo.services.listening.comparison import Comparison, rebuilt
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import ComparisonStore, new_key
-from dia_demo.services.quota import IN_USE_SECONDS
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.quota import IN_USE_SECONDS
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.compare.html import result

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from dia_demo.errors import RunError
 from dia_demo.files import write_atomic
-from dia_demo.services.listening.names import setting_names
-from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
-from dia_demo.services.listening.votes import Vote, csv_lines
+from dia_demo.services.listening.plan.names import setting_names
+from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
+from dia_demo.services.listening.votes.votes import Vote, csv_lines
 
 # Each column with its meaning.
 COLUMNS = {

@@ -9,8 +9,8 @@ import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
-from dia_demo.services.listening.plan import draw_seeds, make_plan, split_scripts
-from dia_demo.services.listening.setting import differences
+from dia_demo.services.listening.plan.plan import draw_seeds, make_plan, split_scripts
+from dia_demo.services.listening.plan.setting import differences
 from dia_demo.services.listening.verdict.claims import (
     abx_warning,
     holds_voices,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
-from dia_demo.services.listening.votes import Vote
+from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
+from dia_demo.services.listening.votes.votes import Vote
 
 
 @dataclass(frozen=True)

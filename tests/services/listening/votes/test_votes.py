@@ -9,8 +9,8 @@ import pytest
 import soundfile
 
 from dia_demo.errors import InputError
-from dia_demo.services.listening import votes as votes_module
 from dia_demo.services.listening.comparison import Comparison
+from dia_demo.services.listening.votes import votes as votes_module
 from tests.helpers.comparisons import HEARD
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from dia_demo.errors import InputError
 from dia_demo.services.listening.archive import export_zip
-from dia_demo.services.listening.plan import make_plan
-from dia_demo.services.listening.store import ComparisonStore, new_key
-from dia_demo.services.listening.table import COLUMNS, write_table
-from dia_demo.services.listening.votes import make_vote
+from dia_demo.services.listening.plan.plan import make_plan
+from dia_demo.services.listening.store import ComparisonStore
+from dia_demo.services.listening.votes.table import COLUMNS, write_table
+from dia_demo.services.listening.votes.votes import make_vote
+from dia_demo.services.people import new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder
-from dia_demo.services.listening.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
-from dia_demo.services.listening.plan_file import write_whole
+from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind, ComparisonPlan, Trial
+from dia_demo.services.listening.plan.plan_file import write_whole
 
 NAME = "votes.csv"
 VOTES = ("A", "B", "none")

@@ -7,7 +7,7 @@ import pytest
 
 from dia_demo.services.listening.verdict.planning import RATE, SCRIPT_SD, better_by, chances
 from dia_demo.services.listening.verdict.result import evaluate
-from tests.services.listening.test_verdicts import CLAIM, plan_of, votes_for
+from tests.services.listening.verdict.test_verdicts import CLAIM, plan_of, votes_for
 
 
 def test_the_better_side_wins_at_the_rate_that_is_told():

@@ -18,7 +18,7 @@ from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder, write_atomic
 from dia_demo.processor import numerics_from
-from dia_demo.services.listening.plan import (
+from dia_demo.services.listening.plan.plan import (
     MAX_TRIALS,
     ComparisonKind,
     ComparisonPlan,
@@ -27,7 +27,7 @@ from dia_demo.services.listening.plan import (
     TakeState,
     Trial,
 )
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.text.pronunciations import Pronunciations
 
 NAME = "plan.json"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dia_demo.config import GenerationParams
-from dia_demo.services.listening.plan import NAMES, make_plan
-from dia_demo.services.listening.setting import Setting
+from dia_demo.services.listening.plan.plan import NAMES, make_plan
+from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.listening.verdict.result import evaluate
-from dia_demo.services.listening.votes import make_vote
+from dia_demo.services.listening.votes.votes import make_vote
 
 HEARD = {"A": 9.0, "B": 9.0}
 CLAIM = "Clear"
