@@ -141,7 +141,13 @@ def chromium():
 
 
 # Tests that are marked by their folder.
-FOLDER_MARKERS = {"browser": "browser", "kernels": "kernels", "parity": "slow", "tools": "slow"}
+FOLDER_MARKERS = {
+    "browser": "browser",
+    "kernels": "kernels",
+    "parity": "slow",
+    "tools": "slow",
+    "training": "slow",
+}
 
 
 def pytest_collection_modifyitems(items):

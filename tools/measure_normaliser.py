@@ -19,8 +19,8 @@ from dia_demo.engine.row import Row
 from dia_demo.services.bench.words import SAMPLE_RATE, word_error
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import encode_script
-from tools.voice.judge import asr
-from tools.voice.judge.evaluate import load_engine
+from training.voice.judge import asr
+from training.voice.judge.evaluate import load_engine
 
 SENTENCES = (
     ("I’m sure you’ll like it.", "I'm sure you'll like it."),

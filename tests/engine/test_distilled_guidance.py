@@ -32,8 +32,8 @@ from tests.helpers.models.students import (
     divergence,
     prepared_twice,
 )
-from tools.distill import network
 from tools.make_random_dia import write_checkpoint
+from training.distill import network
 
 pytestmark = pytest.mark.processor
 

@@ -39,8 +39,8 @@ from tests.helpers.models.students import (
     fed,
     prepared_twice,
 )
-from tools.distill import network
 from tools.make_random_dia import write_checkpoint
+from training.distill import network
 
 pytestmark = pytest.mark.processor
 

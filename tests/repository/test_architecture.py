@@ -16,7 +16,9 @@ HEAVY = ("torch", "gradio", "transformers", "dac", "matplotlib", "librosa")
 
 SOURCES = sorted(PACKAGE.rglob("*.py")) + [ROOT / "app.py"]
 NAMES = [str(path.relative_to(ROOT)) for path in SOURCES]
-BESIDE = [path for folder in ("tools", "tests") for path in (ROOT / folder).rglob("*.py")]
+BESIDE = [
+    path for folder in ("tools", "training", "tests") for path in (ROOT / folder).rglob("*.py")
+]
 EVERYTHING = [*SOURCES, *BESIDE]
 
 

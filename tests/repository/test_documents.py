@@ -21,7 +21,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.ui import about
 from tools.listening.tables import table_of_rounds, table_of_two
 
-FOLDERS = ("", "docs", "assets/nano", "dia_demo/kernels", "tools")
+FOLDERS = ("", "docs", "assets/nano", "dia_demo/kernels", "tools", "training")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 # What it tells may be gone since.
@@ -50,7 +50,7 @@ def test_links_resolve(path):
 
 @pytest.mark.parametrize("path", CURRENT, ids=lambda path: path.name)
 def test_files_that_are_named_exist(path):
-    named = r"\b(?:dia_demo|docs|tests|tools|assets)/[\w/]+\.(?:py|md|js|css|txt|json)\b"
+    named = r"\b(?:dia_demo|docs|tests|tools|training|assets)/[\w/]+\.(?:py|md|js|css|txt|json)\b"
     for name in re.findall(named, path.read_text(encoding="utf-8")):
         assert (ROOT / name).is_file(), f"{path.name} names {name}"
 

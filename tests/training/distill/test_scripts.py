@@ -1,0 +1,16 @@
+"""training/distill: the scripts that a teacher speaks."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from training.distill import scripts
+
+
+def test_the_grammar_writes_short_scripts_and_dialogues_within_the_limit():
+    drawn = list(islice(scripts.drawn(3, 420), 20))
+    assert drawn[:3] == list(islice(scripts.drawn(3, 420), 3)), "the seed decides"
+    assert max(map(len, drawn)) <= 420
+    assert max(map(len, islice(scripts.drawn(3, 60), 3))) <= 60
+    turns = [sum(script.count(bytes([tag])) for tag in (1, 2)) for script in drawn]
+    assert min(turns) == 1 and sum(count >= 6 for count in turns) > 4

@@ -1,4 +1,0 @@
-"""Training of the embedded voice: our own speech -> small codec -> small Dia -> assets/nano.
-
-Nothing here is imported by the app. See tools/README.md for the stages.
-"""
