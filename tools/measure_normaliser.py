@@ -16,7 +16,7 @@ import soxr
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished
 from dia_demo.engine.row import Row
-from dia_demo.services.bench.words import SAMPLE_RATE, word_error
+from dia_demo.services.measurements.words import SAMPLE_RATE, word_error
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import encode_script
 from training.voice.judge import asr

@@ -12,7 +12,7 @@ from typing import TextIO
 from dia_demo.cli.common import follow
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.bench.plan import MEASURED, RANDOM_SIZES, BenchPlan
+from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import (
     BenchReport,
     FailedRun,
@@ -22,13 +22,14 @@ from dia_demo.services.bench.report import (
     pair_ratios,
 )
 from dia_demo.services.bench.runner import Measuring, measure
-from dia_demo.services.bench.types import (
+from dia_demo.services.bench.worker import BenchStopped
+from dia_demo.services.measurements.sizes import RANDOM_SIZES
+from dia_demo.services.measurements.types import (
     CodecResult,
     HardwareResult,
     QualityResult,
     SerialProxy,
 )
-from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.settings import Settings
 
 # Title and format of a run's figures, in the order of the table.

@@ -18,7 +18,7 @@ from dia_demo.services.bench.report import (
     meaning,
     take_seconds,
 )
-from dia_demo.services.bench.types import HardwareResult
+from dia_demo.services.measurements.types import HardwareResult
 from dia_demo.services.wording import duration
 from dia_demo.ui import html
 from dia_demo.ui.status import factor

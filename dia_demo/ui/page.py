@@ -9,7 +9,7 @@ import gradio as gr
 
 from dia_demo.engine.memory import gb
 from dia_demo.files import PAGE_FILES
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.models import ModelInfo, first_choice
 from dia_demo.services.settings import Settings

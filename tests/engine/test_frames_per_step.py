@@ -25,7 +25,7 @@ from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import decoder_weights
-from dia_demo.services.bench.quality import Forced, forced_logits
+from dia_demo.services.measurements.quality import Forced, forced_logits
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, load, marks_for, write_small
 from tests.helpers.models.students import (

@@ -16,7 +16,7 @@ import soundfile
 
 from dia_demo.accelerator.selfcheck.report import SelfCheckReport, StageVerdict
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
-from dia_demo.services.history import form_values, read_take
+from dia_demo.services.earlier.history import form_values, read_take
 from dia_demo.services.listening.comparison import Comparison
 
 WRITTEN = Path(__file__).with_name("written_by_e053a3e")

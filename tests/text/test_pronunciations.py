@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services.history import read_take
+from dia_demo.services.earlier.history import read_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dia_demo.services.bench.fixtures import load_engine
-from dia_demo.services.bench.types import Job, JobKind
+from dia_demo.services.measurements.fixtures import load_engine
+from dia_demo.services.measurements.types import Job, JobKind
 from tools import compare_speed
 
 

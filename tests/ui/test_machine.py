@@ -14,8 +14,8 @@ from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.types import CodecResult, JobKind, RunResult
 from dia_demo.services.bench.worker import JobProgress
+from dia_demo.services.measurements.types import CodecResult, JobKind, RunResult
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis

@@ -33,7 +33,7 @@ import io, json, sys
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from dia_demo.cli.main import main
-from dia_demo.services.history import form_values, read_take
+from dia_demo.services.earlier.history import form_values, read_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.page import build_ui

@@ -17,7 +17,7 @@ from dia_demo.accelerator.selfcheck.report import STAGES, Race, SelfCheckReport
 from dia_demo.accelerator.status import DeviceStatus, _why_no_xpu, xpu_status
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Finished
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis

@@ -25,7 +25,7 @@ import soundfile
 from dia_demo import audio
 from dia_demo.config import RuntimeConfig
 from dia_demo.files import ROOT
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan.plan import make_plan

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dia_demo.files import ROOT, write_atomic
-from dia_demo.services.bench import words
+from dia_demo.services.measurements import words
 from tools.real_weights.check import Check, Outcome
 from tools.real_weights.report import write_report
 

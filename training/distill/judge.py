@@ -16,7 +16,7 @@ import numpy as np
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
-from dia_demo.services.bench import words
+from dia_demo.services.measurements import words
 from dia_demo.task import result_of
 from dia_demo.text.script import parse_turns
 from training.voice.corpus import heldout

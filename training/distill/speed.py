@@ -17,7 +17,7 @@ from dia_demo.engine.loop import Batch
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.loading import random_model
-from dia_demo.services.bench.fixtures import make_rows
+from dia_demo.services.measurements.fixtures import make_rows
 from dia_demo.task import result_of
 
 # Frames of each model before the other one's turn, so that a disturbance hits both; and before all.

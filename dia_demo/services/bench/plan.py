@@ -6,30 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dia_demo import system
-from dia_demo.config import (
-    PRECISIONS,
-    DecoderConfig,
-    EncoderConfig,
-    ModelConfig,
-    Range,
-    RuntimeConfig,
-)
+from dia_demo.config import PRECISIONS, ModelConfig, Range, RuntimeConfig
 from dia_demo.engine.memory import fitting, gb, needed_bytes
 from dia_demo.errors import InputError
+from dia_demo.services.measurements.sizes import RANDOM_SIZES, TEXT_BYTES, WARM_STEPS
 from dia_demo.services.models import ModelRef
 
 MEASURED = tuple(name for name in PRECISIONS if name != "auto")
-# Models with random weights: speed and memory do not depend on the values. tiny is for trying out.
-RANDOM_SIZES = {
-    "dia-1.6b": ModelConfig(),
-    "tiny": ModelConfig(
-        encoder=EncoderConfig(2, 32, 2, 2, 16, 64),
-        decoder=DecoderConfig(2, 64, 4, 2, 16, 2, 2, 16, 96, max_positions=512),
-    ),
-}
 RANDOM_NAMES = {"dia-1.6b": "Dia-1.6B"}
-WARM_STEPS = 5
-ROWS, TEXT_BYTES = Range(1, 16, whole=True), 120
+ROWS = Range(1, 16, whole=True)
 
 
 @dataclass(frozen=True)

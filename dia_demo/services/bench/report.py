@@ -10,7 +10,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dia_demo.services.bench.plan import BenchPlan
-from dia_demo.services.bench.types import CodecResult, HardwareResult, QualityResult, RunResult
+from dia_demo.services.measurements.types import (
+    CodecResult,
+    HardwareResult,
+    QualityResult,
+    RunResult,
+)
 from dia_demo.services.system_info import Machine, describe_machine
 from dia_demo.services.wording import duration
 

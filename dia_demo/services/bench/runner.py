@@ -13,7 +13,8 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.types import (
+from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.measurements.types import (
     CodecResult,
     HardwareResult,
     Job,
@@ -21,7 +22,6 @@ from dia_demo.services.bench.types import (
     QualityResult,
     RunResult,
 )
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.system import available_bytes

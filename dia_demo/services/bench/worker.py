@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from dia_demo import system
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.files import PACKAGE
-from dia_demo.services.bench.types import Job, JobKind, ReportProgress
+from dia_demo.services.measurements.types import Job, JobKind, ReportProgress
 
 POLL_SECONDS = 0.1
 PAUSE, GO_ON = "p", "g"
@@ -222,8 +222,8 @@ def _obey_parent(go_on: threading.Event) -> None:
 
 def _jobs() -> dict[str, Callable[[Job, ReportProgress], Any]]:
     """The functions of the jobs, imported here because the parent does not need them."""
-    from dia_demo.services.bench import codec, hardware, quality, steps
     from dia_demo.services.calibration import job as calibration
+    from dia_demo.services.measurements import codec, hardware, quality, steps
     from dia_demo.services.speed import quick
 
     return {

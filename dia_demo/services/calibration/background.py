@@ -19,8 +19,8 @@ from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.measurements.types import Job, JobKind
 from dia_demo.services.models import ModelRef
 from dia_demo.services.wording import about
 

@@ -11,7 +11,7 @@ from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import RunError
 from dia_demo.model.loading import Calibrator, prepare
-from dia_demo.services.bench.types import Job, ReportProgress
+from dia_demo.services.measurements.types import Job, ReportProgress
 from dia_demo.system import granted_cores
 from dia_demo.task import Task
 

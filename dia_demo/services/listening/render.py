@@ -29,8 +29,8 @@ from dia_demo.services.listening.plan.plan import (
     TakeState,
     Trial,
 )
+from dia_demo.services.listening.plan_time import FACTOR, expected_audio, time_of
 from dia_demo.services.listening.voice import voice_of
-from dia_demo.services.speed.plan_time import FACTOR, expected_audio, time_of
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
 

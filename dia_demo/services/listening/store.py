@@ -16,12 +16,12 @@ from dia_demo.services.listening import archive
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan.plan_file import NAME
+from dia_demo.services.listening.plan_time import expected_audio
 from dia_demo.services.listening.quota import enforce_quota
 from dia_demo.services.listening.render import RenderEvent
 from dia_demo.services.listening.votes.table import write_table
 from dia_demo.services.people import folder_of
 from dia_demo.services.scratch import Scratch
-from dia_demo.services.speed.plan_time import expected_audio
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 

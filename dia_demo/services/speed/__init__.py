@@ -2,5 +2,5 @@
 
 quick.py measures a few rates, and background.py runs it while nobody generates. machine_speed.py
 stores them and learns from takes; estimate.py derives the time of a take. run_estimate.py follows
-a run, and plan_time.py estimates a comparison.
+a run.
 """

@@ -12,8 +12,8 @@ from typing import Any
 from dia_demo import system
 from dia_demo.errors import RunError
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.services.bench.types import Job, JobKind, QuickResult
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.measurements.types import Job, JobKind, QuickResult
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.task import Task
 

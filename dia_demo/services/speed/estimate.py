@@ -26,7 +26,7 @@ from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import decoder_weights
-from dia_demo.services.bench.types import QuickResult
+from dia_demo.services.measurements.types import QuickResult
 from dia_demo.services.models import ModelInfo
 
 # The share of the memory bandwidth that a step of one utterance reaches, from the tables of

@@ -24,7 +24,7 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder, write_atomic
-from dia_demo.services.bench.types import QuickResult, RunResult
+from dia_demo.services.measurements.types import QuickResult, RunResult
 from dia_demo.services.models import ModelInfo, ModelRef
 from dia_demo.services.speed.estimate import (
     Expectation,

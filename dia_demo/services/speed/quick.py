@@ -19,10 +19,10 @@ from dia_demo.codec.decoder import expected_realtime, macs_per_frame
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run
 from dia_demo.model.cpu_model import torch_threads
-from dia_demo.services.bench import codec, hardware
-from dia_demo.services.bench.fixtures import load_engine, make_rows
-from dia_demo.services.bench.plan import TEXT_BYTES
-from dia_demo.services.bench.types import Job, QuickResult, ReportProgress
+from dia_demo.services.measurements import codec, hardware
+from dia_demo.services.measurements.fixtures import load_engine, make_rows
+from dia_demo.services.measurements.sizes import TEXT_BYTES
+from dia_demo.services.measurements.types import Job, QuickResult, ReportProgress
 from dia_demo.system import granted_cores
 
 # Larger than most caches, but read in a few milliseconds.

@@ -20,7 +20,7 @@ from dia_demo.services.listening.plan.plan import (
     split_scripts,
 )
 from dia_demo.services.listening.plan.setting import Setting
-from dia_demo.services.speed.plan_time import expected_audio, plan_time
+from dia_demo.services.listening.plan_time import expected_audio, plan_time
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 from dia_demo.services.wording import time_left

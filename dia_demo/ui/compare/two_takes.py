@@ -10,7 +10,7 @@ import gradio as gr
 
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import size_of
-from dia_demo.services.history import EarlierTake, History
+from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.listening.two_takes import WHAT_ONE_PAIR_SHOWS, compare_takes
 from dia_demo.services.people import is_key
 from dia_demo.services.wording import local_time

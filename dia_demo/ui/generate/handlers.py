@@ -22,7 +22,7 @@ from dia_demo.engine.events import (
     Result,
     Started,
 )
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html, xpu
 from dia_demo.ui.generate import form

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gradio as gr
 
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.people import is_key
 from dia_demo.ui import html
 from dia_demo.ui.generate.events import run_outputs, take_outputs

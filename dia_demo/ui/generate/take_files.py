@@ -21,8 +21,8 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.engine.events import Figures
 from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.services.earlier.history import EarlierTake, History, read_samples
 from dia_demo.services.earlier.labels import file_stem
-from dia_demo.services.history import EarlierTake, History, read_samples
 from dia_demo.services.people import is_key
 from dia_demo.services.take import Take
 from dia_demo.ui import html

@@ -15,7 +15,7 @@ from PIL import Image
 
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.types import CodecResult
+from dia_demo.services.measurements.types import CodecResult
 from dia_demo.ui.machine_html import report_html
 from tests.helpers.page.browser import (
     DESKTOP,

@@ -13,7 +13,7 @@ from dia_demo import audio
 from dia_demo.config import GenerationParams
 from dia_demo.engine.events import Figures, Progress, Result, Started
 from dia_demo.engine.time_left import TimeLeft
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take

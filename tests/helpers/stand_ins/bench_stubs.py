@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from dia_demo.services.bench import hardware
 from dia_demo.services.bench.plan import BenchPlan
-from dia_demo.services.bench.types import HardwareResult, QuickResult, RunResult
 from dia_demo.services.bench.worker import JobProgress
+from dia_demo.services.measurements import hardware
+from dia_demo.services.measurements.types import HardwareResult, QuickResult, RunResult
 from dia_demo.services.speed.machine_speed import VERSION, machine_identity
 
 QUICK = QuickResult(

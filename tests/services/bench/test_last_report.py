@@ -13,7 +13,7 @@ import pytest
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report, last_report
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.types import CodecResult, PrecisionQuality, QualityResult
+from dia_demo.services.measurements.types import CodecResult, PrecisionQuality, QualityResult
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis

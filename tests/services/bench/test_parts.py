@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from dia_demo.model.linear import decoder_weights
-from dia_demo.services.bench import codec, hardware, quality, steps, words
-from dia_demo.services.bench.fixtures import make_rows, step_bytes
 from dia_demo.services.bench.report import RUN_KEYS, finish_run
-from dia_demo.services.bench.types import Job, JobKind
+from dia_demo.services.measurements import codec, hardware, quality, steps, words
+from dia_demo.services.measurements.fixtures import make_rows, step_bytes
+from dia_demo.services.measurements.types import Job, JobKind
 from tests.helpers.models.checkpoints import SMALL, load
 
 pytestmark = pytest.mark.processor

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.services.bench.report import BenchReport, FailedRun, finish_run, meaning, pair_ratios
-from dia_demo.services.bench.types import CodecResult, PrecisionQuality, QualityResult
+from dia_demo.services.measurements.types import CodecResult, PrecisionQuality, QualityResult
 from tests.helpers.stand_ins.bench_stubs import CODEC, TINY, hardware_result, run_result
 
 

@@ -16,8 +16,8 @@ from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import runner, worker
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport
-from dia_demo.services.bench.types import HardwareResult, Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.measurements.types import HardwareResult, Job, JobKind
 from dia_demo.task import Task
 from tests.helpers.stand_ins.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 

@@ -14,10 +14,10 @@ from dia_demo import system
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.calibration import background
 from dia_demo.services.calibration.background import BackgroundCalibration
+from dia_demo.services.measurements.types import Job, JobKind
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import Task

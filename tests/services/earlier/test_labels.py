@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services import history as history_module
+from dia_demo.services.earlier import history as history_module
+from dia_demo.services.earlier.history import History
 from dia_demo.services.earlier.labels import Label, distinct, file_stem, read_labels
-from dia_demo.services.history import History
 from dia_demo.services.people import new_key
 from tests.helpers.page.page_stubs import silent_take
 

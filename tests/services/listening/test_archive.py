@@ -15,8 +15,8 @@ import soundfile
 
 from dia_demo import audio
 from dia_demo.errors import InputError
-from dia_demo.services import history
-from dia_demo.services.history import History, read_take
+from dia_demo.services.earlier import history
+from dia_demo.services.earlier.history import History, read_take
 from dia_demo.services.listening import archive, store
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services import history
-from dia_demo.services.history import History
+from dia_demo.services.earlier import history
+from dia_demo.services.earlier.history import History
 from dia_demo.services.listening import store
 from dia_demo.services.listening.archive import export_zip, unpacked_bytes
 from dia_demo.services.listening.comparison import Comparison, rebuilt

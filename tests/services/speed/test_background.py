@@ -11,8 +11,8 @@ import pytest
 from dia_demo import system
 from dia_demo.errors import RunError
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.services.bench.types import Job, JobKind
 from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.measurements.types import Job, JobKind
 from dia_demo.services.queue import Queue
 from dia_demo.services.speed import background, quick
 from dia_demo.services.speed.background import BackgroundMeasurement

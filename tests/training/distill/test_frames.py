@@ -11,7 +11,7 @@ import torch
 
 from dia_demo.engine.row import Row
 from dia_demo.errors import InputError
-from dia_demo.services.bench.quality import Forced, forced_logits
+from dia_demo.services.measurements.quality import Forced, forced_logits
 from tests.helpers.models.checkpoints import SMALL, load, say
 from tests.helpers.models.students import fed
 from tests.training.distill.settings import DEFAULTS, PLAN, SCALES, given_to

@@ -9,8 +9,8 @@ import pytest
 
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
+from dia_demo.services.listening.plan_time import expected_audio
 from dia_demo.services.models import DIA_NAME
-from dia_demo.services.speed.plan_time import expected_audio
 from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.form import default_side as default_fields
 from dia_demo.ui.compare.question import default_values, round_values

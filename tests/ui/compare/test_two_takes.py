@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo.services.history import History
+from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.store import ComparisonStore
 from dia_demo.services.people import new_key
 from dia_demo.services.wording import local_time

@@ -13,8 +13,8 @@ import pytest
 
 from dia_demo import audio
 from dia_demo.errors import InputError
-from dia_demo.services import history
-from dia_demo.services.history import History, read_samples
+from dia_demo.services.earlier import history
+from dia_demo.services.earlier.history import History, read_samples
 from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.models import ModelRef
 from dia_demo.services.people import new_key

@@ -14,7 +14,7 @@ import pytest
 
 from dia_demo.engine.events import Finished
 from dia_demo.errors import InputError
-from dia_demo.services import history as history_module
+from dia_demo.services.earlier import history as history_module
 from dia_demo.services.people import new_key
 from dia_demo.services.scratch import Scratch
 from dia_demo.ui.generate.history import answer

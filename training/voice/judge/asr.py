@@ -6,7 +6,7 @@ from multiprocessing import Pool
 
 import numpy as np
 
-from dia_demo.services.bench.words import Recogniser
+from dia_demo.services.measurements.words import Recogniser
 
 _recogniser = None
 

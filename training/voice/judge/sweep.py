@@ -11,7 +11,7 @@ import itertools
 import time
 from pathlib import Path
 
-from dia_demo.services.bench.words import word_error
+from dia_demo.services.measurements.words import word_error
 from training.voice.corpus import heldout
 from training.voice.judge import evaluate
 from training.voice.judge.trials import Studio

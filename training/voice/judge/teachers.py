@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dia_demo.services.bench.words import word_error
+from dia_demo.services.measurements.words import word_error
 from training.voice.corpus import heldout, shards
 from training.voice.judge import intonation, speakers
 from training.voice.judge.voice_trials import (

@@ -19,8 +19,8 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished
 from dia_demo.engine.row import Row
 from dia_demo.files import ASSETS
-from dia_demo.services.bench.words import distance, word_error
-from dia_demo.services.bench.words import words as words_of
+from dia_demo.services.measurements.words import distance, word_error
+from dia_demo.services.measurements.words import words as words_of
 from dia_demo.text.script import encode_script, parse_turns
 from training.voice.corpus import heldout, shards
 from training.voice.judge import asr

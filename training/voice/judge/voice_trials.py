@@ -23,7 +23,7 @@ import numpy as np
 import soundfile
 
 from dia_demo.errors import RunError
-from dia_demo.services.bench.words import word_error
+from dia_demo.services.measurements.words import word_error
 from dia_demo.services.take import VoicePrompt
 from dia_demo.text.script import parse_turns
 from training.voice.corpus import heldout

@@ -20,9 +20,9 @@ from dia_demo.engine.row import Row
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
-from dia_demo.services.bench import words
-from dia_demo.services.bench.fixtures import load_engine, with_guidance
-from dia_demo.services.bench.types import (
+from dia_demo.services.measurements import words
+from dia_demo.services.measurements.fixtures import load_engine, with_guidance
+from dia_demo.services.measurements.types import (
     Job,
     PrecisionQuality,
     QualityResult,

@@ -14,10 +14,10 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import AudioChunk
 from dia_demo.engine.loop import run
 from dia_demo.errors import RunError
-from dia_demo.services.bench import codec, hardware
-from dia_demo.services.bench.fixtures import frames_of, load_engine, make_rows, step_bytes
-from dia_demo.services.bench.plan import WARM_STEPS
-from dia_demo.services.bench.types import Job, ReportProgress, RunResult
+from dia_demo.services.measurements import codec, hardware
+from dia_demo.services.measurements.fixtures import frames_of, load_engine, make_rows, step_bytes
+from dia_demo.services.measurements.sizes import WARM_STEPS
+from dia_demo.services.measurements.types import Job, ReportProgress, RunResult
 
 # Enough frames for the codec's first block, including delays and context.
 FIRST_AUDIO_TOKENS = 300
