@@ -38,7 +38,7 @@ def read_json(path: Path) -> dict:
     Raises InputError with the reason for anything else.
     """
     try:
-        raw = json.loads(_read_regular(path).decode("utf-8"))
+        raw = json.loads(read_regular(path).decode("utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} is missing: a Dia checkpoint folder must contain it.") from None
     except RecursionError:
@@ -58,7 +58,7 @@ def read_codes(path: Path) -> np.ndarray:
     Raises InputError if it cannot be read. A size that only the header claims is not allocated.
     """
     try:
-        data = _read_regular(path)
+        data = read_regular(path)
         if data.startswith(b"PK"):
             raise InputError(
                 f"{path} contains several arrays: give one .npy of [frames, channels]."
@@ -87,7 +87,9 @@ def _check_header(data: bytes) -> None:
         raise ValueError("its length does not match its header")
 
 
-def _read_regular(path: Path) -> bytes:
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file of at most MAX_MEGABYTES. Raises InputError for another one,
+    OSError if it cannot be read."""
     # Without O_NONBLOCK, opening a named pipe waits for somebody to write into it.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as file:

@@ -21,6 +21,9 @@ MOST_VOICES = 500
 MOST_LISTS = 20  # of codes
 LONGEST_NAME = 50
 NUMBERS = ("semitones_apart", "envelopes_apart")
+# The voices that a person chose for S1 and S2, None for one that the seed chooses.
+VoiceNames = tuple[str | None, str | None]
+NO_NAMES: VoiceNames = (None, None)
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,28 @@ class VoiceTable:
         """All pairs of voices that a dialogue may have, in both orders."""
         return _pairs(self)
 
-    def drawn(self, seed: int) -> tuple[Voice, Voice]:
-        """The voices of S1 and S2. They depend on nothing but the seed, and all `pairs` are
-        equally likely."""
-        return self.pairs[int(Random(seed).random() * len(self.pairs))]
+    def named(self, name: str) -> Voice:
+        """The voice of this name, in any case. Raises InputError if there is none."""
+        for voice in self.voices:
+            if voice.name.casefold() == name.casefold():
+                return voice
+        names = ", ".join(voice.name for voice in self.voices)
+        raise InputError(f"This model has no voice {name!r}. Choose one of: {names}.")
+
+    def drawn(
+        self, seed: int, one: Voice | None = None, two: Voice | None = None
+    ) -> tuple[Voice, Voice]:
+        """The voices of S1 and S2. They depend on the seed alone, and all `pairs` are equally
+        likely. one, two: the voices that a person chose; a speaker without a choice gets one that
+        is apart from the other's."""
+        pairs = self.pairs
+        if one is not None and two is not None:
+            return one, two
+        if (chosen := one or two) is not None:
+            drawn = [voice for voice in self.voices if voice.is_drawn and voice is not chosen]
+            others = [voice for voice in drawn if self.are_apart(chosen, voice)] or drawn
+            pairs = tuple((chosen, other) if one else (other, chosen) for other in others)
+        return pairs[int(Random(seed).random() * len(pairs))]
 
     def drawn_beside(self, seed: int, semitones: float) -> Voice:
         """The voice of a speaker beside one of another pitch (above 100 Hz), who has a voice

@@ -24,6 +24,9 @@ from dia_demo.services.models import ModelInfo
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take, VoicePrompt, random_seed
+from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.voices.keep import keep_take
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script_check import ScriptReport
 
@@ -33,9 +36,10 @@ class Options(TypedDict, total=False):
     model's own defaults, and each take without a seed gets a random one.
 
     speed: from 0.5 to 2, changes the tempo and not the pitch. voice_prompt: an audio file whose
-    voice goes on; voice_transcript: its exact words, which a take's own file contains. normalise:
-    write out numbers and abbreviations, which is always done for the nano voice. pronunciations:
-    words and how to say them.
+    voice goes on; voice_transcript: its exact words, which a take's own file contains. voice:
+    one of `Model.voices` or a voice file, or two of them for S1 and S2, None for one that the seed
+    chooses. normalise: write out numbers and abbreviations, which is always done for the nano
+    voice. pronunciations: words and how to say them.
     """
 
     seed: int | None
@@ -47,6 +51,7 @@ class Options(TypedDict, total=False):
     speed: float
     voice_prompt: str | PathLike[str]
     voice_transcript: str
+    voice: str | Sequence[str | None]
     normalise: bool
     pronunciations: Mapping[str, str]
 
@@ -88,11 +93,24 @@ class Model:
     def __init__(self, synthesis: Synthesis) -> None:
         self._synthesis = synthesis
         self._streams: WeakSet[Stream] = WeakSet()
+        self._kept = KeptVoices.of_this_user(synthesis.settings)
 
     @property
     def info(self) -> ModelInfo:
         """Its name, sample rate, frames per second, sizes and default parameters."""
         return self._synthesis.info(self._synthesis.settings.runtime.model)
+
+    @property
+    def voices(self) -> list[str]:
+        """The names of the kept voices, and of the model's own."""
+        own = self.info.config.voices
+        names = [voice.name for voice in self._kept.list()]
+        return names + ([] if own is None else [voice.name for voice in own.voices])
+
+    def keep_voice(self, take: Take, name: str) -> None:
+        """Keep the voice of a take, for the page and the command line as well. Raises InputError
+        if the name exists, or the take is too long or was cut off."""
+        self._kept.add(keep_take(take.metadata(), name))
 
     def check(self, script: str, **options: Unpack[Options]) -> ScriptReport:
         """What the page shows below a script: length, findings and repairs. Generates nothing."""
@@ -184,6 +202,7 @@ class Model:
         speed: float = 1.0,
         voice_prompt: str | PathLike[str] | None = None,
         voice_transcript: str = "",
+        voice: str | Sequence[str | None] = (),
         normalise: bool = False,
         pronunciations: Mapping[str, str] | None = None,
         **params: Any,
@@ -200,15 +219,17 @@ class Model:
             raise TypeError(f"unknown option {unknown[0]!r}; there are: {known}")
         if voice_transcript and voice_prompt is None:
             raise InputError("voice_transcript needs voice_prompt.")
-        voice = voice_prompt and VoicePrompt.of_file(Path(voice_prompt), voice_transcript)
-        return Request(
+        prompt = voice_prompt and VoicePrompt.of_file(Path(voice_prompt), voice_transcript)
+        request = Request(
             script=script,
             params=replace(
                 self.info.config.defaults, seed=random_seed() if seed is None else seed, **params
             ),
             runtime=self._synthesis.settings.runtime,
-            voice=voice or None,
+            voice=prompt or None,
             speed=speed,
             normalise=normalise,
             pronunciations=Pronunciations.of(pronunciations) if pronunciations else NONE,
         )
+        choices = [voice] if isinstance(voice, str) else voice
+        return with_voices(request, choices, self.info, self._kept)

@@ -1,5 +1,5 @@
 """The command line, on the same services as the page: `say`, `compare`, `bench`, `doctor`,
-`export`.
+`export`, `voices`.
 
 Exit code 0 on success, 2 for a usage or input error (one line on stderr), 1 for a failure while
 running. Progress goes to stderr where that is a terminal; stdout carries results alone.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from dia_demo.cli import bench, compare, doctor, export, say
+from dia_demo.cli import bench, compare, doctor, export, say, voices
 from dia_demo.cli.common import Parser
 from dia_demo.errors import DiaDemoError, InputError, RunError
 
@@ -66,4 +66,5 @@ def _parser() -> argparse.ArgumentParser:
     bench.register(commands)
     doctor.register(commands)
     export.register(commands)
+    voices.register(commands)
     return parser

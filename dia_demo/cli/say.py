@@ -43,6 +43,8 @@ from dia_demo.services import models
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, random_seed
+from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.services.wording import ENDINGS, length_remark, time_left
 from dia_demo.task import result_of
 
@@ -71,6 +73,13 @@ def register(commands) -> None:
         )
     add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
     add_voice(parser)
+    add(
+        "--voice",
+        action="append",
+        default=[],
+        metavar="NAME | FILE",
+        help="a kept voice, a voice file, or a voice of the model: once for S1, again for S2",
+    )
     add_normalise(parser)
     add_pronunciations(parser)
     add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
@@ -127,7 +136,7 @@ def _request(options: argparse.Namespace, settings: Settings) -> Request:
     values["seed"] = random_seed() if options.seed is None else options.seed
     chosen = {name: value for name, value in values.items() if value is not None}
     params = replace(info.config.defaults, **chosen)
-    return Request(
+    request = Request(
         script=script_of(options.script, options.file),
         params=params,
         runtime=runtime,
@@ -137,6 +146,7 @@ def _request(options: argparse.Namespace, settings: Settings) -> Request:
         normalise=options.normalise,
         pronunciations=pronunciations_of(options),
     )
+    return with_voices(request, options.voice, info, KeptVoices.of_this_user(settings))
 
 
 def _write_codes(path: Path, codes: np.ndarray) -> None:

@@ -6,7 +6,9 @@ weights.py, how it is computed in decoder.py and convolution.py.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,16 @@ class Codec:
         self.choice = self._decoder.choice
         cutoff = stored.highpass_hz
         self._highpass = HighPass(cutoff, self.sample_rate) if cutoff else None
+
+    @cached_property
+    def identity(self) -> str:
+        """What its codes mean: a hash of its codebooks and its sample rate, in 32 hex digits. It is
+        the same for all files of one codec, whatever their format."""
+        digest = hashlib.sha256(f"{self.sample_rate}".encode())
+        for number in range(self.num_codebooks):
+            codebook = self._stored.read(f"quantizer.quantizers.{number}.codebook.weight")
+            digest.update(codebook.numpy().astype("<f4").tobytes())
+        return digest.hexdigest()[:32]
 
     @property
     def numerics(self) -> str:

@@ -166,7 +166,9 @@ class Engine:
         found = numerics_here() | {"kernel": kernel, "sampling": sampling_route}
         if self.loaded and self.loaded.weights:
             found["weights"] = self.loaded.weights
-        return found | ({"codec": self.codec.numerics} if with_audio else {})
+        if with_audio:
+            found |= {"codec": self.codec.numerics, "codebooks": self.codec.identity}
+        return found
 
     def _advance(self, rows: Sequence[Row], streams: dict[Row, RowStream]) -> Iterator[Event]:
         steps = run(self.model, rows)

@@ -21,15 +21,16 @@ from dia_demo.engine.turns.passages import readable
 from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.errors import InputError
 from dia_demo.model.delay import UNKNOWN, apply_delay, revert_delay
+from dia_demo.voices import NO_NAMES, VoiceNames
 
 
 class Row:
     """One row of a batch.
 
     text: the bytes the encoder reads, including a prompt's transcript. prompt: codes [frames, C] or
-    None; said: how many bytes of the text it says; prompt_semitones: see TurnVoices. cancel: set
-    from any thread, at any time, to stop the row. Raises InputError where a parameter is out of
-    range or the prompt leaves no room.
+    None; said: how many bytes of the text it says; prompt_semitones, chosen: see TurnVoices.
+    cancel: set from any thread, at any time, to stop the row. Raises InputError where a parameter
+    is out of range, the prompt leaves no room, or the model has no voice of a chosen name.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Row:
         cancel: threading.Event | None = None,
         said: int = 0,
         prompt_semitones: float | None = None,
+        chosen: VoiceNames = NO_NAMES,
     ) -> None:
         self.config = config
         self.text = text
@@ -72,6 +74,7 @@ class Row:
                 text,
                 said,
                 prompt_semitones=prompt_semitones,
+                chosen=chosen,
                 with_marks=with_marks,
             )
         self._end: int | None = None

@@ -244,9 +244,10 @@ class Synthesis:
         """
         samples, rate = sound_of(request, result), result.figures.sample_rate
         health = audio.health(samples, rate)
-        notes = request.notes(self.info(request.runtime.model))
+        info = self.info(request.runtime.model)
+        notes, fps = request.notes(info), info.frames_per_second
         codes, figures, voices = result.codes, result.figures, result.voices
-        return Take(samples, rate, codes, figures, request, health, notes, voices)
+        return Take(samples, rate, codes, figures, request, health, notes, voices, fps)
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
@@ -257,6 +258,7 @@ class Synthesis:
         request.encode(info)
         audio.SPEEDS.check("speed", request.speed)
         self._place(request.runtime, info)
+        request.check_voices(info)
         if request.voice is None:
             return
         if request.voice.codes is not None:
@@ -323,7 +325,8 @@ class Synthesis:
                 prompt, prompt_notes, semitones = prompts[key]
             text = request.encode(info)
             said = request.transcript_bytes(info)
-            rows.append(Row(engine.config, text, request.params, prompt, cancel, said, semitones))
+            config, params, chosen = engine.config, request.params, request.voices
+            rows.append(Row(config, text, params, prompt, cancel, said, semitones, chosen))
             notes.append(engine.take_notes() + prompt_notes + request.notes(info))
             script = request.reading(info, request.script).text
             expected.append(expected_seconds(script, info.seconds_per_character))

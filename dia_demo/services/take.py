@@ -14,6 +14,7 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Cancelled, Event, Figures, FinishReason, Result
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
+from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
 from dia_demo.services.models import ModelInfo
@@ -22,6 +23,7 @@ from dia_demo.text.formats.check import note_on
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import encode_script, from_bytes, to_bytes
+from dia_demo.voices import NO_NAMES, VoiceNames
 
 NO_TRANSCRIPT = (
     "The voice prompt has no transcript, so the script is used as it is: the take may repeat or "
@@ -33,13 +35,15 @@ NO_TRANSCRIPT = (
 class VoicePrompt:
     """A voice to continue: an audio file, or its codes [frames, channels], and its transcript.
 
-    has_own_words: the transcript was not given, but is in the file, which is a take.
+    has_own_words: the transcript was not given, but is in the file, which is a take. codec: the
+    identity of the one that the codes belong to (`Codec.identity`), where it is known.
     """
 
     audio: Path | None = None
     codes: np.ndarray | None = None
     transcript: str = ""
     has_own_words: bool = False
+    codec: str = ""
 
     @classmethod
     def of_file(cls, audio: Path, transcript: str) -> VoicePrompt:
@@ -63,7 +67,7 @@ class Request:
     """Everything that a take depends on. speed: changes the tempo of the finished take, not its
     pitch. with_audio: False gives codes only and loads no codec. normalise: write out numbers,
     abbreviations and signs for the model, which is always done for the nano voice. pronunciations:
-    words and how the person wants them said."""
+    words and how the person wants them said. voices: of S1 and S2, by the model's own names."""
 
     script: str
     params: GenerationParams
@@ -73,6 +77,7 @@ class Request:
     with_audio: bool = True
     normalise: bool = False
     pronunciations: Pronunciations = NONE
+    voices: VoiceNames = NO_NAMES
 
     def reading(self, info: ModelInfo, text: str) -> Reading:
         """How the model reads the script, or the words of the voice prompt."""
@@ -98,6 +103,16 @@ class Request:
             )
         return text
 
+    def check_voices(self, info: ModelInfo) -> None:
+        """Raise InputError if the model has no voices by name, or none of a chosen name."""
+        for name in filter(None, self.voices):
+            if info.config.voices is None:
+                raise InputError(
+                    f"{info.title} has no voices by name, such as {name!r}: its voices come from "
+                    "the seed, or from a kept voice."
+                )
+            info.config.voices.named(name)
+
     def prompt_codes(
         self, info: ModelInfo, engine: Engine, longest: float
     ) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -109,6 +124,11 @@ class Request:
         if voice.has_own_words:
             notes = (f"The voice prompt's file contains its words: “{voice.transcript}”.",)
         if voice.codes is not None:
+            if voice.codec and voice.codec != engine.codec.identity:
+                raise InputError(
+                    "This voice was kept from a model with another codec, so its codes would be "
+                    "noise here. Choose the model it came from, or keep the voice again."
+                )
             return voice.codes, notes
         prompt = voice.read(info, self.params.max_tokens, longest)
         with torch_threads(engine.placement.threads):
@@ -123,8 +143,8 @@ class Request:
 @dataclass(frozen=True)
 class Take:
     """A finished or stopped take: samples float32 [n] at sample_rate in Hz, codes [frames,
-    channels], and the request that it was generated from. notes: how its script was read. voices:
-    see `Result.voices`."""
+    channels] of which there are frames_per_second, and the request that it was generated from.
+    notes: how its script was read. voices: see `Result.voices`."""
 
     samples: np.ndarray
     sample_rate: int
@@ -134,6 +154,7 @@ class Take:
     health: audio.Health
     notes: tuple[str, ...] = ()
     voices: tuple[str | None, str | None] | None = None
+    frames_per_second: float | None = None
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -158,7 +179,10 @@ class Take:
             "pronunciations": request.pronunciations.text,
             "voice_transcript": request.voice.transcript if request.voice else None,
             "voices": self.voices,
+            "chosen_voices": request.voices,
             "figures": asdict(self.figures),
+            "frames_per_second": self.frames_per_second,
+            "codes": pack_codes(self.codes),
         }
 
     def save(self, path: Path | str) -> Path:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.turns.passages import marks_of, passage_of_bytes, passages, speakers_of
-from dia_demo.voices import Voice
+from dia_demo.voices import NO_NAMES, Voice, VoiceNames
 
 # The share of a turn's first codes that its beginning has at least. One or two of them may differ,
 # or half of them if a mark is next; elsewhere more than half of them do.
@@ -33,7 +33,8 @@ class TurnVoices:
 
     said: how many bytes of its text a voice prompt says. The prompt's speakers have no mark: they
     keep its voice. prompt_semitones: its median pitch above 100 Hz, if it has one: another speaker
-    gets a voice away from it. with_marks False: who speaks in the prompt is not known, so turns are
+    gets a voice away from it. chosen: the voices by name of S1 and S2 that are not the seed's.
+    with_marks False: who speaks in the prompt is not known, so turns are
     only followed. Frames are the new ones, counted from 0. begun: of each turn so far, and of each
     sentence that begins like a turn, its first frame and its passage. places: of each frame, the
     byte of the text that was read for it.
@@ -47,15 +48,17 @@ class TurnVoices:
         said: int = 0,
         *,
         prompt_semitones: float | None = None,
+        chosen: VoiceNames = NO_NAMES,
         with_marks: bool = True,
     ) -> None:
         table = config.voices
         assert table is not None, "the model has voices by name"
-        drawn = dict(enumerate(table.drawn(seed), start=1))
+        one, two = (None if name is None else table.named(name) for name in chosen)
+        drawn = dict(enumerate(table.drawn(seed, one, two), start=1))
         prompted = speakers_of(text[:said]) if said else set()
         if prompt_semitones is not None and len(prompted) == 1:
             other = table.drawn_beside(seed, prompt_semitones)
-            drawn = dict.fromkeys(drawn, other)
+            drawn = {1: one or other, 2: two or other}
         self.voices: dict[int, Voice | None] = {
             speaker: None if speaker in prompted else voice for speaker, voice in drawn.items()
         }
