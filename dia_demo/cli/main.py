@@ -1,5 +1,5 @@
-"""The command line, on the same services as the page: `say`, `compare`, `bench`, `doctor`,
-`export`, `voices`.
+"""The command line, on the same services as the page: `say`, `audition`, `compare`, `bench`,
+`doctor`, `export`, `voices`.
 
 Exit code 0 on success, 2 for a usage or input error (one line on stderr), 1 for a failure while
 running. Progress goes to stderr where that is a terminal; stdout carries results alone.
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from dia_demo.cli import bench, compare, doctor, export, say, voices
+from dia_demo.cli import audition, bench, compare, doctor, export, say, voices
 from dia_demo.cli.common import Parser
 from dia_demo.errors import DiaDemoError, InputError, RunError
 
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m dia_demo", description="Dia text-to-dialogue on a CPU.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     say.register(commands)
+    audition.register(commands)
     compare.register(commands)
     bench.register(commands)
     doctor.register(commands)

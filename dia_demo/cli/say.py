@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +17,9 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.cli.common import (
     StatusLine,
-    add_normalise,
-    add_pronunciations,
-    add_runtime,
-    add_voice,
-    pronunciations_of,
-    runtime_of,
     stop_on_interrupt,
-    voice_of,
 )
-from dia_demo.cli.script_input import script_of
-from dia_demo.config import PARAMS
+from dia_demo.cli.take_options import add_take_options, request_of
 from dia_demo.engine.events import (
     Cancelled,
     Failed,
@@ -39,14 +31,10 @@ from dia_demo.engine.events import (
     Started,
 )
 from dia_demo.errors import InputError, RunError
-from dia_demo.services import models
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request, random_seed
-from dia_demo.services.voices.choice import with_voices
-from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.services.take import Request
 from dia_demo.services.wording import ENDINGS, length_remark, time_left
-from dia_demo.task import result_of
 
 
 def register(commands) -> None:
@@ -54,8 +42,7 @@ def register(commands) -> None:
     parser = commands.add_parser("say", help="generate speech from a script")
     parser.set_defaults(run=_say)
     add = parser.add_argument
-    add("script", nargs="?", help='"[S1] Hello. [S2] Hi there.", or a file; - reads stdin')
-    add("--file", type=Path, metavar="FILE", help="read the script from a file")
+    add_take_options(parser)
     add(
         "-o",
         "--output",
@@ -63,25 +50,6 @@ def register(commands) -> None:
         metavar="FILE",
         help=f"audio file to write: {', '.join(audio.FORMATS)}",
     )
-    add_runtime(parser)
-    for name, spec in PARAMS.items():
-        add(
-            f"--{name.replace('_', '-')}",
-            type=int if spec.is_whole else float,
-            metavar="N" if spec.is_whole else "F",
-            help=spec.help[0].lower() + spec.help[1:].rstrip("."),
-        )
-    add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
-    add_voice(parser)
-    add(
-        "--voice",
-        action="append",
-        default=[],
-        metavar="NAME | FILE",
-        help="a kept voice, a voice file, or a voice of the model: once for S1, again for S2",
-    )
-    add_normalise(parser)
-    add_pronunciations(parser)
     add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
     add("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -96,7 +64,7 @@ def _say(options: argparse.Namespace) -> int:
             _check_output(path)
     settings = Settings.from_env()
     synthesis = Synthesis(settings)
-    request = _request(options, settings)
+    request = request_of(options, settings, with_audio=options.output is not None)
     result, notes = _run(synthesis, request)
     if options.codes is not None:
         _write_codes(options.codes, result.codes)
@@ -127,26 +95,6 @@ def _check_output(path: Path) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror}. Choose another.") from error
     if is_folder:
         raise InputError(f"{path} is a folder: give the name of a file in it.")
-
-
-def _request(options: argparse.Namespace, settings: Settings) -> Request:
-    runtime = runtime_of(options, settings)
-    info = result_of(models.fetch_description(runtime.model))
-    values = {name: getattr(options, name) for name in PARAMS}
-    values["seed"] = random_seed() if options.seed is None else options.seed
-    chosen = {name: value for name, value in values.items() if value is not None}
-    params = replace(info.config.defaults, **chosen)
-    request = Request(
-        script=script_of(options.script, options.file),
-        params=params,
-        runtime=runtime,
-        voice=voice_of(options),
-        speed=options.speed,
-        with_audio=options.output is not None,
-        normalise=options.normalise,
-        pronunciations=pronunciations_of(options),
-    )
-    return with_voices(request, options.voice, info, KeptVoices.of_this_user(settings))
 
 
 def _write_codes(path: Path, codes: np.ndarray) -> None:

@@ -1,0 +1,72 @@
+"""The options of a take, which `say` and `audition` share."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from dia_demo.cli.common import (
+    add_normalise,
+    add_pronunciations,
+    add_runtime,
+    add_voice,
+    pronunciations_of,
+    runtime_of,
+    voice_of,
+)
+from dia_demo.cli.script_input import script_of
+from dia_demo.config import PARAMS
+from dia_demo.services import models
+from dia_demo.services.settings import Settings
+from dia_demo.services.take import Request, random_seed
+from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.task import result_of
+
+
+def add_take_options(parser: argparse.ArgumentParser) -> None:
+    """The script and everything that decides what its take sounds like."""
+    add = parser.add_argument
+    add("script", nargs="?", help='"[S1] Hello. [S2] Hi there.", or a file; - reads stdin')
+    add("--file", type=Path, metavar="FILE", help="read the script from a file")
+    add_runtime(parser)
+    for name, spec in PARAMS.items():
+        add(
+            f"--{name.replace('_', '-')}",
+            type=int if spec.is_whole else float,
+            metavar="N" if spec.is_whole else "F",
+            help=spec.help[0].lower() + spec.help[1:].rstrip("."),
+        )
+    add("--speed", type=float, default=1.0, metavar="F", help="0.5 to 2; the pitch stays")
+    add_voice(parser)
+    add(
+        "--voice",
+        action="append",
+        default=[],
+        metavar="NAME | FILE",
+        help="a kept voice, a voice file, or a voice of the model: once for S1, again for S2",
+    )
+    add_normalise(parser)
+    add_pronunciations(parser)
+
+
+def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool = True) -> Request:
+    """The request of these options; a random seed without one. Raises InputError if a file or a
+    voice cannot be used."""
+    runtime = runtime_of(options, settings)
+    info = result_of(models.fetch_description(runtime.model))
+    values = {name: getattr(options, name) for name in PARAMS}
+    values["seed"] = random_seed() if options.seed is None else options.seed
+    chosen = {name: value for name, value in values.items() if value is not None}
+    request = Request(
+        script=script_of(options.script, options.file),
+        params=replace(info.config.defaults, **chosen),
+        runtime=runtime,
+        voice=voice_of(options),
+        speed=options.speed,
+        with_audio=with_audio,
+        normalise=options.normalise,
+        pronunciations=pronunciations_of(options),
+    )
+    return with_voices(request, options.voice, info, KeptVoices.of_this_user(settings))
