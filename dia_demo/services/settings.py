@@ -38,7 +38,10 @@ def default_takes() -> Path:
     return folder.with_name(f"{folder.name}-{os.getuid()}")
 
 
-def _default_kept() -> Path:
+def kept_folder(env: Mapping[str, str] = os.environ) -> Path:
+    """The folder of kept files: DIA_KEPT, else one for the user's data."""
+    if env.get("DIA_KEPT"):
+        return Path(env["DIA_KEPT"])
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "dia-demo"
 
@@ -56,7 +59,7 @@ class Settings:
     queue_size: int = 64
     takes_folder: Path = field(default_factory=default_takes)
     temp_bytes: int = TEMP_GB * 10**9
-    kept_folder: Path = field(default_factory=_default_kept)
+    kept_folder: Path = field(default_factory=kept_folder)
     kept_bytes: int = KEPT_GB * 10**9
     shared_comparison: Path | None = None
     measure: bool = True
@@ -94,7 +97,7 @@ class Settings:
             logins=read.logins("DIA_LOGIN"),
             takes_folder=Path(read.text("DIA_TAKES", "") or default_takes()),
             temp_bytes=read.whole("DIA_TEMP_GB", TEMP_GB, 1) * 10**9,
-            kept_folder=Path(read.text("DIA_KEPT", "") or _default_kept()),
+            kept_folder=kept_folder(env),
             kept_bytes=read.whole("DIA_KEPT_GB", KEPT_GB, 1) * 10**9,
             shared_comparison=Path(shared) if shared else None,
             measure=read.choice("DIA_MEASURE", "on", ("on", "off")) == "on",
