@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -117,6 +118,11 @@ def available_bytes() -> int | None:
 def resident_bytes() -> int:
     """Memory that this process holds now."""
     return psutil.Process().memory_info().rss
+
+
+def seconds_since_start() -> float:
+    """Seconds since this process started."""
+    return time.time() - psutil.Process().create_time()
 
 
 def lower_priority() -> None:

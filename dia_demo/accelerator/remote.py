@@ -20,8 +20,9 @@ from torch import Tensor
 from dia_demo.accelerator.backend import Backend, Card, explain
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.guard import Limits
-from dia_demo.accelerator.process import DeviceProcess, Failure
+from dia_demo.accelerator.process import DeviceProcess
 from dia_demo.checkpoint_config import read_model_config
+from dia_demo.child_process import Failure
 from dia_demo.config import ModelConfig
 from dia_demo.errors import RunError
 from dia_demo.model import checkpoint
@@ -122,7 +123,7 @@ class RemoteModel:
         process = DeviceProcess(serve, spec)
         limit, action = spec.limits.loading_seconds, "loading the model"
         try:
-            while not isinstance(answer := process.receive(limit, action), ModelLoaded):
+            while not isinstance(answer := process.answer(limit, action), ModelLoaded):
                 yield answer
         except BaseException:
             process.close()
@@ -131,7 +132,7 @@ class RemoteModel:
 
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RemoteCache:
         self._process.send(EncodeRequest(text, cfg_scale, max_positions, self._take_freed()))
-        reply = self._process.receive(self._limits.loading_seconds, "reading the script")
+        reply = self._process.answer(self._limits.loading_seconds, "reading the script")
         cache = RemoteCache(reply.number, reply.halves)
         weakref.finalize(cache, self._freed.append, reply.number)
         return cache
@@ -149,7 +150,7 @@ class RemoteModel:
         action = f"step {self._steps}"
         numbers = tuple(cache.number for cache in caches)
         self._process.send(StepRequest(codes.numpy(), numbers, self._take_freed(), frame))
-        reply = self._process.receive(self._limits.step_seconds, action)
+        reply = self._process.answer(self._limits.step_seconds, action)
         logits = torch.from_numpy(reply.logits)
         if not logits.isfinite().all():
             raise RunError(f"{action}: NaN or infinity among the logits")

@@ -22,7 +22,6 @@ from dia_demo.services.bench.report import (
     pair_ratios,
 )
 from dia_demo.services.bench.runner import Measuring, measure
-from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.measurements.sizes import RANDOM_SIZES
 from dia_demo.services.measurements.types import (
     CodecResult,
@@ -31,6 +30,7 @@ from dia_demo.services.measurements.types import (
     SerialProxy,
 )
 from dia_demo.services.settings import Settings
+from dia_demo.services.worker.worker import JobStopped
 
 # Title and format of a run's figures, in the order of the table.
 COLUMNS: Sequence[tuple[str, str, Callable[[FinishedRun], str]]] = (
@@ -126,7 +126,7 @@ def _run(plan: BenchPlan, announcer: _Announcer) -> tuple[BenchReport, bool]:
     cancel = threading.Event()
     try:
         return follow(measure(plan, cancel), cancel, announcer), False
-    except BenchStopped:
+    except JobStopped:
         if announcer.report is None:
             raise RunError("The benchmark was stopped before anything was measured.") from None
         return announcer.report, True

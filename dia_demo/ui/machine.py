@@ -16,12 +16,12 @@ from dia_demo.services.bench.last_report import last_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.runner import Measuring, bench, model_of
-from dia_demo.services.bench.worker import BenchStopped
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.speed.words import dia_sentence
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import torch_remark
 from dia_demo.services.wording import duration
+from dia_demo.services.worker.worker import JobStopped
 from dia_demo.task import Task
 from dia_demo.ui import html, machine_html
 from dia_demo.ui.runs import (
@@ -102,7 +102,7 @@ class MachineHandlers:
         yield from self.run.updates(request, first, work, self._not_finished)
 
     def _not_finished(self, error: Exception) -> Updates:
-        if isinstance(error, BenchStopped):
+        if isinstance(error, JobStopped):
             status = Status("stopped", "Stopped", "The results so far stay on this page.", 0.0)
         else:
             message = explain(error)

@@ -14,7 +14,7 @@ from dia_demo.services.bench import runner
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import RUN_KEYS, BenchReport
 from dia_demo.services.bench.runner import Measuring
-from dia_demo.services.bench.worker import BenchStopped
+from dia_demo.services.worker.worker import JobStopped
 from dia_demo.ui import machine_html
 from tests.helpers.stand_ins.bench_stubs import CODEC, HARDWARE, RAW, fake_child, hardware_result
 
@@ -76,7 +76,7 @@ def test_bad_input_is_one_line(arguments, capsys):
 def test_a_stopped_benchmark_reports_what_it_has(capsys, monkeypatch, as_json):
     def stopped(plan, cancel):
         yield Measuring("The codec", 0.5, BenchReport(plan, 1, hardware=hardware_result()))
-        raise BenchStopped
+        raise JobStopped
 
     monkeypatch.setattr(cli_bench, "measure", stopped)
     assert main(["bench", "--random-weights", "tiny", *(["--json"] if as_json else [])]) == 1
@@ -91,7 +91,7 @@ def test_a_stopped_benchmark_reports_what_it_has(capsys, monkeypatch, as_json):
 
 def test_a_benchmark_stopped_at_once_has_nothing_to_report(capsys, monkeypatch):
     def stopped(plan, cancel):
-        raise BenchStopped
+        raise JobStopped
         yield
 
     monkeypatch.setattr(cli_bench, "measure", stopped)

@@ -14,11 +14,11 @@ from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.worker import JobProgress
 from dia_demo.services.measurements.types import CodecResult, JobKind, RunResult
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.worker.messages import JobProgress
 from dia_demo.ui import machine_html
 from dia_demo.ui.machine import (
     CHOSEN,
@@ -190,7 +190,7 @@ def test_a_stop_keeps_what_was_measured(handlers, monkeypatch):
         if job.kind != JobKind.HARDWARE:
             handlers.run.stop(REQUEST)
         if cancel.is_set():
-            raise runner.BenchStopped
+            raise runner.JobStopped
         return HARDWARE
 
     handlers.synthesis.speed.learn_quick(QUICK)

@@ -14,7 +14,7 @@ from time import perf_counter
 import torch
 
 from dia_demo.accelerator.backend import Backend, Card, explain
-from dia_demo.accelerator.process import DeviceProcess, Failure
+from dia_demo.accelerator.process import DeviceProcess
 from dia_demo.accelerator.selfcheck.context import CheckContext, CheckPlan
 from dia_demo.accelerator.selfcheck.race import race
 from dia_demo.accelerator.selfcheck.report import (
@@ -27,6 +27,7 @@ from dia_demo.accelerator.selfcheck.report import (
     with_stage,
 )
 from dia_demo.accelerator.selfcheck.stages import aborted, run_stages
+from dia_demo.child_process import Failure
 from dia_demo.errors import DiaDemoError
 from dia_demo.model import checkpoint
 from dia_demo.task import result_of
@@ -73,7 +74,7 @@ def check(
     try:
         while doing:
             yield Checking(doing, len(report.stages) / (len(STAGES) + 1), report)
-            answer = process.receive(limit, doing, cancel)
+            answer = process.answer(limit, doing, cancel)
             limit, stage_began = spec.plan.stage_limit, perf_counter()
             match answer:
                 case int():

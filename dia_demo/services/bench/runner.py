@@ -13,7 +13,7 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
+from dia_demo.services.measurements import codec, hardware, quality, steps
 from dia_demo.services.measurements.types import (
     CodecResult,
     HardwareResult,
@@ -24,10 +24,25 @@ from dia_demo.services.measurements.types import (
 )
 from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.worker.messages import JobProgress
+from dia_demo.services.worker.worker import JobStopped, run_job
 from dia_demo.system import available_bytes
 from dia_demo.task import Task
 
-Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
+Worker = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
+WORK = {
+    JobKind.HARDWARE: hardware.run_job,
+    JobKind.CODEC: codec.run_job,
+    JobKind.RUN: steps.run_job,
+    JobKind.QUALITY: quality.run_job,
+}
+
+
+def run_measurement(
+    job: Job, cancel: threading.Event
+) -> Generator[JobProgress, None, dict[str, Any]]:
+    """A measurement in its own process."""
+    return run_job(WORK[job.kind], job, cancel)
 
 
 @dataclass(frozen=True)
@@ -72,20 +87,20 @@ def model_of(plan: BenchPlan) -> str | None:
 
 
 def measure(
-    plan: BenchPlan, cancel: threading.Event, child: Child = run_child
+    plan: BenchPlan, cancel: threading.Event, worker: Worker = run_measurement
 ) -> Generator[Measuring, None, BenchReport]:
     """Run the plan; yields its progress, returns the report.
 
     A part that fails is reported with the figures it had until then, and the others continue.
     Raises InputError, before anything is measured, if no run of the plan is possible here, and
-    BenchStopped (worker.py) if `cancel` is set; the last Measuring then has the results so far.
+    JobStopped if `cancel` is set; the last Measuring then has the results so far.
     """
     plan = plan.checked()
     report, parts = prepare(plan)
     whole, done = sum(part.weight for part in parts), 0.0
     for part in parts:
         yield Measuring(part.name, done / whole, report)
-        before, known, work = report, dict[str, Any](), Task(child(part.job, cancel))
+        before, known, work = report, dict[str, Any](), Task(worker(part.job, cancel))
         try:
             for step in work:
                 if step.results:
@@ -95,8 +110,8 @@ def measure(
                 yield Measuring(f"{part.name}: {_activity(step)}", fraction, report)
             report = _with_result(before, part, work.result)
         except RunError as error:
-            if cancel.is_set():  # Ctrl-C reaches the child first.
-                raise BenchStopped from error
+            if cancel.is_set():  # Ctrl-C reaches the worker first.
+                raise JobStopped from error
             report = _with_failure(before, part, known, str(error))
         finally:
             work.close()

@@ -19,38 +19,46 @@ from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
-from dia_demo.services.measurements.types import Job, JobKind
+from dia_demo.services.calibration.job import CalibrationJob, calibrate
 from dia_demo.services.models import ModelRef
 from dia_demo.services.wording import about
+from dia_demo.services.worker.messages import JobProgress
+from dia_demo.services.worker.worker import JobStopped, run_job
 
 POLL_SECONDS = 0.5
 SECONDS_TO_END = 10.0
 # Before this fraction the time left is not known.
 LEAST_FRACTION = 0.1
 
-Child = Callable[..., Generator[JobProgress, None, dict[str, Any]]]
+Worker = Callable[..., Generator[JobProgress, None, dict[str, Any]]]
 
 log = logging.getLogger(__name__)
+
+
+def run_calibration(
+    job: CalibrationJob, cancel: threading.Event, must_pause: Callable[[], bool]
+) -> Generator[JobProgress, None, dict[str, Any]]:
+    """The calibration in its own process, which gives way to everything else."""
+    return run_job(calibrate, job, cancel, low_priority=True, must_pause=must_pause)
 
 
 class _Calibration(threading.Thread):
     """The calibration of one model: how far it is, and why it failed."""
 
-    def __init__(self, job: Job, child: Child, busy: threading.Event) -> None:
+    def __init__(self, job: CalibrationJob, worker: Worker, busy: threading.Event) -> None:
         super().__init__(name="calibration", daemon=True)
-        self._job, self._child, self._busy = job, child, busy
+        self._job, self._worker, self._busy = job, worker, busy
         self.is_awaited = False
         self.cancel = threading.Event()
         self.fraction, self.problem, self.began = 0.0, "", time.monotonic()
 
     def run(self) -> None:
         try:
-            child = self._child(self._job, self.cancel, must_pause=self._must_pause)
-            with closing(child) as reports:
+            worker = self._worker(self._job, self.cancel, must_pause=self._must_pause)
+            with closing(worker) as reports:
                 for report in reports:
                     self.fraction = report.fraction
-        except BenchStopped:
+        except JobStopped:
             return
         except (DiaDemoError, OSError) as error:
             log.warning("int4 of %s could not be calibrated: %s", self._job.folder, error)
@@ -77,9 +85,9 @@ class BackgroundCalibration:
     """
 
     def __init__(
-        self, busy: threading.Event, threads: int | None = None, child: Child = run_child
+        self, busy: threading.Event, threads: int | None = None, worker: Worker = run_calibration
     ) -> None:
-        self._busy, self._threads, self._child = busy, threads, child
+        self._busy, self._threads, self._worker = busy, threads, worker
         self._calibrations: dict[Path, _Calibration] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -161,8 +169,8 @@ class BackgroundCalibration:
         return model.folder if has_begun or not why_not_calibrated(config) else None
 
     def _begin(self, folder: Path) -> _Calibration:
-        job = Job(JobKind.CALIBRATE, folder=str(folder), threads=self._threads, low_priority=True)
-        calibration = self._calibrations[folder] = _Calibration(job, self._child, self._busy)
+        job = CalibrationJob(folder, self._threads)
+        calibration = self._calibrations[folder] = _Calibration(job, self._worker, self._busy)
         calibration.start()
         return calibration
 

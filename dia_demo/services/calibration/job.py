@@ -1,4 +1,4 @@
-"""Calibrates int4 in a process of its own (bench/worker.py), and stores the prepared weights."""
+"""Calibrates int4 in a worker, and stores the prepared weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import RunError
 from dia_demo.model.loading import Calibrator, prepare
-from dia_demo.services.measurements.types import Job, ReportProgress
+from dia_demo.services.worker.messages import ReportProgress
 from dia_demo.system import granted_cores
 from dia_demo.task import Task
 
@@ -21,17 +21,24 @@ SHARES = {"test takes": (0.05, 0.1), "rounding the weights": (0.15, 0.85)}
 
 
 @dataclass(frozen=True)
+class CalibrationJob:
+    """folder: the checkpoint's. threads: None for all cores."""
+
+    folder: Path
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
 class CalibrationResult:
     """seconds: how long it took."""
 
     seconds: float
 
 
-def run_job(job: Job, report_progress: ReportProgress) -> CalibrationResult:
+def calibrate(job: CalibrationJob, report_progress: ReportProgress) -> CalibrationResult:
     """Calibrate the checkpoint in the job's folder. Raises RunError if it cannot be stored, or if
     there is too little memory."""
-    assert job.folder is not None
-    folder, began = Path(job.folder), perf_counter()
+    folder, began = job.folder, perf_counter()
     config = read_model_config(folder)
     if why_not := why_not_calibrated(config):
         raise RunError(why_not)

@@ -23,7 +23,8 @@ from dia_demo.engine.row import Row
 from dia_demo.model.dia import Dia
 from dia_demo.model.loading import LoadedModel, random_model
 from dia_demo.services.measurements.sizes import RANDOM_SIZES
-from dia_demo.services.measurements.types import Job, ReportProgress
+from dia_demo.services.measurements.types import Job
+from dia_demo.services.worker.messages import ReportProgress
 from dia_demo.task import Task
 
 GUIDANCE = 3.0

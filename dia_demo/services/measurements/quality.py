@@ -22,12 +22,8 @@ from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
 from dia_demo.services.measurements import words
 from dia_demo.services.measurements.fixtures import load_engine, with_guidance
-from dia_demo.services.measurements.types import (
-    Job,
-    PrecisionQuality,
-    QualityResult,
-    ReportProgress,
-)
+from dia_demo.services.measurements.types import Job, PrecisionQuality, QualityResult
+from dia_demo.services.worker.messages import ReportProgress
 from dia_demo.text.script import encode_script
 
 REFERENCE = "float32"

@@ -17,7 +17,8 @@ from dia_demo.errors import RunError
 from dia_demo.services.measurements import codec, hardware
 from dia_demo.services.measurements.fixtures import frames_of, load_engine, make_rows, step_bytes
 from dia_demo.services.measurements.sizes import WARM_STEPS
-from dia_demo.services.measurements.types import Job, ReportProgress, RunResult
+from dia_demo.services.measurements.types import Job, RunResult
+from dia_demo.services.worker.messages import ReportProgress
 
 # Enough frames for the codec's first block, including delays and context.
 FIRST_AUDIO_TOKENS = 300
@@ -37,7 +38,7 @@ def run_job(job: Job, report_progress: ReportProgress) -> RunResult:
     engine = load_engine(job, report_loading)
     known = {"load_seconds": perf_counter() - began, "rows": job.rows} | _described(engine)
     first_step(engine, job.text_bytes)
-    known["start_seconds"] = perf_counter() - (job.began or began)
+    known["start_seconds"] = system.seconds_since_start()
     report_progress("Loading the codec", 0.5, **known)
     known["load_codec_seconds"] = codec.timed(engine.load_codec)
     known["load_peak_rss_bytes"], generating = system.peak_rss_bytes(), system.watch_peak()

@@ -1,34 +1,29 @@
-"""The jobs, results and progress reports that a benchmark exchanges with its worker processes.
-
-They are sent as JSON objects with the fields of these classes.
-"""
+"""The jobs and results of measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 
 class JobKind(StrEnum):
-    """What a worker can do: this package's measurements, the quick one, and calibrating int4."""
+    """What can be measured."""
 
     QUICK = "quick"
     HARDWARE = "hardware"
     CODEC = "codec"
     RUN = "run"
     QUALITY = "quality"
-    CALIBRATE = "calibrate"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One job of a worker. Fields that its kind does not use keep their defaults.
+    """One measurement. Fields that its kind does not use keep their defaults.
 
     folder: the checkpoint's, None for random weights. available_bytes: free memory. codec_seconds:
-    length of the audio to decode, None for the default. low_priority: let all other processes go
-    first. began: start of the worker, by its perf_counter.
+    length of the audio to decode, None for the default.
     """
 
     kind: JobKind
@@ -44,14 +39,6 @@ class Job:
     text_bytes: int = 120
     sentences: int = 32
     codec_seconds: float | None = None
-    low_priority: bool = False
-    began: float | None = None
-
-
-class ReportProgress(Protocol):
-    """Reports a job's progress: the current activity, the fraction done, and new results."""
-
-    def __call__(self, doing: str, fraction: float, /, **results: object) -> None: ...
 
 
 @dataclass(frozen=True)

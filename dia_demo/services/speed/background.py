@@ -12,9 +12,11 @@ from typing import Any
 from dia_demo import system
 from dia_demo.errors import RunError
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.measurements.types import Job, JobKind, QuickResult
+from dia_demo.services.speed import quick
 from dia_demo.services.speed.machine_speed import MachineSpeed
+from dia_demo.services.worker.messages import JobProgress
+from dia_demo.services.worker.worker import JobStopped, run_job
 from dia_demo.task import Task
 
 # It begins after the first number of seconds without a take and is cancelled after the second. A
@@ -25,9 +27,14 @@ ATTEMPTS, PAUSE_SECONDS = 4, 20.0
 # With less free memory no second process is started.
 LEAST_MEMORY = 800_000_000
 
-Child = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
+Worker = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]
 
 log = logging.getLogger(__name__)
+
+
+def run_quick(job: Job, cancel: threading.Event) -> Generator[JobProgress, None, dict[str, Any]]:
+    """The quick measurement in its own process, which gives way to everything else."""
+    return run_job(quick.run_job, job, cancel, low_priority=True)
 
 
 class BackgroundMeasurement:
@@ -37,9 +44,9 @@ class BackgroundMeasurement:
     """
 
     def __init__(
-        self, speed: MachineSpeed, busy: threading.Event, child: Child = run_child
+        self, speed: MachineSpeed, busy: threading.Event, worker: Worker = run_quick
     ) -> None:
-        self._speed, self._busy, self._child = speed, busy, child
+        self._speed, self._busy, self._worker = speed, busy, worker
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="machine speed", daemon=True)
         self._after: threading.Thread | None = None
@@ -77,7 +84,7 @@ class BackgroundMeasurement:
                 continue
             try:
                 result = self._measure()
-            except BenchStopped:
+            except JobStopped:
                 continue
             attempts += 1
             if result is not None:
@@ -92,20 +99,15 @@ class BackgroundMeasurement:
         return not self._closed.wait(IDLE_SECONDS) and not self._busy.is_set()
 
     def _measure(self) -> QuickResult | None:
-        """One measurement, None if it takes too long. Raises BenchStopped if interrupted, and
+        """One measurement, None if it takes too long. Raises JobStopped if interrupted, and
         RunError if nothing can be measured."""
         free = system.available_bytes()
         if free is not None and free < LEAST_MEMORY:
             raise RunError("there is too little free memory")
-        job = Job(
-            JobKind.QUICK,
-            EMBEDDED,
-            str(local_folder(EMBEDDED)),
-            threads=self._speed.threads,
-            low_priority=True,
-        )
+        folder = str(local_folder(EMBEDDED))
+        job = Job(JobKind.QUICK, EMBEDDED, folder, threads=self._speed.threads)
         deadline = time.monotonic() + LONGEST_SECONDS
-        with closing(Task(self._child(job, self._busy))) as work:
+        with closing(Task(self._worker(job, self._busy))) as work:
             for _ in work:
                 if time.monotonic() > deadline:
                     return None

@@ -22,7 +22,8 @@ from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.measurements import codec, hardware
 from dia_demo.services.measurements.fixtures import load_engine, make_rows
 from dia_demo.services.measurements.sizes import TEXT_BYTES
-from dia_demo.services.measurements.types import Job, QuickResult, ReportProgress
+from dia_demo.services.measurements.types import Job, QuickResult
+from dia_demo.services.worker.messages import ReportProgress
 from dia_demo.system import granted_cores
 
 # Larger than most caches, but read in a few milliseconds.

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dia_demo.services.bench.plan import BenchPlan
-from dia_demo.services.bench.worker import JobProgress
 from dia_demo.services.measurements import hardware
 from dia_demo.services.measurements.types import HardwareResult, QuickResult, RunResult
 from dia_demo.services.speed.machine_speed import VERSION, machine_identity
+from dia_demo.services.worker.messages import JobProgress
 
 QUICK = QuickResult(
     read_gb_s=45.0,

@@ -94,7 +94,7 @@ def test_a_folder_that_cannot_be_made_keeps_none(cache):
 def test_a_benchmark_is_kept_and_learnt_from(monkeypatch):
     plan = replace(TINY, random="dia-1.6b", precisions=("int8",), threads=1)
     child = fake_child(hardware=HARDWARE, codec=CODEC, run=RAW | {"rows": 1})
-    monkeypatch.setattr(runner, "measure", partial(runner.measure, child=child))
+    monkeypatch.setattr(runner, "measure", partial(runner.measure, worker=child))
     synthesis = Synthesis(Settings())
     result_of(runner.bench(synthesis, plan, threading.Event()))
     assert last_report()[0].plan == plan

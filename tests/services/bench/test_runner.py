@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -13,11 +12,11 @@ from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
 from dia_demo.model import autotune
 from dia_demo.processor import multiplies_bfloat16
-from dia_demo.services.bench import runner, worker
+from dia_demo.services.bench import runner
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.measurements.types import HardwareResult, Job, JobKind
+from dia_demo.services.worker.messages import JobProgress
 from dia_demo.task import Task
 from tests.helpers.stand_ins.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
@@ -106,7 +105,7 @@ def test_a_part_that_fails_leaves_the_others():
 
 
 def test_a_part_that_fails_keeps_the_figures_it_had():
-    gone = RunError("it printed nothing for 300 s and was stopped")
+    gone = RunError("it reported nothing for 300 s and was stopped")
     partial = {"read_gb_s": 50.0, "read_by": "numba", "gflops": {"float32": 100.0}}
     answers = fake_child(hardware=[partial, gone], codec=CODEC, run=[{"load_seconds": 4.0}, gone])
     events, report = drain(runner.measure(TINY, threading.Event(), answers))
@@ -120,9 +119,9 @@ def test_a_part_that_fails_keeps_the_figures_it_had():
 
 
 @pytest.mark.slow
-def test_a_child_measures_in_a_process_of_its_own():
+def test_a_measurement_runs_in_a_process_of_its_own():
     job = Job(JobKind.HARDWARE, threads=1, available_bytes=2**28)
-    told, found = drain(run_child(job, threading.Event()))
+    told, found = drain(runner.run_measurement(job, threading.Event()))
     fractions = [step.fraction for step in told]
     assert told and fractions == sorted(fractions)
     assert 0 < found["read_gb_s"] < 10_000
@@ -132,56 +131,6 @@ def test_a_child_measures_in_a_process_of_its_own():
     # Each figure is reported as soon as it is known.
     known = [set().union(*(step.results for step in told[: n + 1])) for n in range(len(told))]
     assert known[0] == set() and {"read_gb_s", "gflops"} <= known[-1]
-    with pytest.raises(RunError, match="KeyError"):
-        drain(run_child(Job("nonsense"), threading.Event()))
-
-
-def test_how_a_child_died_is_said(monkeypatch, tmp_path):
-    deaths = {
-        "os.kill(os.getpid(), 9)": "memory ran out",
-        "sys.exit('the disk is gone')": "the disk is gone",
-    }
-    for code, said in deaths.items():
-        (tmp_path / "dying.py").write_text(f"import os, sys\nsys.stdin.readline()\n{code}\n")
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-        monkeypatch.setattr(worker, "__name__", "dying")
-        with pytest.raises(RunError, match=said):
-            drain(run_child(Job(JobKind.RUN), threading.Event()))
-
-
-def test_a_stop_ends_the_child_at_once(monkeypatch, tmp_path):
-    (tmp_path / "endless.py").write_text("import time\ntime.sleep(600)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(worker, "__name__", "endless")
-    cancel = threading.Event()
-    threading.Timer(0.5, cancel.set).start()
-    began = time.monotonic()
-    with pytest.raises(BenchStopped):
-        drain(run_child(Job(JobKind.RUN), cancel))
-    assert time.monotonic() - began < 60
-    with pytest.raises(RunError, match="printed nothing"):
-        drain(run_child(Job(JobKind.RUN), threading.Event(), silence_limit=0.3))
-
-
-@pytest.mark.slow
-def test_a_silent_child_is_reported_every_second(monkeypatch, tmp_path):
-    """It imports and compiles for a long time before it has anything to report."""
-    code = """
-import json, sys, time
-sys.stdin.readline()
-for message in ({"doing": "Loading", "fraction": 0.5, "results": {"a": 1}}, {"result": {}}):
-    time.sleep(2.5)
-    print(json.dumps(message), flush=True)
-"""
-    (tmp_path / "silent.py").write_text(code)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(worker, "__name__", "silent")
-    steps, _ = drain(run_child(Job(JobKind.RUN), threading.Event()))
-    assert steps[0] == JobProgress("Starting", 0.0)
-    for doing in ("Starting", "Loading"):
-        seconds = [step.seconds for step in steps if step.doing == doing]
-        assert seconds == sorted(set(seconds)) and seconds[0] == 0 and seconds[-1] >= 2
-    assert [step.results for step in steps if step.results] == [{"a": 1}], "results come once"
 
 
 def test_a_long_activity_is_measured_in_seconds():

@@ -14,12 +14,13 @@ from dia_demo import system
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.calibration import background
-from dia_demo.services.calibration.background import BackgroundCalibration
-from dia_demo.services.measurements.types import Job, JobKind
+from dia_demo.services.calibration.background import BackgroundCalibration, run_calibration
+from dia_demo.services.calibration.job import CalibrationJob
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.worker.messages import JobProgress
+from dia_demo.services.worker.worker import JobStopped
 from dia_demo.task import Task
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
@@ -47,7 +48,7 @@ class Children:
         self.is_half_done.set()
         while not self.go_on.wait(0.01):
             if cancel.is_set():
-                raise BenchStopped
+                raise JobStopped
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return {"seconds": 1.0}
@@ -110,7 +111,7 @@ def test_a_take_that_cannot_be_made_begins_none(service):
 def test_who_needs_int4_waits_for_the_calibration(service, folder):
     """A comparison of precisions, and the command line."""
     children = Children()
-    service.calibration = BackgroundCalibration(threading.Event(), child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), worker=children)
     take(service)
     assert children.is_half_done.wait(SOON)
     events = service.stream(make_request(service), threading.Event())
@@ -124,7 +125,7 @@ def test_who_needs_int4_waits_for_the_calibration(service, folder):
 
 def test_it_pauses_while_a_take_is_made(service):
     busy, children = threading.Event(), Children()
-    service.calibration = BackgroundCalibration(busy, child=children)
+    service.calibration = BackgroundCalibration(busy, worker=children)
     take(service)
     assert children.is_half_done.wait(SOON) and not children.must_pause()
     busy.set()
@@ -133,8 +134,8 @@ def test_it_pauses_while_a_take_is_made(service):
 
 def test_a_paused_child_goes_on_where_it_was(folder):
     paused = threading.Event()
-    job = Job(JobKind.CALIBRATE, folder=str(folder), threads=1)
-    child = Task(run_child(job, threading.Event(), must_pause=paused.is_set))
+    job = CalibrationJob(folder, threads=1)
+    child = Task(run_calibration(job, threading.Event(), must_pause=paused.is_set))
     seconds_paused = 0
     for report in child:
         if report.fraction > 0 and not seconds_paused:
@@ -149,7 +150,7 @@ def test_a_paused_child_goes_on_where_it_was(folder):
 
 
 def test_a_stop_ends_the_waiting(service):
-    service.calibration = BackgroundCalibration(threading.Event(), child=Children())
+    service.calibration = BackgroundCalibration(threading.Event(), worker=Children())
     take(service)
     cancel, events = threading.Event(), []
     for event in service.stream(make_request(service), cancel):
@@ -159,21 +160,19 @@ def test_a_stop_ends_the_waiting(service):
     assert isinstance(events[-1], Cancelled) and service.calibration.running
 
 
-def test_a_failed_calibration_is_explained(service):
+def test_a_failed_calibration_is_explained(service, folder):
     children = Children(RunError("The disk is full."))
     children.go_on.set()
-    service.calibration = BackgroundCalibration(threading.Event(), threads=1, child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), threads=1, worker=children)
     take(service)
     wait_for_end()
     precision, notes, _ = take(service)
     assert precision == "int8" and "could not be calibrated" in notes and "disk is full" in notes
-    assert [(job.kind, job.threads, job.low_priority) for job in children.jobs] == [
-        (JobKind.CALIBRATE, 1, True)
-    ]
+    assert children.jobs == [CalibrationJob(folder, threads=1)]
 
 
 def test_memory_that_the_calibration_itself_takes_does_not_end_the_waiting(service, monkeypatch):
-    service.calibration = BackgroundCalibration(threading.Event(), child=Children())
+    service.calibration = BackgroundCalibration(threading.Event(), worker=Children())
     take(service)
     monkeypatch.setattr(system, "available_bytes", lambda: 0)
     serving, _ = service.calibration.meanwhile(service.settings.runtime)
@@ -189,7 +188,7 @@ def test_without_memory_for_the_calibration_int4_is_loaded_as_it_is(service, mon
 
 def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(service):
     children = Children()
-    service.calibration = BackgroundCalibration(threading.Event(), child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), worker=children)
     take(service)
     cancel = threading.Event()
     with service.alone(cancel) as waiting:
@@ -201,7 +200,7 @@ def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(serv
 
 def test_nothing_begins_after_the_end(service):
     children = Children()
-    service.calibration = BackgroundCalibration(threading.Event(), child=children)
+    service.calibration = BackgroundCalibration(threading.Event(), worker=children)
     service.close()
     assert service.calibration.meanwhile(service.settings.runtime)[0].precision == "int8"
     assert not children.jobs
@@ -209,7 +208,7 @@ def test_nothing_begins_after_the_end(service):
 
 def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
     other = shutil.copytree(folder, tmp_path / "other")
-    service.calibration = BackgroundCalibration(threading.Event(), child=(children := Children()))
+    service.calibration = BackgroundCalibration(threading.Event(), worker=(children := Children()))
     service.calibration.meanwhile(service.settings.runtime)
     serving, note = service.calibration.meanwhile(runtime(other, precision="int4"))
     assert serving.precision == "int8" and "another model" in note
@@ -218,14 +217,14 @@ def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
 
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "int4"}])
 def test_small_models_and_other_precisions_are_loaded_at_once(folder, changes):
-    calibration = BackgroundCalibration(threading.Event(), child=Children())
+    calibration = BackgroundCalibration(threading.Event(), worker=Children())
     asked = runtime(folder, **changes)
     assert calibration.meanwhile(asked) == (asked, "") and not calibration.running
 
 
 def test_the_page_says_it_beforehand(service):
     handlers = ExpectationHandlers(service, parts_by_name(expectation.ExpectationPanel))
-    service.calibration = BackgroundCalibration(threading.Event(), child=(children := Children()))
+    service.calibration = BackgroundCalibration(threading.Event(), worker=(children := Children()))
     values = {
         "model": service.settings.runtime.model, "precision": "int4", "script": "[S1] Hello.",
         "max_tokens": 60, "speed": 1.0, "xpu": False, "normalise": False, "voice_prompt": None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import asdict, replace
+from multiprocessing import resource_tracker
 
 import psutil
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from dia_demo import system
 from dia_demo.errors import RunError
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.services.bench.worker import BenchStopped, JobProgress, run_child
 from dia_demo.services.measurements.types import Job, JobKind
 from dia_demo.services.queue import Queue
 from dia_demo.services.speed import background, quick
 from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
+from dia_demo.services.worker.messages import JobProgress
+from dia_demo.services.worker.worker import JobStopped
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
 SOON = 30.0
@@ -67,12 +69,6 @@ def test_a_machine_is_measured_once():
     assert len(children.jobs) == 1, "the second start read the file"
 
 
-def test_the_measurement_gives_way_to_everything_else():
-    children = Children(QUICK)
-    measured(children)
-    assert children.jobs[0].low_priority and children.jobs[0].kind == JobKind.QUICK
-
-
 def test_a_take_interrupts_the_measurement():
     queue, started, interrupted = Queue(5), threading.Event(), threading.Event()
 
@@ -84,7 +80,7 @@ def test_a_take_interrupts_the_measurement():
         assert cancel.wait(SOON), "nobody interrupted"
         interrupted.set()
         yield JobProgress("interrupted", 0.5)
-        raise BenchStopped
+        raise JobStopped
 
     speed = MachineSpeed()
     BackgroundMeasurement(speed, queue.busy, child).start()
@@ -171,16 +167,18 @@ def test_the_real_measurement_gives_rates_of_this_machine():
 @pytest.mark.slow
 def test_a_real_child_has_a_low_priority_until_it_is_interrupted():
     cancel = threading.Event()
-    job = Job(JobKind.QUICK, EMBEDDED, str(local_folder(EMBEDDED)), threads=1, low_priority=True)
-    # A browser of other tests may be a child of this process as well.
+    job = Job(JobKind.QUICK, EMBEDDED, str(local_folder(EMBEDDED)), threads=1)
+    # A browser of other tests may be a child of this process as well, and so is multiprocessing's
+    # resource tracker from the first worker on.
+    resource_tracker.ensure_running()
     before = set(psutil.Process().children())
-    child = run_child(job, cancel)
+    child = background.run_quick(job, cancel)
     while next(child).doing == "Starting":
         pass
     (process,) = set(psutil.Process().children()) - before
     assert process.nice() == system.LOW_PRIORITY
     cancel.set()
-    with pytest.raises(BenchStopped):
+    with pytest.raises(JobStopped):
         for _ in child:
             pass
     assert not process.is_running()
