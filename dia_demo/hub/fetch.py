@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from dia_demo.background import Background
 from dia_demo.checkpoint_files import (
     INDEX,
     MANIFEST,
@@ -184,11 +185,10 @@ class _Request:
             except Exception as error:  # Raised in the caller's thread below.
                 failure.append(error)
 
-        thread = threading.Thread(target=run, name=f"fetch {self.file}", daemon=True)
-        thread.start()
+        background = Background(f"fetch {self.file}", run, self.cancel).start()
         try:
-            while thread.is_alive():
-                thread.join(POLL_SECONDS)
+            while background.is_running:
+                background.join(POLL_SECONDS)
                 yield self._fraction()
         finally:
             self.cancel.set()

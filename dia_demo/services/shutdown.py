@@ -6,11 +6,11 @@ A thread that is inside torch at that moment aborts the process.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TypeVar
 
+from dia_demo.background import Background, stop_all
 from dia_demo.errors import RunError
 
 Event = TypeVar("Event")
@@ -25,32 +25,28 @@ class Shutdown:
     def __init__(self) -> None:
         self._begun = threading.Event()
         self._computing = threading.Lock()
-        self._started: dict[threading.Thread, threading.Event] = {}
+        self._started: set[Background] = set()
 
     @property
     def has_begun(self) -> bool:
         return self._begun.is_set()
 
-    def start(self, work: Callable[[], None], cancel: threading.Event) -> threading.Thread:
+    def start(self, work: Callable[[], None], cancel: threading.Event) -> None:
         """Run `work` in a new thread. The shutdown sets `cancel` and joins the thread."""
 
         def run() -> None:
             try:
                 work()
             finally:
-                del self._started[thread]
+                self._started.discard(take)
 
-        thread = threading.Thread(target=run, name="take", daemon=True)
-        self._started[thread] = cancel
+        take = Background("take", run, cancel)
+        self._started.add(take)
         try:
-            thread.start()
-        except RuntimeError as error:
-            del self._started[thread]
-            raise RunError(
-                "This machine cannot start another thread, because too many runs are active. Try "
-                "again in a moment."
-            ) from error
-        return thread
+            take.start()
+        except RunError:
+            self._started.discard(take)
+            raise
 
     def steps(self, work: Generator[Event, None, None]) -> Generator[Event, None, None]:
         """The events of `work`, each computed by one thread at a time. Raises RunError once the
@@ -68,23 +64,14 @@ class Shutdown:
                     return
                 yield event
 
-    def begin(self, thread: threading.Thread | None) -> None:
-        """End all work, and wait until no step is being computed and `thread` has ended.
+    def begin(self, warm_up: Background) -> None:
+        """End all work, and wait until no step is being computed and the warm-up has ended.
 
         Work in threads is cancelled first, so that it can save what it has generated.
         """
-        self._cancel_started()
+        stop_all(list(self._started), END_SECONDS)
         self._begun.set()
-        if thread is not None:
-            thread.join(END_SECONDS)
+        warm_up.join(END_SECONDS)
         # Waits for the step that is being computed; no other one begins.
         if self._computing.acquire(timeout=END_SECONDS):
             self._computing.release()
-
-    def _cancel_started(self) -> None:
-        started = list(self._started.items())
-        for _, cancel in started:
-            cancel.set()
-        latest = time.monotonic() + END_SECONDS
-        for thread, _ in started:
-            thread.join(max(0.0, latest - time.monotonic()))

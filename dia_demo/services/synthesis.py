@@ -83,7 +83,7 @@ class Synthesis:
         """End all runs and the warm-up, and wait for them. No request is accepted afterwards."""
         self.downloads.close()
         self.calibration.close()
-        self._shutdown.begin(self._warming.thread)
+        self._shutdown.begin(self._warming.background)
         self._measurement.close()
 
     def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
@@ -100,7 +100,7 @@ class Synthesis:
         self._compiles = precompilation is not None and precompilation.is_needed
         loading = self._model.time_to_load(self.settings.runtime)
         self._warming.start(loading, self._compiles)
-        self._measurement.start(after=self._warming.thread)
+        self._measurement.start(after=self._warming.background)
 
     def load(self) -> Generator[Loading, None, None]:
         """Load the model the settings name, so that a take begins immediately; download what is

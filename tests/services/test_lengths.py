@@ -74,7 +74,7 @@ def test_a_warm_up_is_expected_to_take_long_only_while_it_compiles(folder, tmp_p
         assert synthesis._warming.left.high < another - alone < until, "it is loaded after it"
         assert synthesis.loading(runtime(folder)).low < left[compiles].low, "time passes"
         ready.set()
-        synthesis._warming.thread.join(20)
+        synthesis._warming.background.join(20)
         assert synthesis.loading(runtime(folder)) == loaded, "nothing is left of it"
     assert loading.high < left[False].high < 10 < left[True].high
 

@@ -14,6 +14,7 @@ from functools import partial
 
 import pytest
 
+from dia_demo.background import Background
 from dia_demo.errors import RunError
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
@@ -38,17 +39,15 @@ def test_no_step_begins_after_the_end():
         with suppress(RunError):
             seen.extend(shutdown.steps(work()))
 
-    running = threading.Thread(target=run, daemon=True)
-    running.start()
+    running = Background("take", run).start()
     inside.wait(10)
-    ended = threading.Thread(target=shutdown.begin, args=[None], daemon=True)
-    ended.start()
+    ended = Background("end", lambda: shutdown.begin(Background("warm up", print))).start()
     ended.join(0.2)
-    assert ended.is_alive(), "it did not wait for the step"
+    assert ended.is_running, "it did not wait for the step"
     go_on.set()
-    for thread in (ended, running):
-        thread.join(10)
-        assert not thread.is_alive()
+    for background in (ended, running):
+        background.join(10)
+        assert not background.is_running
     assert seen in ([], ["step"])
 
 
@@ -56,7 +55,7 @@ def test_closing_ends_the_warm_up(folder, tmp_path):
     synthesis = Synthesis(Settings(runtime(folder), takes_folder=tmp_path))
     synthesis.warm_up()
     synthesis.close()
-    assert not synthesis._warming.thread.is_alive()
+    assert not synthesis._warming.background.is_running
 
 
 @pytest.mark.parametrize("seconds", [None, 0.5])

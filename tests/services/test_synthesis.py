@@ -137,7 +137,7 @@ def test_a_model_that_does_not_load_leaves_the_app_working(synthesis, folder, tm
 def test_the_first_take_after_warm_up_needs_no_loading(synthesis, folder, tmp_path):
     warm = Synthesis(Settings(runtime(folder), 2, tmp_path))
     warm.warm_up()
-    warm._warming.thread.join(timeout=60)
+    warm._warming.background.join(60)
     events = say(warm, make_request(warm))
     assert re.fullmatch("s[pa]+F", letters(events))
     expected = say(synthesis, make_request(synthesis))[-1].result.codes
@@ -149,7 +149,7 @@ def test_the_garbage_collector_skips_what_the_warm_up_loaded(folder, tmp_path):
     gc.unfreeze()
     warm = Synthesis(Settings(runtime(folder), 2, tmp_path))
     warm.warm_up()
-    warm._warming.thread.join(timeout=60)
+    warm._warming.background.join(60)
     try:
         assert gc.get_freeze_count() > 10 * len(gc.get_objects())
     finally:
@@ -162,7 +162,7 @@ def test_a_warm_up_that_fails_is_no_end(folder, tmp_path):
     start.mkdir()
     warm = Synthesis(Settings(runtime(start), 2, tmp_path))
     warm.warm_up()
-    warm._warming.thread.join(timeout=60)
+    warm._warming.background.join(60)
     assert isinstance(say(warm, make_request(warm, runtime=runtime(folder)))[-1], Finished)
 
 

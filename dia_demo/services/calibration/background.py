@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dia_demo.background import Background, stop_all
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
@@ -42,17 +43,16 @@ def run_calibration(
     return run_job(calibrate, job, cancel, low_priority=True, must_pause=must_pause)
 
 
-class _Calibration(threading.Thread):
+class _Calibration(Background):
     """The calibration of one model: how far it is, and why it failed."""
 
     def __init__(self, job: CalibrationJob, worker: Worker, busy: threading.Event) -> None:
-        super().__init__(name="calibration", daemon=True)
+        super().__init__("calibration", self._run)
         self._job, self._worker, self._busy = job, worker, busy
         self.is_awaited = False
-        self.cancel = threading.Event()
         self.fraction, self.problem, self.began = 0.0, "", time.monotonic()
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
             worker = self._worker(self._job, self.cancel, must_pause=self._must_pause)
             with closing(worker) as reports:
@@ -94,7 +94,7 @@ class BackgroundCalibration:
 
     @property
     def running(self) -> bool:
-        return any(each.is_alive() for each in list(self._calibrations.values()))
+        return any(each.is_running for each in list(self._calibrations.values()))
 
     def meanwhile(self, runtime: RuntimeConfig) -> tuple[RuntimeConfig, str]:
         """The runtime that serves now, and a note for the user if it is not the one asked for.
@@ -107,7 +107,7 @@ class BackgroundCalibration:
             return runtime, ""
         with self._lock:
             calibration = self._calibrations.get(folder)
-            if calibration is None or not (calibration.is_alive() or calibration.problem):
+            if calibration is None or not (calibration.is_running or calibration.problem):
                 if self._closed or self.running:
                     return replace(runtime, precision="int8"), NOT_BEGUN
                 calibration = self._begin(folder)
@@ -129,7 +129,7 @@ class BackgroundCalibration:
             return
         calibration.is_awaited = True
         try:
-            while calibration.is_alive():
+            while calibration.is_running:
                 yield Loading("Calibrating int4, once for this model", calibration.fraction)
                 calibration.join(POLL_SECONDS)
         finally:
@@ -139,10 +139,7 @@ class BackgroundCalibration:
         """Cancel what is running, and wait for it; the next take in int4 begins it again."""
         with self._lock:
             calibrations = list(self._calibrations.values())
-        for calibration in calibrations:
-            if calibration.is_alive():
-                calibration.cancel.set()
-                calibration.join(SECONDS_TO_END)
+        stop_all(calibrations, SECONDS_TO_END)
 
     def close(self) -> None:
         """`stop`, and begin nothing afterwards."""

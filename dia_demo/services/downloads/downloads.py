@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dia_demo.background import Background, stop_all
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.hub.transfer import check_disk, free_disk
 from dia_demo.services.downloads.plan import (
@@ -91,7 +92,7 @@ class DownloadStatus:
 
 
 class _ModelDownload:
-    """One model: what the hub said of it, and the thread that asks or fetches, if there is one."""
+    """One model: what the hub said of it, and the work that asks or fetches, if there is any."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -99,21 +100,25 @@ class _ModelDownload:
         self.problem = ""
         self.askers: set[str] = set()
         self.finished_for: set[str] = set()
-        self.cancel = threading.Event()
-        self.thread: threading.Thread | None = None
+        self.work: Background | None = None
         self.samples: deque[tuple[float, int]] = deque()
         self.grew_at = 0.0
 
     @property
     def state(self) -> DownloadState:
-        is_working = self.thread is not None and self.thread.is_alive()
-        if is_working and not self.cancel.is_set():
+        if self.is_working:
             return DownloadState.RUNNING if self.askers else DownloadState.LOOKING
         if self.problem:
             return DownloadState.FAILED
         if is_here(self.model):
             return DownloadState.HERE
         return DownloadState.LOOKING if self.plan is None else DownloadState.NEEDED
+
+    @property
+    def is_working(self) -> bool:
+        """Whether it asks or fetches, and was not cancelled."""
+        work = self.work
+        return work is not None and work.is_running and not work.cancel.is_set()
 
     def missing_bytes(self) -> int:
         """What a running download has not fetched yet."""
@@ -160,7 +165,7 @@ class Downloads:
         files yet, it is now, in the background."""
         with self._lock:
             download = self._of(model)
-            if download.state is DownloadState.LOOKING and not _is_alive(download.thread):
+            if download.state is DownloadState.LOOKING and not download.is_working:
                 self._begin(download, _look)
             return _status_of(download, person)
 
@@ -171,8 +176,7 @@ class Downloads:
             if download.state is DownloadState.HERE:  # The page has not noticed yet.
                 download.finished_for.add(person)
                 return
-            is_working = _is_alive(download.thread) and not download.cancel.is_set()
-            is_fetching = is_working and bool(download.askers)
+            is_fetching = download.is_working and bool(download.askers)
             if len(download.askers) < MOST_ASKERS:
                 download.askers.add(person)
             if not is_fetching:
@@ -196,8 +200,8 @@ class Downloads:
         with self._lock:
             download = self._of(model)
             download.askers.discard(person)
-            if not download.askers:
-                download.cancel.set()
+            if not download.askers and download.work is not None:
+                download.work.cancel.set()
 
     def check_here(self, info: ModelInfo) -> None:
         """Raise InputError, which says what to do, if a take would have to download the model."""
@@ -218,13 +222,8 @@ class Downloads:
         """Stop all downloads, and wait for their threads. What arrived is kept."""
         with self._lock:
             self._closed = True
-            downloads = list(self._downloads.values())
-        for download in downloads:
-            download.cancel.set()
-        latest = time.monotonic() + SECONDS_TO_END
-        for download in downloads:
-            if download.thread is not None:
-                download.thread.join(max(0.0, latest - time.monotonic()))
+            works = [each.work for each in self._downloads.values() if each.work is not None]
+        stop_all(works, SECONDS_TO_END)
 
     def _of(self, model: str) -> _ModelDownload:
         return self._downloads.setdefault(model, _ModelDownload(model))
@@ -234,11 +233,11 @@ class Downloads:
         download: _ModelDownload,
         work: Callable[[_ModelDownload], Steps],
     ) -> None:
-        """Run `work` in a thread, after the one that may still be ending."""
+        """Run `work` in the background, after what may still be ending."""
         if self._closed:
             return
-        before, cancel = download.thread, threading.Event()
-        download.cancel, download.problem = cancel, ""
+        before, cancel = download.work, threading.Event()
+        download.problem = ""
         download.samples.clear()
 
         def run() -> None:
@@ -248,8 +247,7 @@ class Downloads:
             if not cancel.is_set():
                 download.problem = problem
 
-        download.thread = threading.Thread(target=run, name="download", daemon=True)
-        download.thread.start()
+        download.work = Background("download", run, cancel).start()
 
     def _fetch(self, download: _ModelDownload) -> Steps:
         if download.plan is None:
@@ -304,10 +302,6 @@ def _remedy(status: DownloadStatus) -> str:
         return f"{status.problem} In the Generate tab, press Try again."
     press = "Resume" if status.on_disk else "Download (the card shows its size)"
     return f"Choose it in the Generate tab and press {press}, {nano}."
-
-
-def _is_alive(thread: threading.Thread | None) -> bool:
-    return thread is not None and thread.is_alive()
 
 
 def _status_of(download: _ModelDownload, person: str) -> DownloadStatus:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 
+from dia_demo.background import Background
 from dia_demo.engine.events import Loading
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.services.speed.run_estimate import LoadingEstimate
@@ -16,21 +16,18 @@ TRYING, COMPILING = TimeLeft(1.0, 4.0), TimeLeft(5.0, 20.0)
 
 
 class WarmUp:
-    """Runs `work`, which yields what it is doing. A take that comes meanwhile waits and shows it.
-
-    thread: None before the start.
-    """
+    """Runs `work`, which yields what it does. A take that comes meanwhile waits and shows it."""
 
     def __init__(self, work: Callable[[], Iterator[Loading]]) -> None:
         self._work = work
         self._doing = Loading("Getting the voice ready", None)
         self._expected, self._began = NOTHING, 0.0
-        self.thread: threading.Thread | None = None
+        self.background = Background("warm up", self._run)
 
     @property
     def is_running(self) -> bool:
         """Whether it has begun and is not done."""
-        return self.thread is not None and self.thread.is_alive()
+        return self.background.is_running
 
     @property
     def left(self) -> TimeLeft:
@@ -47,14 +44,13 @@ class WarmUp:
         if loading is not None:
             self._expected = loading + TRYING + (COMPILING if compiles else NOTHING)
         self._began = time.monotonic()
-        self.thread = threading.Thread(target=self._run, name="warm up", daemon=True)
-        self.thread.start()
+        self.background.start()
 
     def wait(self) -> Iterator[Loading]:
         """What it is doing, several times a second until it is done."""
-        while self.thread is not None and self.thread.is_alive():
+        while self.is_running:
             yield self._doing
-            self.thread.join(POLL_SECONDS)
+            self.background.join(POLL_SECONDS)
 
     def _run(self) -> None:
         for doing in self._work():

@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import Any
 
 from dia_demo import system
+from dia_demo.background import Background
 from dia_demo.errors import RunError
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.services.measurements.types import Job, JobKind, QuickResult
@@ -48,23 +49,22 @@ class BackgroundMeasurement:
     ) -> None:
         self._speed, self._busy, self._worker = speed, busy, worker
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="machine speed", daemon=True)
-        self._after: threading.Thread | None = None
+        self._background = Background("machine speed", self._work, self._closed)
+        self._after: Background | None = None
 
-    def start(self, after: threading.Thread | None = None) -> None:
-        """Measure after the thread `after` has ended, unless there is an undisturbed result."""
+    def start(self, after: Background | None = None) -> None:
+        """Measure after `after` is done, unless there is an undisturbed result."""
         self._speed.keeps = True
         if self._speed.quick is None or not self._speed.quick.undisturbed:
             self._speed.measuring = True
             self._after = after
-            self._thread.start()
+            self._background.start()
 
     def close(self) -> None:
         """Cancel the measurement; nothing is measured afterwards."""
         self._closed.set()
         self._busy.set()
-        if self._thread.is_alive():
-            self._thread.join(LONGEST_SECONDS)
+        self._background.join(LONGEST_SECONDS)
 
     def _work(self) -> None:
         try:

@@ -8,9 +8,11 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from multiprocessing.connection import Connection
 
 from dia_demo import system
+from dia_demo.background import Background
 from dia_demo.child_process import Failure
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.worker.messages import Assignment, Done, JobProgress
@@ -42,7 +44,7 @@ def _outcome(pipe: Connection) -> Done | Failure:
 
     try:
         assignment: Assignment = pipe.recv()  # Imports the module of the work.
-        threading.Thread(target=_obey, args=(pipe, go_on), name="program", daemon=True).start()
+        Background("program", partial(_obey, pipe, go_on)).start()
         return Done(asdict(assignment.work(assignment.job, report_progress)))
     except DiaDemoError as error:
         return Failure(str(error))

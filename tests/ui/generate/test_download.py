@@ -169,7 +169,7 @@ def test_a_model_that_is_here_shows_nothing(handlers):
 
 def test_without_a_network_the_card_says_why(handlers):
     handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
-    handlers.synthesis.downloads._of(DIA_NAME).thread.join(30)
+    handlers.synthesis.downloads._of(DIA_NAME).work.join(30)
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
     assert "hub cannot be reached" in updates["card"] and 'data-action="retry"' in updates["card"]
 
@@ -206,7 +206,7 @@ def test_generate_fetches_no_model(handlers, tmp_path):
 def test_compare_fetches_no_model(handlers, tmp_path):
     service = handlers.synthesis
     handlers.refresh(PAGE, None, DIA_NAME, "auto", "")
-    service.downloads._of(DIA_NAME).thread.join(30)
+    service.downloads._of(DIA_NAME).work.join(30)
     store = ComparisonStore(tmp_path / "kept", service, 10**9)
     compare, key = CompareHandlers(service, store, parts_by_name(CompareParts)), new_key()
     side = default_side(service, DIA_NAME)
