@@ -145,6 +145,7 @@ FOLDER_MARKERS = {
     "browser": "browser",
     "kernels": "kernels",
     "parity": "slow",
+    "security": "slow",
     "tools": "slow",
     "training": "slow",
 }

@@ -1,7 +1,7 @@
 """What the command line answers to checkpoint folders that must do no harm.
 
-    python -m tools.hostile_checkpoints             # writes each, speaks with it, prints a table
-    python -m tools.hostile_checkpoints --forked    # the same, quicker: the program is loaded once
+    python -m tests.security.hostile_checkpoints             # speaks with each, prints a table
+    python -m tests.security.hostile_checkpoints --forked    # quicker: the program is loaded once
 
 Every one is the embedded voice with one thing wrong; the voice itself must speak. `say --model
 FOLDER` must answer with one sentence and exit code 2, within SECONDS of processor time and BYTES,
@@ -28,7 +28,7 @@ import psutil
 
 from dia_demo.cli import main as cli
 from dia_demo.files import ROOT
-from tools.hostile_folders import HEALTHY, HOSTILE, PROOF, write_checkpoint
+from tests.security.hostile_folders import HEALTHY, HOSTILE, PROOF, write_checkpoint
 
 SECONDS, BYTES = 5.0, 10**9
 # The program is ended after this time, which leaves room for a busy machine.

@@ -33,7 +33,7 @@ from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.people import folder_of, new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from tools.attack.client import HOST, App, attack, bytes_below
+from tests.security.client import HOST, App, attack, bytes_below
 
 SECRET = "the owner's own"
 

@@ -1,7 +1,7 @@
 """Attack the app on this machine, and say which attacks succeed.
 
-    python -m tools.attack             # all of them, and the hostile checkpoints: some minutes
-    python -m tools.attack --short     # those that one running app answers: under a minute
+    python -m tests.security             # all of them, and the hostile checkpoints: some minutes
+    python -m tests.security --short     # those that one running app answers: under a minute
 
 Starts `python app.py` on 127.0.0.1 with folders of its own, and speaks to nothing else.
 docs/security.md says what is promised.
@@ -18,9 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import hostile_checkpoints
-from tools.attack import access, files, load
-from tools.attack.client import App, Attack
+from tests.security import access, files, hostile_checkpoints, load
+from tests.security.client import App, Attack
 
 
 @dataclass(frozen=True)

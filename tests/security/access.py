@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 from dia_demo.services.people import new_key
-from tools.attack.client import HOST, App, attack
-from tools.attack.files import make_comparison
+from tests.security.client import HOST, App, attack
+from tests.security.files import make_comparison
 
 PASSWD = b"root:"
 

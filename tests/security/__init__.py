@@ -1,0 +1,1 @@
+"""Attacks on the app: `python -m tests.security`."""

@@ -1,1 +1,0 @@
-"""Attacks on the app: `python -m tools.attack`."""
