@@ -44,16 +44,29 @@ def test_command_line_examples_run(line, tmp_path, monkeypatch):
         assert len(samples) / rate > 0.5
 
 
+def tree() -> list[Path]:
+    """The paths of the README's tree. An indented line lies in the folder above it, and one that
+    is indented further goes on describing the line before."""
+    block = next(block for block in BLOCKS if block.startswith("app.py"))
+    folder, paths = Path(), []
+    for line in block.splitlines():
+        indented = line.startswith("  ")
+        for name in line.removeprefix("  ").split("  ")[0].split(", "):
+            if name:
+                paths.append(folder / name if indented else Path(name))
+        folder = folder if indented else paths[-1]
+    return paths
+
+
 def test_tree_exists():
-    tree = next(block for block in BLOCKS if block.startswith("app.py"))
-    folder = Path()
-    for line in tree.splitlines():
-        names, indented = line.split("  ")[0 if not line.startswith("  ") else 1], line[0] == " "
-        for name in names.strip().split(", "):
-            path = (folder if indented else Path()) / name.strip()
-            assert (ROOT / path).exists(), f"{path} is in the README's tree only"
-            if not indented:
-                folder = path
+    for path in tree():
+        assert (ROOT / path).exists(), f"{path} is in the README's tree only"
+
+
+@pytest.mark.parametrize("parent", [".", "dia_demo", "dia_demo/services", "dia_demo/ui"])
+def test_tree_names_every_package(parent):
+    packages = {path.parent.relative_to(ROOT) for path in ROOT.glob(f"{parent}/*/__init__.py")}
+    assert packages - set(tree()) == set()
 
 
 def test_pictures_have_alternative_texts():

@@ -8,7 +8,6 @@ from tests.security import access, files, load
 from tests.security.__main__ import row_of, running
 from tests.security.client import Attack
 
-
 # Hundreds of calls, and a second app to start.
 LONG = (load.refused_calls, files.second_app_on_folder)
 
