@@ -9,7 +9,7 @@ codec <- engine <- accelerator <- services <- { ui, cli, api } <- app.py.
 from importlib import import_module
 from typing import Any
 
-from dia_demo.processor import apply_override
+from dia_demo.machine.processor import apply_override
 
 apply_override()
 

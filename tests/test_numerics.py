@@ -2,8 +2,8 @@
 
 import pytest
 
-from dia_demo import processor
-from dia_demo.processor import numerics_here, why_it_may_differ
+from dia_demo.machine import processor
+from dia_demo.machine.processor import numerics_here, why_it_may_differ
 
 VNNI = {*processor.CLASSES["avx512-vnni"].required}
 

@@ -26,11 +26,11 @@ import torch
 from dia_demo.config import ModelConfig
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.loop import run
+from dia_demo.machine.system import granted_cores
 from dia_demo.services.bench.plan import MEASURED
 from dia_demo.services.measurements.codec import streamed_rate
 from dia_demo.services.measurements.fixtures import load_engine, make_rows
 from dia_demo.services.measurements.types import Job, JobKind
-from dia_demo.system import granted_cores
 from tools.make_random_dia import config_json
 from tools.torchaudio_guard import hide_broken_torchaudio
 

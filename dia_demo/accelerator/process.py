@@ -10,8 +10,8 @@ import threading
 from time import monotonic
 from typing import Any
 
-from dia_demo.child_process import ChildEnded, ChildProcess, Failure
 from dia_demo.errors import RunError
+from dia_demo.machine.child_process import ChildEnded, ChildProcess, Failure
 
 POLL_SECONDS = 0.2
 

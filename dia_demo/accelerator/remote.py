@@ -22,9 +22,9 @@ from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.guard import Limits
 from dia_demo.accelerator.process import DeviceProcess
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.child_process import Failure
 from dia_demo.config import ModelConfig
 from dia_demo.errors import RunError
+from dia_demo.machine.child_process import Failure
 from dia_demo.model import checkpoint
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.task import Task

@@ -10,7 +10,7 @@ from dia_demo.accelerator.backend import Backend, Card, explain
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.placement import Placement, cores_for
 from dia_demo.errors import InputError
-from dia_demo.system import has_intel_graphics
+from dia_demo.machine.system import has_intel_graphics
 
 # The precisions of an accelerator. Each needs a self-check of its own.
 ACCELERATOR_PRECISIONS = ("float32", "bfloat16")

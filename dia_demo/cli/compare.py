@@ -25,7 +25,7 @@ from dia_demo.cli.common import (
 from dia_demo.cli.score import score
 from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
-from dia_demo.processor import why_it_may_differ
+from dia_demo.machine.processor import why_it_may_differ
 from dia_demo.services import models
 from dia_demo.services.listening.archive import export_zip
 from dia_demo.services.listening.comparison import Comparison, rebuilt

@@ -11,7 +11,12 @@ from dia_demo.cli.common import follow, runtime_of
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.errors import RunError
-from dia_demo.services.device_check import Checking, CheckStopped, SelfCheckReport, check_device
+from dia_demo.services.diagnosis.device_check import (
+    Checking,
+    CheckStopped,
+    SelfCheckReport,
+    check_device,
+)
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 

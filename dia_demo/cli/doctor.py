@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dia_demo.cli import device
 from dia_demo.cli.common import add_runtime, runtime_of
-from dia_demo.services.doctor import examine
+from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.settings import Settings
 
 

@@ -24,8 +24,8 @@ from torch.nn import functional
 
 from dia_demo.codec.pieces import Convolution, Make, in_pieces, piece_threads
 from dia_demo.codec.winograd import GroupedWinogradConvolution, WinogradConvolution
+from dia_demo.machine.processor import has_avx512, is_x86, multiplies_bfloat16
 from dia_demo.model.autotune import Case, first_right, milliseconds_of
-from dia_demo.processor import has_avx512, is_x86, multiplies_bfloat16
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Relative L2 error against float64 that one convolution may have.

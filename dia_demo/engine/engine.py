@@ -23,9 +23,9 @@ from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream, StreamSettings
 from dia_demo.errors import DiaDemoError
 from dia_demo.hub.fetch import fetch_checkpoint
+from dia_demo.machine.processor import numerics_here
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import torch_threads
-from dia_demo.processor import numerics_here
 from dia_demo.prompt.prompt import at_analysis_rate
 from dia_demo.prompt.speech import median_pitch
 from dia_demo.task import result_of

@@ -107,7 +107,7 @@ class Figures:
     wall_seconds runs from the row's start (model loaded, in the batch) to its last sample;
     token_seconds and codec_seconds (with a change of speed) are the parts of it spent in each.
     expected_seconds is how long the script was estimated to take, whatever max_tokens allows.
-    numerics: what decides how the take was rounded (dia_demo/processor.py), and its kernels.
+    numerics: what decides how the take was rounded (machine/processor.py), and its kernels.
     surplus_turns: how many more turns it has than the script, negative if some at the end were
     never begun; None if the model does not mark its turns, or the take did not end by itself.
     """

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dia_demo import system
 from dia_demo.config import ModelConfig
 from dia_demo.engine.calibration import MOST_STEPS, SENTENCES
 from dia_demo.errors import InputError
+from dia_demo.machine import system
 from dia_demo.model.linear import decoder_weights
 
 # Bytes of one weight, including scales: in the linears that a step reads, and elsewhere, where a

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
-from dia_demo import system
 from dia_demo.config import ModelConfig, PreparedWeights, RuntimeConfig
 from dia_demo.engine.memory import STEP_BYTES, check_granted, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.kernels.jit import digest
+from dia_demo.machine import system
+from dia_demo.machine.processor import byte_product_lanes, multiplies_bfloat16
+from dia_demo.machine.system import granted_cores
 from dia_demo.model.autotune import remember, remembered
 from dia_demo.model.linear import FLOATS, INTEGERS, decoder_weights
-from dia_demo.processor import byte_product_lanes, multiplies_bfloat16
-from dia_demo.system import granted_cores
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 TINY_WEIGHTS = 1_000_000

@@ -29,8 +29,8 @@ from dia_demo.engine.take_audio import TakeAudio
 from dia_demo.engine.time_stretch import StretchedAudio
 from dia_demo.engine.turns.loudness import TurnLoudness
 from dia_demo.engine.turns.pauses import Pauses
+from dia_demo.machine.system import peak_rss_bytes
 from dia_demo.model.cpu_model import torch_threads
-from dia_demo.system import peak_rss_bytes
 
 # Enough to start playing with: on a fast machine it is there long before the first report is due.
 FIRST_AUDIO_SECONDS = 0.4

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from dia_demo.background import Background
 from dia_demo.checkpoint_files import (
     INDEX,
     MANIFEST,
@@ -26,6 +25,7 @@ from dia_demo.errors import InputError
 from dia_demo.hub.cache import MAIN, cached_file, is_known_missing
 from dia_demo.hub.explain import explain
 from dia_demo.hub.transfer import RemoteFile, locate, transfer
+from dia_demo.machine.background import Background
 from dia_demo.task import Task
 
 POLL_SECONDS = 0.25

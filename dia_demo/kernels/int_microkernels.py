@@ -22,7 +22,7 @@ from dia_demo.kernels.microkernels import (
     tiles_of_rows,
 )
 from dia_demo.kernels.packing import BLOCK, GROUP, HALF, INT4, INT4_VALUES, INT8
-from dia_demo.processor import adds_byte_products_at_once, has_avx512
+from dia_demo.machine.processor import adds_byte_products_at_once, has_avx512
 
 # INT4 computes longest on a cache line, so it prefetches it earlier into the L2 cache as well.
 FAR_PREFETCH_BYTES = {INT8: 0, INT4: 8192}

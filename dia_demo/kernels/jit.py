@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dia_demo import processor
 from dia_demo.files import cache_folder
+from dia_demo.machine import processor
 
 FOLDER = Path(__file__).parent
 # For sums that may be computed in any order. Not "fast": that would lose NaN and infinity, which

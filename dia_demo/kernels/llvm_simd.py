@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from llvmlite import ir
 from numba.core import cgutils
 
-from dia_demo import processor
 from dia_demo.kernels.packing import BFLOAT16, FLOAT32
+from dia_demo.machine import processor
 
 BYTE, I16, I32, I64, F32 = (*(ir.IntType(bits) for bits in (8, 16, 32, 64)), ir.FloatType())
 # 1.5 * 2^23: adding it to a float32 within 2^22 leaves the nearest integer, ties to even, in the

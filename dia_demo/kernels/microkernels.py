@@ -30,7 +30,7 @@ from dia_demo.kernels.packing import (
     INT8,
     INT8_GROUP,
 )
-from dia_demo.processor import has_avx512
+from dia_demo.machine.processor import has_avx512
 
 ZERO_POINT = {INT8: 128, INT4: -min(INT4_VALUES)}  # What is added for unsigned bytes.
 GROUP_BYTES = {INT8: INT8_GROUP, INT4: INT4_GROUP}

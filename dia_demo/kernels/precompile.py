@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from dia_demo import processor
 from dia_demo.files import cache_folder
 from dia_demo.kernels import packing
 from dia_demo.kernels.jit import digest, use_cache_folder
+from dia_demo.machine import processor
 
 FORMATS = {
     "float32": packing.FLOAT32,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dia_demo.processor import multiplies_bfloat16
+from dia_demo.machine.processor import multiplies_bfloat16
 
 
 def activation_dtype(weight: Tensor) -> torch.dtype:

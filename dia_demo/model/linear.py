@@ -20,9 +20,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from dia_demo import processor
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
+from dia_demo.machine import processor
 from dia_demo.model.autotune import Case, first_right
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia

@@ -11,12 +11,12 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
+from dia_demo.machine.system import release_free_memory
 from dia_demo.model import checkpoint, packed_cache
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel, torch_threads
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, KernelChoice, choose_kernel, convert_packed
-from dia_demo.system import release_free_memory
 from dia_demo.task import Task
 
 # Packs the linears in the order that is stored, which all compiled kernels read.

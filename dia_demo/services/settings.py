@@ -15,8 +15,8 @@ from pathlib import Path
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.files import is_own_folder
+from dia_demo.machine.processor import check_override
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.processor import check_override
 from dia_demo.services.models import DIA_NAME
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 

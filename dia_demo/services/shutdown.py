@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TypeVar
 
-from dia_demo.background import Background, stop_all
 from dia_demo.errors import RunError
+from dia_demo.machine.background import Background, stop_all
 
 Event = TypeVar("Event")
 

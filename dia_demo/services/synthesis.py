@@ -33,6 +33,7 @@ from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.kernels.precompile import Precompilation
+from dia_demo.machine.system import exclude_from_collection
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.loading.model_slot import ModelSlot
@@ -45,7 +46,6 @@ from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
 from dia_demo.services.take import Request, Take, sound_of, without_silence
-from dia_demo.system import exclude_from_collection
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
 from dia_demo.text.script_check import ScriptReport

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dia_demo import processor, system
+from dia_demo.machine import processor, system
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from dia_demo.machine.system import exclude_from_collection, release_free_memory
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
-from dia_demo.system import exclude_from_collection, release_free_memory
 from dia_demo.ui.head import PageHead
 from dia_demo.ui.middleware.gate import Gate, watch_connections
 from dia_demo.ui.middleware.incoming import IncomingGuard

@@ -13,7 +13,7 @@ import gradio as gr
 
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.files import PAGE_FILES
-from dia_demo.services.device_check import (
+from dia_demo.services.diagnosis.device_check import (
     STAGES,
     Checking,
     CheckStopped,

@@ -8,7 +8,7 @@ import pytest
 
 from dia_demo.cli.main import main
 from dia_demo.errors import InputError
-from dia_demo.processor import class_name
+from dia_demo.machine.processor import class_name
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
 from tests.helpers.models.checkpoints import write_small

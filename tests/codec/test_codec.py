@@ -8,9 +8,9 @@ from dia_demo.codec import convolution, decoder
 from dia_demo.codec.codec import Codec, load_codec, random_codec, random_dac
 from dia_demo.codec.weights import build_dac
 from dia_demo.errors import InputError, RunError
+from dia_demo.machine.processor import multiplies_bfloat16
 from dia_demo.model import autotune
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
-from dia_demo.processor import multiplies_bfloat16
 from tests.helpers.models.codec_folders import decode_interleaved, random_codes, signal_to_noise
 
 pytestmark = pytest.mark.processor

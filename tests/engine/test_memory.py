@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from dia_demo import system
 from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.memory import (
@@ -17,6 +16,7 @@ from dia_demo.engine.memory import (
 )
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError
+from dia_demo.machine import system
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.tensor_names import transformers_tensors

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from dia_demo import processor, system
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import placement
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError
+from dia_demo.machine import processor, system
 from dia_demo.model import autotune
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.model.dia import Dia

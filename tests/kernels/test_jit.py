@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dia_demo import processor
+from dia_demo.machine import processor
 from tests.helpers.processes import run_python
 
 pytestmark = pytest.mark.processor
@@ -46,7 +46,7 @@ def test_compiled_kernels_give_the_same_logits_when_loaded_later(tmp_path):
 COUNT_COMPILED = """
 import shutil, sys
 from pathlib import Path
-from dia_demo import processor
+from dia_demo.machine import processor
 from dia_demo.kernels import jit
 import numpy as np
 

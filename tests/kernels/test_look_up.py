@@ -12,9 +12,9 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from dia_demo import processor
 from dia_demo.kernels import llvm_simd
 from dia_demo.kernels.packing import INT4_VALUES
+from dia_demo.machine import processor
 
 pytestmark = pytest.mark.processor
 

@@ -14,9 +14,9 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished, Result
 from dia_demo.engine.row import Row
 from dia_demo.files import cache_folder
+from dia_demo.machine.processor import numerics_here
 from dia_demo.model import autotune
 from dia_demo.model.linear import FLOATS, INTEGERS
-from dia_demo.processor import numerics_here
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo import system
 from dia_demo.config import ModelConfig
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.memory import calibration_bytes, why_not_calibrated
 from dia_demo.errors import RunError
+from dia_demo.machine import system
 from dia_demo.model import checkpoint, loading, packed_cache
 from dia_demo.model.calibration.gptq import quantize
 from dia_demo.model.loading import Calibrator

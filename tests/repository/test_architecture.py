@@ -11,7 +11,7 @@ from dia_demo.files import ROOT
 
 PACKAGE = ROOT / "dia_demo"
 # Files of the package's own folder are its base, but for those that are at the top.
-BASE_FOLDERS = ("hub", "prompt", "text")
+BASE_FOLDERS = ("hub", "machine", "prompt", "text")
 HEAVY = ("torch", "gradio", "transformers", "dac", "matplotlib", "librosa")
 
 SOURCES = sorted(PACKAGE.rglob("*.py")) + [ROOT / "app.py"]
@@ -91,7 +91,7 @@ import torch
 threads, state = torch.get_num_threads(), torch.get_rng_state()
 from dia_demo.files import ROOT
 import dia_demo.cli
-import dia_demo.services.doctor
+import dia_demo.services.diagnosis.doctor
 assert threading.active_count() == before, "a thread was started"
 assert torch.get_num_threads() == threads, "the number of threads was set"
 assert torch.equal(torch.get_rng_state(), state), "the generator was touched"

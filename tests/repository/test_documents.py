@@ -9,13 +9,13 @@ import shlex
 import pytest
 import torch
 
-from dia_demo import stats
 from dia_demo.cli.main import _parser
 from dia_demo.config import ModelConfig
 from dia_demo.engine.memory import gb, model_bytes
 from dia_demo.files import ROOT
 from dia_demo.kernels.packing import BLOCK, block_bytes
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
+from dia_demo.services.listening.verdict import stats
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME
 from dia_demo.services.settings import Settings
 from dia_demo.ui import about

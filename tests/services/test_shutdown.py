@@ -14,8 +14,8 @@ from functools import partial
 
 import pytest
 
-from dia_demo.background import Background
 from dia_demo.errors import RunError
+from dia_demo.machine.background import Background
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.synthesis import Synthesis

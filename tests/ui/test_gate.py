@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo import system
+from dia_demo.machine import system
 from dia_demo.ui.middleware import gate
 from dia_demo.ui.middleware.gate import Gate, on_disconnect, watch_connections
 from tests.helpers.asynchronous import run_async

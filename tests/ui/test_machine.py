@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dia_demo import system
 from dia_demo.engine.events import Waiting
+from dia_demo.machine import system
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan

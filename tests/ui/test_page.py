@@ -10,7 +10,7 @@ import pytest
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.files import PAGE_FILES
-from dia_demo.services.doctor import examine
+from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
@@ -137,6 +137,6 @@ def contrast(one: str, two: str) -> float:
 
 
 def test_the_header_and_doctor_name_the_same_memory(monkeypatch):
-    monkeypatch.setattr("dia_demo.system.memory_bytes", lambda: 25_769_803_776)
+    monkeypatch.setattr("dia_demo.machine.system.memory_bytes", lambda: 25_769_803_776)
     memory = next(f for f in examine(RuntimeConfig()).findings if f.topic == "memory")
     assert "25.8 GB" in _machine_facts() and memory.text.startswith("25.8 GB")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dia_demo import stats
+from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.planning import chances
 from dia_demo.services.wording import plural
 

@@ -24,8 +24,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from dia_demo.errors import InputError
 from dia_demo.files import write_atomic
+from dia_demo.machine.processor import multiplies_bfloat16
 from dia_demo.model.dia import EMPTY_TEXT, Dia
-from dia_demo.processor import multiplies_bfloat16
 from training.distill import network
 from training.distill.rule import counted, divergence, guided_distribution
 from training.distill.takes import Batch, SampledTake, collate, draw_scale, in_batches

@@ -27,8 +27,8 @@ from dia_demo.accelerator.selfcheck.report import (
     with_stage,
 )
 from dia_demo.accelerator.selfcheck.stages import aborted, run_stages
-from dia_demo.child_process import Failure
 from dia_demo.errors import DiaDemoError
+from dia_demo.machine.child_process import Failure
 from dia_demo.model import checkpoint
 from dia_demo.task import result_of
 

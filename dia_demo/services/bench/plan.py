@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dia_demo import system
 from dia_demo.config import PRECISIONS, ModelConfig, Range, RuntimeConfig
 from dia_demo.engine.memory import fitting, gb, needed_bytes
 from dia_demo.errors import InputError
+from dia_demo.machine import system
 from dia_demo.services.measurements.sizes import RANDOM_SIZES, TEXT_BYTES, WARM_STEPS
 from dia_demo.services.models import ModelRef
 

@@ -10,6 +10,7 @@ from typing import Any
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.placement import place_on_cpu, remember_steps
 from dia_demo.errors import InputError, RunError
+from dia_demo.machine.system import available_bytes
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
@@ -26,7 +27,6 @@ from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.worker.messages import JobProgress
 from dia_demo.services.worker.worker import JobStopped, run_job
-from dia_demo.system import available_bytes
 from dia_demo.task import Task
 
 Worker = Callable[[Job, threading.Event], Generator[JobProgress, None, dict[str, Any]]]

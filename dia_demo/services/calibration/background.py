@@ -12,12 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dia_demo.background import Background, stop_all
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
 from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.machine.background import Background, stop_all
 from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
 from dia_demo.model.packed_cache import prepared_file
 from dia_demo.services.calibration.job import CalibrationJob, calibrate

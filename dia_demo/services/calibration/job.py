@@ -10,9 +10,9 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import RunError
+from dia_demo.machine.system import granted_cores
 from dia_demo.model.loading import Calibrator, prepare
 from dia_demo.services.worker.messages import ReportProgress
-from dia_demo.system import granted_cores
 from dia_demo.task import Task
 
 # The fraction of the whole at which a stage begins, and how much of it the stage is, by its last

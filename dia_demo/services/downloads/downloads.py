@@ -16,9 +16,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dia_demo.background import Background, stop_all
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.hub.transfer import check_disk, free_disk
+from dia_demo.machine.background import Background, stop_all
 from dia_demo.services.downloads.plan import (
     DownloadPlan,
     bytes_on_disk,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from dia_demo.background import Background
 from dia_demo.engine.events import Loading
 from dia_demo.engine.time_left import NOTHING, TimeLeft
+from dia_demo.machine.background import Background
 from dia_demo.services.speed.run_estimate import LoadingEstimate
 
 POLL_SECONDS = 0.25

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from dia_demo.codec.codec import Codec
+from dia_demo.machine.system import granted_cores, peak_rss_bytes
 from dia_demo.services.measurements.fixtures import load_any_codec
 from dia_demo.services.measurements.types import CodecResult, Job
 from dia_demo.services.worker.messages import ReportProgress
-from dia_demo.system import granted_cores, peak_rss_bytes
 
 # Long enough for most of the stream's blocks to have their full length; less if decoding it once is
 # expected to take more than DECODE_SECONDS.

@@ -13,10 +13,10 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from dia_demo.processor import multiplies_bfloat16
+from dia_demo.machine.processor import multiplies_bfloat16
+from dia_demo.machine.system import granted_cores
 from dia_demo.services.measurements.types import HardwareResult, Job, SerialProxy
 from dia_demo.services.worker.messages import ReportProgress
-from dia_demo.system import granted_cores
 
 # Far larger than the cache of a few cores, so a sum reads it from memory. Filling it takes longer
 # than all sums.

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dia_demo import system
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import AudioChunk
 from dia_demo.engine.loop import run
 from dia_demo.errors import RunError
+from dia_demo.machine import system
 from dia_demo.services.measurements import codec, hardware
 from dia_demo.services.measurements.fixtures import frames_of, load_engine, make_rows, step_bytes
 from dia_demo.services.measurements.sizes import WARM_STEPS

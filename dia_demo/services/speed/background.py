@@ -9,9 +9,9 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import Any
 
-from dia_demo import system
-from dia_demo.background import Background
 from dia_demo.errors import RunError
+from dia_demo.machine import system
+from dia_demo.machine.background import Background
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.services.measurements.types import Job, JobKind, QuickResult
 from dia_demo.services.speed import quick

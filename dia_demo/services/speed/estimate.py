@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from dia_demo import system
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.memory import (
     DESCRIPT_CHANNELS,
@@ -24,6 +23,7 @@ from dia_demo.engine.memory import (
 from dia_demo.engine.placement import CACHED_BYTES, place_on_cpu
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
+from dia_demo.machine import system
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import decoder_weights
 from dia_demo.services.measurements.types import QuickResult

@@ -18,13 +18,13 @@ from dia_demo.codec.codec import random_dac
 from dia_demo.codec.decoder import expected_realtime, macs_per_frame
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.loop import run
+from dia_demo.machine.system import granted_cores
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.measurements import codec, hardware
 from dia_demo.services.measurements.fixtures import load_engine, make_rows
 from dia_demo.services.measurements.sizes import TEXT_BYTES
 from dia_demo.services.measurements.types import Job, QuickResult
 from dia_demo.services.worker.messages import ReportProgress
-from dia_demo.system import granted_cores
 
 # Larger than most caches, but read in a few milliseconds.
 PROBE_BYTES, PROBES = 2**27, 12

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from functools import partial
 from multiprocessing.connection import Connection
 
-from dia_demo import system
-from dia_demo.background import Background
-from dia_demo.child_process import Failure
 from dia_demo.errors import DiaDemoError
+from dia_demo.machine import system
+from dia_demo.machine.background import Background
+from dia_demo.machine.child_process import Failure
 from dia_demo.services.worker.messages import Assignment, Done, JobProgress
 
 LONGEST_MESSAGE = 300

@@ -1,7 +1,7 @@
 """What a program and its worker send each other, pickled.
 
 The program sends an Assignment, and then whether the worker has to pause. The worker answers with
-JobProgress during the work, then with Done or a Failure (child_process.py).
+JobProgress during the work, then with Done or a Failure (machine/child_process.py).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
-from dia_demo.child_process import ChildEnded, ChildProcess, Failure
 from dia_demo.errors import RunError
+from dia_demo.machine.child_process import ChildEnded, ChildProcess, Failure
 from dia_demo.services.worker.child import serve
 from dia_demo.services.worker.messages import Assignment, Done, JobProgress, ReportProgress
 

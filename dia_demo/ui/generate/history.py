@@ -13,7 +13,7 @@ from dia_demo import audio
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
-from dia_demo.processor import why_it_may_differ
+from dia_demo.machine.processor import why_it_may_differ
 from dia_demo.services.earlier.history import EarlierTake, History, form_values, read_take
 from dia_demo.services.models import ModelRef
 from dia_demo.services.people import is_key

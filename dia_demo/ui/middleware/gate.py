@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dia_demo.system import descriptor_limit
+from dia_demo.machine.system import descriptor_limit
 
 # A started request without new data; a connection without a request.
 SILENT_SECONDS = 30.0

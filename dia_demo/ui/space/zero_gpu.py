@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from dia_demo.system import is_zero_gpu
+from dia_demo.machine.system import is_zero_gpu
 
 if is_zero_gpu():
     import spaces

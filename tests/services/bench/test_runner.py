@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from dia_demo import system
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
+from dia_demo.machine import system
+from dia_demo.machine.processor import multiplies_bfloat16
 from dia_demo.model import autotune
-from dia_demo.processor import multiplies_bfloat16
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from dia_demo import system
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import InputError, RunError
+from dia_demo.machine import system
 from dia_demo.model.packed_cache import prepared_file
 from dia_demo.services.calibration import background
 from dia_demo.services.calibration.background import BackgroundCalibration, run_calibration

@@ -19,12 +19,12 @@ from dia_demo.config import RuntimeConfig
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import cache_folder
+from dia_demo.machine.processor import classes_here
 from dia_demo.model import checkpoint, loading, packed_cache
 from dia_demo.model.linear import KERNELS, KernelChoice
 from dia_demo.model.packed_linear import PackedLinear
-from dia_demo.processor import classes_here
 from dia_demo.services.bench.plan import BenchPlan
-from dia_demo.services.doctor import examine
+from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.exporting import exporter
 from dia_demo.services.models import ModelRef
 from dia_demo.services.settings import Settings
@@ -72,7 +72,7 @@ def test_other_kernels_get_converted_weights(precision, kernel, original, tmp_pa
 BOTH = """
 import sys
 from pathlib import Path
-from dia_demo import processor
+from dia_demo.machine import processor
 from dia_demo.model import loading
 from dia_demo.model.linear import KERNELS, KernelChoice
 from tests.helpers.models.exports import codes_of

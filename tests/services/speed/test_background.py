@@ -9,8 +9,8 @@ from multiprocessing import resource_tracker
 import psutil
 import pytest
 
-from dia_demo import system
 from dia_demo.errors import RunError
+from dia_demo.machine import system
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.services.measurements.types import Job, JobKind
 from dia_demo.services.queue import Queue

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dia_demo import system
 from dia_demo.config import RuntimeConfig
+from dia_demo.machine import system
 from dia_demo.services.models import DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.speed.estimate import derived_pace, memory_shortage, precision_here
 from tests.helpers.stand_ins.bench_stubs import QUICK

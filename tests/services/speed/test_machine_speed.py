@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from dia_demo import system
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.placement import place_on_cpu
+from dia_demo.machine import system
 from dia_demo.services.models import DIA_NAME, ModelRef
 from dia_demo.services.speed import machine_speed as speed_module
 from dia_demo.services.speed.machine_speed import FEWEST_STEPS, LAST_TAKES, MachineSpeed

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 import soundfile
 
-from dia_demo import system
 from dia_demo.audio import read_metadata
 from dia_demo.engine.events import Figures
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
+from dia_demo.machine import system
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import api

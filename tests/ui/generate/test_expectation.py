@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dia_demo import system
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.time_left import TimeLeft
+from dia_demo.machine import system
 from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.settings import Settings
 from dia_demo.services.speed.estimate import Expectation, precision_here

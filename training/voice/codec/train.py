@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from dia_demo.files import write_atomic
-from dia_demo.processor import multiplies_bfloat16
+from dia_demo.machine.processor import multiplies_bfloat16
 from training.voice import parallel
 from training.voice.codec import network, recogniser
 from training.voice.corpus import shards

@@ -16,7 +16,7 @@ from itertools import combinations
 
 from dia_demo.config import SEED_LIMIT, Range
 from dia_demo.errors import InputError
-from dia_demo.processor import numerics_here
+from dia_demo.machine.processor import numerics_here
 from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
@@ -85,7 +85,7 @@ class ComparisonPlan:
     revealed: no more votes are accepted. sound_removed: by the quota, not by the owner. salt:
     hidden as well; what is derived from it cannot be derived from the open part of the file. Plans
     of earlier versions have none. numerics: of the machine that the plan was made on
-    (dia_demo/processor.py).
+    (dia_demo/machine/processor.py).
     """
 
     id: str

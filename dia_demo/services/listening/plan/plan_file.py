@@ -17,7 +17,7 @@ from pathlib import Path
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder, write_atomic
-from dia_demo.processor import numerics_from
+from dia_demo.machine.processor import numerics_from
 from dia_demo.services.listening.plan.plan import (
     MAX_TRIALS,
     ComparisonKind,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dia_demo import stats
 from dia_demo.services.listening.plan.plan import ComparisonKind
 from dia_demo.services.listening.plan.setting import Setting, differences
+from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES, chances
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import plural

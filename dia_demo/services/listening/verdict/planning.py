@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dia_demo import stats
+from dia_demo.services.listening.verdict import stats
 
 # With fewer scripts, even a majority for the same side on all of them is not significant.
 FEWEST_SCRIPTS = 6

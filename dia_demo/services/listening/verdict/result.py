@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from dia_demo import stats
 from dia_demo.services.listening.plan.names import setting_names
 from dia_demo.services.listening.plan.plan import NAMES, ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan.setting import differences
+from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.claims import abx_warning
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.listening.verdict.sentences import (

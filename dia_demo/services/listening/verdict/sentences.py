@@ -1,15 +1,14 @@
 """A result as a sentence, from numbers and names.
 
-Whether a result is significant is decided in `dia_demo.stats`; how votes become numbers is in
-`result`.
+Whether a result is significant is decided in `stats`; how votes become numbers is in `result`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dia_demo import stats
 from dia_demo.services.listening.plan.names import at_start
+from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.claims import FEWEST_ANSWERS
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS
 from dia_demo.services.wording import plural

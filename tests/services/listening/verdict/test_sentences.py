@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dia_demo import stats
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.services.listening.plan.names import setting_names
 from dia_demo.services.listening.plan.setting import Setting
+from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.sentences import (
     abx_sentence,
     by_chance,

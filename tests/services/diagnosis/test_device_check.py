@@ -8,7 +8,7 @@ import pytest
 from dia_demo.accelerator.selfcheck.report import STAGES
 from dia_demo.cli import device, main
 from dia_demo.engine.events import Finished
-from dia_demo.services.device_check import CheckStopped, check_device, last_report
+from dia_demo.services.diagnosis.device_check import CheckStopped, check_device, last_report
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of

@@ -12,7 +12,7 @@ from dia_demo.files import ROOT
 # Threads that all allocate at the same time, each in an arena of its own where it may.
 COUNT_ARENAS = """
 import ctypes, sys, threading
-from dia_demo.system import share_malloc_arenas
+from dia_demo.machine.system import share_malloc_arenas
 if sys.argv[1] == "shared":
     share_malloc_arenas()
 libc = ctypes.CDLL(None)

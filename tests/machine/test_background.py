@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from dia_demo.background import Background, stop_all
 from dia_demo.errors import RunError
+from dia_demo.machine.background import Background, stop_all
 
 SOON = 30.0
 

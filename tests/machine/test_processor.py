@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dia_demo import processor
 from dia_demo.codec.codec import random_codec
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
+from dia_demo.machine import processor
 from dia_demo.model import autotune, linear
 from dia_demo.model.checkpoint import load_random
 from dia_demo.model.layers import activation_dtype
@@ -148,7 +148,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess:
 
 DESCRIBE = """
 import json
-from dia_demo import processor
+from dia_demo.machine import processor
 import torch
 from dia_demo.kernels.llvm_simd import dot_lanes
 from dia_demo.kernels import jit

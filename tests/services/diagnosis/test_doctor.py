@@ -8,15 +8,15 @@ import pytest
 import torch
 from huggingface_hub import constants
 
-from dia_demo import system
 from dia_demo.cli.main import main
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
+from dia_demo.machine import system
 from dia_demo.model.autotune import Case, first_right
 from dia_demo.services import system_info as machine_service
-from dia_demo.services.doctor import examine
+from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.settings import Settings
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.stand_ins.bench_stubs import QUICK, write_speed

@@ -1,0 +1,1 @@
+"""The machine: its cores, memory and instructions, and threads and processes of our own."""

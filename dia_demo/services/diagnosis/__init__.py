@@ -1,0 +1,1 @@
+"""What this machine and its devices can do: the doctor's report, and the check of a device."""
