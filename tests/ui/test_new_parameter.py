@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -27,7 +26,25 @@ ENTRY = """    min_p: float = _param(
 
 """
 BEFORE = "    def checked(self, config: ModelConfig)"
-# Runs in a copy of the program that has the entry.
+# Imports `dia_demo.config` with the entry in it. A copy of the program would compile all kernels.
+IMPORT = f"""
+import importlib.abc, importlib.util, sys
+from importlib.machinery import SourceFileLoader
+
+class WithEntry(SourceFileLoader):
+    def get_code(self, name):
+        source = self.get_data(self.path).decode()
+        assert source.count({BEFORE!r}) == 1
+        return compile(source.replace({BEFORE!r}, {ENTRY + BEFORE!r}), self.path, "exec")
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "dia_demo.config":
+            file = path[0] + "/config.py"
+            return importlib.util.spec_from_file_location(name, file, loader=WithEntry(name, file))
+
+sys.meta_path.insert(0, Finder())
+"""
 LOOK = """
 import io, json, sys
 from contextlib import redirect_stdout, suppress
@@ -63,17 +80,10 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def offered(tmp_path_factory) -> dict:
     """What the interfaces of a program with the parameter `min_p` offer."""
-    copy = tmp_path_factory.mktemp("program")
-    shutil.copytree(ROOT / "dia_demo", copy / "dia_demo", ignore=shutil.ignore_patterns("__py*"))
-    (copy / "assets").symlink_to(ROOT / "assets")
-    config = copy / "dia_demo" / "config.py"
-    source = config.read_text(encoding="utf-8")
-    assert source.count(BEFORE) == 1
-    config.write_text(source.replace(BEFORE, ENTRY + BEFORE), encoding="utf-8")
     run = subprocess.run(
-        [sys.executable, "-c", LOOK],
-        cwd=copy,
-        env=os.environ | {"PYTHONPATH": str(copy)},
+        [sys.executable, "-c", IMPORT + LOOK],
+        cwd=tmp_path_factory.mktemp("take"),
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
