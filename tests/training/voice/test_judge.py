@@ -236,6 +236,8 @@ def sounds(seed: int, count: int = 12, pitch: float = 120.0) -> np.ndarray:
     return np.concatenate(vowels)
 
 
+# The first dynamic time warping of a process compiles librosa's: half a minute.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("said", "whole"),
     [
@@ -262,6 +264,7 @@ def test_a_dialogue_is_whole_if_every_turn_was_said_once(said, whole):
     assert voice_trials.is_whole(turns, reference, reference) is whole
 
 
+@pytest.mark.long
 def test_a_turn_that_is_said_badly_is_in_its_place():
     reference = [sounds(seed) for seed in (1, 2, 3)]
     noise = np.random.default_rng(0).normal(0, 0.03, len(reference[0]))
