@@ -1,4 +1,4 @@
-"""Stage 3: the corpus as codes. `python -m training.voice.codec.encode --work DIR`.
+"""The corpus as codes. `python -m training.voice.codec.encode --work DIR`.
 
 Writes DIR/codes/NNN.npy, int16 [frames, books], frames in the corpus's order, and DIR/marks.json
 (marks.py). A shard that exists is kept; delete DIR/codes after training encoder or codebooks

@@ -1,4 +1,4 @@
-"""Stage 2: train the codec. `python -m training.voice.codec.train --work DIR --minutes 50`.
+"""Train the codec. `python -m training.voice.codec.train --work DIR --minutes 50`.
 
 Needs DIR/recogniser.pt (recogniser.py): what the codec makes of speech has to be recognised alike.
 Crops lie on the frame grid (the teacher is phase-locked to it). Dead codes are re-seeded from

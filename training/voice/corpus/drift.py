@@ -1,4 +1,4 @@
-"""Stage 1b: the corpus again in voices nearby. `python -m training.voice.corpus.drift --work DIR`.
+"""The corpus again in voices nearby. `python -m training.voice.corpus.drift --work DIR`.
 
 A model that hears itself drifts, within a few sentences, from a voice to one whose codes are
 more common: in training the frames before always have the right voice, so it learns to follow these

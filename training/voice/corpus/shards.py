@@ -1,4 +1,4 @@
-"""Stage 1: speak the corpus. `python -m training.voice.corpus.shards --work DIR --shards N`.
+"""Speak the corpus. `python -m training.voice.corpus.shards --work DIR --shards N`.
 
 Writes DIR/corpus/NNN.npy (int16 samples, 16 kHz, whole frames an utterance) and NNN.json (text,
 voice, offsets, phones, their frames and pulses). A shard that exists is kept: run again to go on.

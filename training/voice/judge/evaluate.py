@@ -1,4 +1,4 @@
-"""Stage 7: the voice's quality. `python -m training.voice.judge.evaluate --work DIR --out OUT`.
+"""The voice's quality. `python -m training.voice.judge.evaluate --work DIR --out OUT`.
 
 Tries everything the voice must reach (trials.py, app_trials.py) on sentences never trained on
 (heldout.py) and prints one table; writes it as scores.json and scores.md. Word error is

@@ -99,8 +99,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--takes", type=int, default=TAKES, help="of each voice")
+    parser.add_argument("--marks", type=Path, default=SHIPPED, help="the marks of its voices")
     args = parser.parse_args()
-    table = untold(json.loads(SHIPPED.read_text()))
+    table = untold(json.loads(args.marks.read_text()))
     engine = result_of(Engine.load(RuntimeConfig(model=str(args.folder), threads=1)))
     path = args.folder / "config.json"
     config = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""Stage 6: write assets/nano. `python -m training.voice.model.export --work DIR --out assets/nano`.
+"""Write assets/nano. `python -m training.voice.model.export --work DIR --out assets/nano`.
 
 The language model goes out under transformers' names and without attention scale (Dia has none:
 1/sqrt(head_dim) is folded into the query weights), the codec as the state of `dac.DAC(**config)`.

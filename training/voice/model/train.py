@@ -1,4 +1,4 @@
-"""Stage 4: train the small Dia. `python -m training.voice.model.train --work DIR --minutes 60`.
+"""Train the small Dia. `python -m training.voice.model.train --work DIR --minutes 60`.
 
 Saves DIR/nano.pt every two minutes; run again to resume. The text is zeroed under its real mask in
 a tenth of the items, as guidance does at inference. Against exposure bias 3% of the input codes are

@@ -1,4 +1,4 @@
-"""Stage 3b: the corpus as turns, text and codes of an utterance and what each of its frames says.
+"""The corpus as turns, text and codes of an utterance and what each of its frames says.
 `python -m training.voice.model.turns --work DIR`.
 
 Writes DIR/turns.npz, all that training reads of the corpus: small enough to carry to a machine with
