@@ -27,8 +27,8 @@ from dia_demo.services.take import Request, Take, VoicePrompt, random_seed
 from dia_demo.services.voices.choice import with_voices
 from dia_demo.services.voices.keep import keep_take
 from dia_demo.services.voices.kept import KeptVoices
+from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import NONE, Pronunciations
-from dia_demo.text.script_check import ScriptReport
 
 
 class Options(TypedDict, total=False):

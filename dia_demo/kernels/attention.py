@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from dia_demo.kernels.intrinsics import bfloat16_at, cast_like, exp, float32_at
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
 from dia_demo.kernels.llvm_simd import F32, I64, SimdBuilder
-from dia_demo.kernels.microkernels import tiles_of_rows
+from dia_demo.kernels.matmul.microkernels import tiles_of_rows
 
 LANES = 16
 # Tile sizes: enough independent sums to hide the latency of an addition, few enough for registers.

@@ -28,7 +28,7 @@ from dia_demo.kernels.intrinsics import (
     to_float32,
 )
 from dia_demo.kernels.jit import ANY_ORDER, compiled, inlined
-from dia_demo.kernels.linear import linear_share, padded, quantize_activations
+from dia_demo.kernels.matmul.linear import linear_share, padded, quantize_activations
 from dia_demo.kernels.packing import FLOAT32
 
 # Addresses and sizes of one step. Widths are in numbers, strides in bytes. Buffers of activations

@@ -34,7 +34,7 @@ _failures: dict[str, bool] = {}
 def digest() -> str:
     """16 hex digits that change with the kernels' sources and the processor's features."""
     sha256 = hashlib.sha256(" ".join(sorted(processor.features())).encode())
-    for source in sorted(FOLDER.glob("*.py")):
+    for source in sorted(FOLDER.rglob("*.py")):
         sha256.update(source.read_bytes())
     return sha256.hexdigest()[:16]
 

@@ -18,12 +18,12 @@ from dia_demo.hub.cache import cached_config
 from dia_demo.hub.fetch import fetch_config
 from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.model.packed_cache import ROUNDING, prepared_file, stored_weights_name
-from dia_demo.text.checks import NATURAL_SECONDS
+from dia_demo.text.checks.checks import NATURAL_SECONDS
+from dia_demo.text.checks.script_check import ScriptReport, check_script, with_reading
 from dia_demo.text.formats.table import in_turns
 from dia_demo.text.normaliser import Reading, normalise, unchanged
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import SECONDS_PER_CHARACTER
-from dia_demo.text.script_check import ScriptReport, check_script, with_reading
 
 DIA_NAME = "nari-labs/Dia-1.6B-0626"
 # The generation defaults of that checkpoint, shown until its own file has been downloaded.

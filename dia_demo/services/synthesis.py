@@ -46,9 +46,9 @@ from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
 from dia_demo.services.take import Request, Take, sound_of, without_silence
+from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
-from dia_demo.text.script_check import ScriptReport
 
 log = logging.getLogger(__name__)
 

@@ -17,19 +17,8 @@ from dia_demo.text.formats.table import recognise
 from dia_demo.text.markup import remove_markup
 from dia_demo.text.near_tags import tag_speakers
 from dia_demo.text.pronunciations import NONE, Pronunciations
-from dia_demo.text.reading import (
-    abbreviations,
-    addresses,
-    capitals,
-    codes,
-    dates,
-    measures,
-    money,
-    numerals,
-    roman,
-    signs,
-    sizes,
-)
+from dia_demo.text.reading import abbreviations, addresses, capitals, codes, signs
+from dia_demo.text.reading.quantities import dates, measures, money, numerals, roman, sizes
 from dia_demo.text.reading.rules import Reader, Rule
 from dia_demo.text.sounds import read_sounds
 

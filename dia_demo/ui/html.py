@@ -16,9 +16,9 @@ import numpy as np
 from PIL import Image
 
 from dia_demo.services.wording import plural
+from dia_demo.text.checks.script_check import Finding, ScriptReport
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.remark import Level
-from dia_demo.text.script_check import Finding, ScriptReport
 from dia_demo.ui.head import TITLE
 from dia_demo.ui.status import Status
 

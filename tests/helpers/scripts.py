@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from dia_demo.text.script_check import Finding, check_script
+from dia_demo.text.checks.script_check import Finding, check_script
 
 GOOD = (
     "[S1] Did you hear that the old bridge opens again on Friday?\n"

@@ -175,10 +175,28 @@ def test_no_public_class_name_is_taken_twice():
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
+# Of the package's own folders: to be removed as each is split.
+STILL_CROWDED = {
+    "dia_demo/cli",
+    "dia_demo/engine",
+    "dia_demo/model",
+    "dia_demo/ui",
+    "dia_demo/ui/compare",
+    "dia_demo/ui/generate",
+}
+
+
 def test_no_folder_is_crowded():
-    folders = {path.parent for path in EVERYTHING}
-    counts = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
-    assert {folder: count for folder, count in counts.items() if count > 15} == {}
+    """At most 12 modules in a folder of the package, 15 beside it. That no two folders import each
+    other is one of import-linter's contracts."""
+    folders = {path.parent for path in EVERYTHING} - {ROOT}
+    counts = {str(folder.relative_to(ROOT)): len(list(folder.glob("*.py"))) for folder in folders}
+    crowded = {
+        folder
+        for folder, count in counts.items()
+        if count > (12 if folder.startswith("dia_demo") else 15)
+    }
+    assert crowded - STILL_CROWDED == set()
 
 
 def test_no_modules_import_each_other_in_a_circle():

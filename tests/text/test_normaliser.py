@@ -17,9 +17,9 @@ from dia_demo.services.listening.plan.setting import Setting
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.normaliser import plain_characters
 from dia_demo.text.script import encode_script
-from dia_demo.text.script_check import check_script
 from dia_demo.ui import html
 from tests.helpers.comparisons import make
 from tests.helpers.models.checkpoints import write_small

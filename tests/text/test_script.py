@@ -3,8 +3,8 @@
 import pytest
 
 from dia_demo.errors import InputError
+from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import Turn, encode_script, expected_seconds, parse_turns
-from dia_demo.text.script_check import check_script
 from tests.helpers.scripts import GOOD, codes_of, random_scripts
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import NONVERBALS
-from dia_demo.text.script_check import check_script
 from tests.helpers.scripts import GOOD, codes_of, finding_of
 
 

@@ -12,8 +12,8 @@ from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
+from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, encode_script
-from dia_demo.text.script_check import check_script
 from tests.helpers.scripts import codes_of, finding_of
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -142,13 +142,13 @@ def seconds_to_check(script):
 )
 @pytest.mark.slow
 def test_four_times_the_script_takes_about_four_times_as_long(grown, size, monkeypatch):
-    monkeypatch.setattr("dia_demo.text.script_check.MAX_SCRIPT_CHARACTERS", 10**9)
+    monkeypatch.setattr("dia_demo.text.checks.script_check.MAX_SCRIPT_CHARACTERS", 10**9)
     assert seconds_to_check(grown(4 * size)) < 10 * seconds_to_check(grown(size))
 
 
 def test_above_the_bound_nothing_is_looked_at_but_the_length(monkeypatch):
     for name in ("parse_turns", "remarks_on", "normalise"):
-        monkeypatch.setattr(f"dia_demo.text.script_check.{name}", None)
+        monkeypatch.setattr(f"dia_demo.text.checks.script_check.{name}", None)
     for script, transcript in (("a" * (MAX_SCRIPT_CHARACTERS + 1), ""), ("a", "b" * 20_000)):
         (finding,) = check_script(script, transcript=transcript).findings
         assert (finding.code, finding.level, finding.repaired) == (

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dia_demo.text.checks.script_check import check_script, fix_all
 from dia_demo.text.script import parse_turns
-from dia_demo.text.script_check import check_script, fix_all
 from tests.helpers.scripts import random_scripts
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dia_demo.files import ROOT
-from dia_demo.text.script_check import check_script
+from dia_demo.text.checks.script_check import check_script
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 from tools import check_real_weights, rehearse_real_weights

@@ -13,8 +13,8 @@ from dia_demo.files import PAGE_FILES
 from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
-from dia_demo.text.script_check import check_script
 from dia_demo.ui import theme
 from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS
 from dia_demo.ui.generate import form, layout

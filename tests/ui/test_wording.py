@@ -20,7 +20,7 @@ from dia_demo.engine.events import (
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services.wording import duration, length_remark
-from dia_demo.text.script_check import Finding, check_script
+from dia_demo.text.checks.script_check import Finding, check_script
 from dia_demo.ui.html import figures_table, script_report, status_card
 from dia_demo.ui.status import (
     PREPARING,

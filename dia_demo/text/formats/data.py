@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from dia_demo.text.formats import line_marks
 from dia_demo.text.formats.frame import is_lead_in, unframed
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import Likeness, likeness
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import Likeness, likeness
 
 _SPEAKERS = (
     "speaker speaker_name speakername speaker_id speakerid name character who from role voice user "

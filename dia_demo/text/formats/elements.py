@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from dia_demo.text.formats.frame import unframed
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import Likeness, likeness, number_of
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import Likeness, likeness, number_of
 from dia_demo.text.markup import LATEX_STYLE
 from dia_demo.text.script import TAG
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dia_demo.text.formats.lines import Format, Found, Line
+from dia_demo.text.formats.parts.lines import Format, Found, Line
 from dia_demo.text.repairs import nearest_sound
 
 _OPENINGS = (

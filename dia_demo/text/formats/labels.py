@@ -18,9 +18,9 @@ from dia_demo.text.formats.frame import (
     spoken_like,
     without_sections,
 )
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import NAME, Likeness, key_of, likenesses
-from dia_demo.text.formats.stamps import FRAMED, ONLY_STAMP, STAMP
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import NAME, Likeness, key_of, likenesses
+from dia_demo.text.formats.parts.stamps import FRAMED, ONLY_STAMP, STAMP
 from dia_demo.text.repairs import nearest_sound
 from dia_demo.text.script import TAG
 

@@ -6,8 +6,8 @@ import re
 
 from dia_demo.text.formats import labels
 from dia_demo.text.formats.labels import BEFORE, MARK, SENTENCE, SPACE
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import NAME, Likeness, likenesses
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import NAME, Likeness, likenesses
 from dia_demo.text.script import TAG
 
 _DASHED = re.compile(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from dia_demo.text.formats.frame import is_direction, is_lead_in, is_silent, spoken_like, unframed
 from dia_demo.text.formats.labels import sound_of
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import Likeness, key_of, likeness, without_qualifier
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import Likeness, key_of, likeness, without_qualifier
 
 _CUE = re.compile(
     r"^[ \t]{0,80}[*_@]{0,3}(?P<name>[^\W\d_][\w.'’#-]{0,24}(?:[ ][\w.'’&#-]{1,24}){0,3})"

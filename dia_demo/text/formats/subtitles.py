@@ -8,9 +8,9 @@ from dataclasses import replace
 from dia_demo.text.formats import labels, line_marks
 from dia_demo.text.formats.elements import plain_tags
 from dia_demo.text.formats.frame import unframed
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import Likeness, likenesses
-from dia_demo.text.formats.stamps import CUE_TIME
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import Likeness, likenesses
+from dia_demo.text.formats.parts.stamps import CUE_TIME
 from dia_demo.text.script import TAG
 
 _BLOCKS_OF_VTT = re.compile(r"^(?:NOTE|STYLE|REGION)\b")

@@ -19,8 +19,8 @@ from dia_demo.text.formats import (
     subtitles,
     transcripts,
 )
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import key_of, tags_of
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import key_of, tags_of
 from dia_demo.text.script import TAG
 
 FORMATS: tuple[Format, ...] = (

@@ -6,9 +6,9 @@ import re
 
 from dia_demo.text.formats import line_marks
 from dia_demo.text.formats.frame import is_lead_in, is_title, spoken_like, unframed
-from dia_demo.text.formats.lines import Format, Found, Line
-from dia_demo.text.formats.names import Likeness, key_of, likeness
-from dia_demo.text.formats.stamps import (
+from dia_demo.text.formats.parts.lines import Format, Found, Line
+from dia_demo.text.formats.parts.names import Likeness, key_of, likeness
+from dia_demo.text.formats.parts.stamps import (
     DATED,
     LEADING_STAMP,
     ONLY_STAMP,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dia_demo.services.listening.plan.plan import split_scripts
 from dia_demo.services.wording import plural
-from dia_demo.text.script_check import Finding, ScriptReport, fix_all
+from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
 from dia_demo.ui import html
 
 Check = Callable[[str], ScriptReport]

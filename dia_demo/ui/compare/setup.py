@@ -21,7 +21,7 @@ from dia_demo.services.listening.verdict.claims import (
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import duration, plural
-from dia_demo.text.script_check import ScriptReport
+from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.ui.compare import script_findings
 from dia_demo.ui.compare.form import (
     MENUS,

@@ -21,8 +21,8 @@ from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
+from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import Pronunciations
-from dia_demo.text.script_check import ScriptReport
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.arguments import (
     Argument,

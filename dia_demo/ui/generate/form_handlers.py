@@ -16,9 +16,9 @@ from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt, words_in
+from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.remark import Level
-from dia_demo.text.script_check import Finding, ScriptReport, fix_all
 from dia_demo.ui import html
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, slider_info

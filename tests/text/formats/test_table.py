@@ -8,10 +8,10 @@ from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
+from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.formats.table import FORMATS, in_turns, recognise
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
-from dia_demo.text.script_check import check_script
 
 EXAMPLES = [
     pytest.param(row.name, written, turns, id=f"{row.name} {number}")

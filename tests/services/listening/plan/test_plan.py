@@ -17,7 +17,7 @@ from dia_demo.services.listening.verdict.claims import (
     voices_warning,
     what_it_can_show,
 )
-from dia_demo.text.script_check import check_script
+from dia_demo.text.checks.script_check import check_script
 from tests.helpers.comparisons import SCRIPTS
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from dia_demo.text.reading.dates import duration
 from dia_demo.text.reading.numbers import (
     COUNT_WORDS,
     FRACTION,
@@ -13,6 +12,7 @@ from dia_demo.text.reading.numbers import (
     fraction,
     mixed_fraction,
 )
+from dia_demo.text.reading.quantities.dates import duration
 from dia_demo.text.reading.rules import Reader, Rule, after, any_of, before, is_adjective, rule
 from dia_demo.text.reading.tables.units import DENOMINATORS, STANDALONE, UNITS, WITH_HYPHEN
 

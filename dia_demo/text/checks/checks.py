@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from dia_demo.text.english import foreign_line
+from dia_demo.text.checks.english import foreign_line
 from dia_demo.text.formats.check import check_format
 from dia_demo.text.formats.table import Recognition, recognise
 from dia_demo.text.normaliser import plain_characters

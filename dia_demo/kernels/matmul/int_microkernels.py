@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dia_demo.kernels.llvm_simd import BYTE, F32, I32, I64, NEXT_CACHE, SimdBuilder, dot_lanes
-from dia_demo.kernels.microkernels import (
+from dia_demo.kernels.matmul.microkernels import (
     GROUP_BYTES,
     HEADER_BYTES,
     PREFETCH_BYTES,

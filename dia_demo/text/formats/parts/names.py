@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from dia_demo.text.formats.given_names import GIVEN_NAMES
+from dia_demo.text.formats.parts.given_names import GIVEN_NAMES
 
 
 class Likeness(IntEnum):

@@ -2,7 +2,7 @@
 
 Checks advise only: a repair happens when a person asks for it, and without one the script reaches
 Dia byte for byte. How a script becomes turns and bytes is in `dia_demo.text.script`, what is
-checked in `dia_demo.text.checks`.
+checked in `dia_demo.text.checks.checks`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from dia_demo.errors import printable
-from dia_demo.text.checks import NATURAL_SECONDS, remarks_on
+from dia_demo.text.checks.checks import NATURAL_SECONDS, remarks_on
 from dia_demo.text.formats.check import CHOICES, remark_on_reading
 from dia_demo.text.formats.table import in_turns
 from dia_demo.text.near_tags import with_tags

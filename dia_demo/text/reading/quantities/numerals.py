@@ -6,7 +6,6 @@ import re
 
 from num2words import num2words
 
-from dia_demo.text.reading import sizes
 from dia_demo.text.reading.numbers import (
     NUMBER,
     cardinal,
@@ -18,6 +17,7 @@ from dia_demo.text.reading.numbers import (
     power,
     year,
 )
+from dia_demo.text.reading.quantities import sizes
 from dia_demo.text.reading.rules import Reader, Rule, after, before, final_dot, rule, word
 from dia_demo.text.reading.tables.units import DENOMINATORS, UNITS
 

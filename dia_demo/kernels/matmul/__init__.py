@@ -1,0 +1,1 @@
+"""Products with packed weights: the linears, and the microkernels that they are made of."""

@@ -1,0 +1,1 @@
+"""What formats are made of: lines, time stamps, and names of speakers."""

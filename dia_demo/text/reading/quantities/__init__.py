@@ -1,0 +1,1 @@
+"""Rules for what is written with digits or Roman numerals and read as words."""
