@@ -21,10 +21,10 @@ from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
 
 # isort: split
 from dia_demo.errors import DiaDemoError
+from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
 from dia_demo.services.folders import app_folders
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
 from dia_demo.ui.page import build_ui, serve
 from dia_demo.ui.serving import configure_gradio
 

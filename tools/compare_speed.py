@@ -25,7 +25,7 @@ import torch
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.decoder_model import DecoderModel
-from dia_demo.engine.loop import run
+from dia_demo.engine.scheduler import run
 from dia_demo.machine.system import granted_cores
 from dia_demo.services.bench.plan import MEASURED
 from dia_demo.services.measurements.codec import streamed_rate

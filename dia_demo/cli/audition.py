@@ -15,7 +15,7 @@ from dia_demo.cli.common import StatusLine, stop_on_interrupt
 from dia_demo.cli.take_options import add_take_options, request_of
 from dia_demo.config import SEED_LIMIT
 from dia_demo.engine.events import Cancelled, Failed, Finished, Loading, Progress, Started
-from dia_demo.engine.loop import ROWS_AT_ONCE
+from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.settings import Settings
@@ -30,7 +30,7 @@ def register(commands) -> None:
     parser.set_defaults(run=_audition)
     add_take_options(parser)
     add = parser.add_argument
-    add("-n", "--takes", type=int, default=4, metavar="N", help=f"2 to {ROWS_AT_ONCE}; default 4")
+    add("-n", "--takes", type=int, default=4, metavar="N", help=f"2 to {PLACES}; default 4")
     add("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for the takes' files")
     suffixes = [suffix.lstrip(".") for suffix in FORMATS]
     add("--format", choices=suffixes, default=suffixes[0], help="of the files")
@@ -38,8 +38,8 @@ def register(commands) -> None:
 
 
 def _audition(options: argparse.Namespace) -> int:
-    if not 2 <= options.takes <= ROWS_AT_ONCE:
-        raise InputError(f"An audition has 2 to {ROWS_AT_ONCE} takes, not {options.takes}.")
+    if not 2 <= options.takes <= PLACES:
+        raise InputError(f"An audition has 2 to {PLACES} takes, not {options.takes}.")
     _prepare(options.output)
     settings = Settings.from_env()
     first = request_of(options, settings)

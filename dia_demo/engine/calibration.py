@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from dia_demo.engine.loop import run
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run
 from dia_demo.errors import RunError
 from dia_demo.model.calibration.calibration import CalibrationTake
 from dia_demo.model.cpu_model import CpuModel

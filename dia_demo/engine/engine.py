@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from dia_demo.codec.codec import Codec, open_codec
 from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import sampling
-from dia_demo.engine.decoder_model import DeviceFailed
+from dia_demo.engine.engine_thread import EngineThread, EventStream
 from dia_demo.engine.events import Event, Failed, Loading
-from dia_demo.engine.loop import ROWS_AT_ONCE, run, run_to_end
 from dia_demo.engine.model_loader import ModelLoader, PlacedModel, as_loading, load_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream, StreamSettings
-from dia_demo.errors import DiaDemoError
+from dia_demo.engine.scheduler import Turns
+from dia_demo.errors import RunError
 from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.machine.processor import numerics_here
 from dia_demo.model import checkpoint
@@ -30,16 +29,17 @@ from dia_demo.prompt.prompt import at_analysis_rate
 from dia_demo.prompt.speech import median_pitch
 from dia_demo.task import result_of
 
-log = logging.getLogger(__name__)
-
 
 class Engine:
-    """Built by `Engine.load`. Runs one stream at a time: callers take turns (services/queue.py).
+    """Built by `Engine.load`. Requests from several threads share the places of its scheduler.
 
-    An engine that is `closed` cannot be used again.
+    turns: whose row is next; in order of arrival if left out. An engine that is `closed` cannot be
+    used again.
     """
 
-    def __init__(self, name: str, folder: Path, placed: PlacedModel) -> None:
+    def __init__(
+        self, name: str, folder: Path, placed: PlacedModel, turns: Turns | None = None
+    ) -> None:
         self.name = name
         self.folder = folder
         self.model = placed.model
@@ -51,10 +51,14 @@ class Engine:
         self._close_model = placed.close
         self._notes = (self.loaded.note,) if self.loaded and self.loaded.note else ()
         self._codec: Codec | None = None
+        self._thread = EngineThread(self.model, turns, self.placement.device, self.close)
 
     @classmethod
     def load(
-        cls, runtime: RuntimeConfig, load_model: ModelLoader = load_on_cpu
+        cls,
+        runtime: RuntimeConfig,
+        load_model: ModelLoader = load_on_cpu,
+        turns: Turns | None = None,
     ) -> Generator[Loading, None, Engine]:
         """Find the model, fetch it if necessary, and load it; yields Loading events.
 
@@ -67,7 +71,7 @@ class Engine:
             folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
         placed = yield from load_model(runtime, folder)
         sampling.can_compile()  # It compiles here, so that the first take need not wait for it.
-        return cls(runtime.model, folder, placed)
+        return cls(runtime.model, folder, placed, turns)
 
     @property
     def config(self) -> ModelConfig:
@@ -113,7 +117,9 @@ class Engine:
             rate = self.format.sample_rate
             integrated_loudness(np.zeros(rate), rate)
         params = replace(self.config.defaults, max_tokens=self.config.shortest_max_tokens)
-        run_to_end(self.model, [Row(self.config, b"\x01 Hello.", params)])
+        for event in self.stream([Row(self.config, b"\x01 Hello.", params)], [0.0], False):
+            if isinstance(event, Failed):
+                raise RunError(event.message)
 
     def stream(
         self,
@@ -122,14 +128,23 @@ class Engine:
         with_audio: bool = True,
         speeds: Sequence[float] | None = None,
     ) -> Generator[Event, None, None]:
-        """Run rows together; every row's events, each ended by Finished, Cancelled or Failed.
+        """`submit`, and the events as a generator; closing it stops the rows."""
+        with closing(self.submit(rows, expected_seconds, with_audio, speeds)) as events:
+            yield from events
 
-        Rows beyond ROWS_AT_ONCE wait for a place in the batch; their Started event comes when they
-        join it.
+    def submit(
+        self,
+        rows: Sequence[Row],
+        expected_seconds: Sequence[float],
+        with_audio: bool = True,
+        speeds: Sequence[float] | None = None,
+    ) -> EventStream:
+        """Let rows wait for places beside those of other requests; returns their events. Every row
+        ends with Finished, Cancelled or Failed; its Started event comes when it has a place.
 
         expected_seconds: an estimate of each row's audio at speed 1. speeds: of each row's audio, 1
-        if left out. Without audio no codec is loaded and results contain codes only. Closing the
-        iterator stops the rows.
+        if left out. Without audio no codec is loaded and results contain codes only. Raises
+        RunError once the engine is closed.
         """
         settings = StreamSettings(
             model=self.name,
@@ -139,25 +154,15 @@ class Engine:
             numerics=self._numerics(with_audio),
             check_take=self._check_take,
         )
-        streams = {
-            row: RowStream(index, row, seconds, speed, settings)
-            for index, (row, seconds, speed) in enumerate(
-                zip(rows, expected_seconds, speeds or [1.0] * len(rows), strict=True)
-            )
-        }
-        for stream in list(streams.values())[:ROWS_AT_ONCE]:
-            yield stream.started()
-        try:
-            yield from self._advance(rows, streams)
-        except DeviceFailed as error:
-            self.close()
-            yield from _fail_all(streams, str(error), self.placement.device)
-        except DiaDemoError as error:
-            yield from _fail_all(streams, str(error))
-        except Exception as error:
-            log.exception("a run failed")
-            what = f"{type(error).__name__}: {error}"
-            yield from _fail_all(streams, f"The run failed: {what}. The app is still usable.")
+        seconds_and_speeds = zip(expected_seconds, speeds or [1.0] * len(rows), strict=True)
+        return self._thread.submit(
+            [
+                RowStream(index, row, seconds, speed, settings)
+                for index, (row, (seconds, speed)) in enumerate(
+                    zip(rows, seconds_and_speeds, strict=True)
+                )
+            ]
+        )
 
     def _numerics(self, with_audio: bool) -> dict[str, str]:
         """What decides how takes are rounded; see Figures."""
@@ -170,32 +175,10 @@ class Engine:
             found |= {"codec": self.codec.numerics, "codebooks": self.codec.identity}
         return found
 
-    def _advance(self, rows: Sequence[Row], streams: dict[Row, RowStream]) -> Iterator[Event]:
-        steps = run(self.model, rows)
-        try:
-            while True:
-                began = perf_counter()
-                row = next(steps, None)
-                seconds = perf_counter() - began
-                for stream in streams.values():
-                    stream.token_seconds += seconds if stream.is_running else 0.0
-                if row is None:
-                    return
-                if not streams[row].began:  # It waited for a place in the batch.
-                    yield streams[row].started()
-                yield from streams[row].after_step()
-        finally:
-            steps.close()
-
     def close(self) -> None:
-        """Free what Python does not free by itself, such as an accelerator's process."""
+        """Fail what is running, end the thread, and free what Python does not free by itself, such
+        as an accelerator's process."""
         if not self.closed:
             self.closed = True
+            self._thread.close()
             self._close_model()
-
-
-def _fail_all(streams: dict[Row, RowStream], message: str, device: str = "cpu") -> Iterator[Failed]:
-    """Failed for every row that has not ended yet."""
-    for stream in streams.values():
-        if not stream.ended:
-            yield Failed(message, stream.index, device)

@@ -55,7 +55,8 @@ class Loading:
 class Started:
     """The row has a place in the batch. `expected_seconds` of audio is an estimate.
 
-    `notes` tell the person how the voice prompt was changed, and other remarks.
+    `notes` tell the person how the voice prompt was changed, and other remarks. others: how many
+    other rows have a place now.
     """
 
     seed: int
@@ -67,6 +68,7 @@ class Started:
     notes: tuple[str, ...] = ()
     row: int = 0
     left: TimeLeft | None = None
+    others: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Progress:
 
     step counts decoder steps of this row; audio_seconds is the audio of its tokens so far;
     realtime_factor is that audio over the wall time since the row started; expected_seconds of the
-    whole take's audio is an estimate.
+    whole take's audio is an estimate; others: how many other rows advance in the same steps now.
     """
 
     step: int
@@ -85,6 +87,7 @@ class Progress:
     expected_seconds: float
     row: int = 0
     left: TimeLeft | None = None
+    others: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,14 +105,15 @@ class Figures:
     """Measurements of one take. realtime_factor = audio_seconds / wall_seconds.
 
     audio_seconds is the length of the take's samples, at its speed, including the silence at its
-    end, of which at most 0.18 s is added (engine/take_audio.py); without a codec it is the length
-    of the frames.
-    wall_seconds runs from the row's start (model loaded, in the batch) to its last sample;
+    end, of which at most 0.18 s is added (engine/sound/take_audio.py); without a codec it is the
+    length of the frames.
+    wall_seconds runs from the row's start (model loaded, with a place) to its last sample;
     token_seconds and codec_seconds (with a change of speed) are the parts of it spent in each.
     expected_seconds is how long the script was estimated to take, whatever max_tokens allows.
     numerics: what decides how the take was rounded (machine/processor.py), and its kernels.
     surplus_turns: how many more turns it has than the script, negative if some at the end were
     never begun; None if the model does not mark its turns, or the take did not end by itself.
+    shared_with: the most other takes that were generated at the same time, which makes each slower.
     """
 
     audio_seconds: float
@@ -129,6 +133,7 @@ class Figures:
     expected_seconds: float | None = None
     numerics: dict[str, str] = field(default_factory=dict)
     surplus_turns: int | None = None
+    shared_with: int = 0
 
 
 @dataclass(frozen=True)

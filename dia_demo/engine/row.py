@@ -82,6 +82,16 @@ class Row:
         self.steps = 0
         self.finish_reason: FinishReason | None = None
         self.failure: str | None = None
+        self._is_abandoned = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the row is to leave at the next boundary between two steps."""
+        return self._is_abandoned or self.cancel.is_set()
+
+    def abandon(self) -> None:
+        """Stop this row, from any thread: nobody waits for it."""
+        self._is_abandoned = True
 
     @property
     def next_input(self) -> np.ndarray:

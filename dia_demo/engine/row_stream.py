@@ -25,8 +25,8 @@ from dia_demo.engine.events import (
 )
 from dia_demo.engine.placement import Placement
 from dia_demo.engine.row import Row
-from dia_demo.engine.take_audio import TakeAudio
-from dia_demo.engine.time_stretch import StretchedAudio
+from dia_demo.engine.sound.take_audio import TakeAudio
+from dia_demo.engine.sound.time_stretch import StretchedAudio
 from dia_demo.engine.turns.loudness import TurnLoudness
 from dia_demo.engine.turns.pauses import Pauses
 from dia_demo.machine.system import peak_rss_bytes
@@ -80,12 +80,9 @@ class RowStream:
         self.token_seconds = self.codec_seconds = 0.0
         self.first_audio: float | None = None
         self.ended = False
+        # Of other rows: in the last step, and the most in one.
+        self.others = self.most_others = 0
         self.began = self.reported = 0.0
-
-    @property
-    def is_running(self) -> bool:
-        """It has a place in the batch and has not ended."""
-        return bool(self.began) and not self.ended
 
     @property
     def audio_seconds(self) -> float:
@@ -95,8 +92,9 @@ class RowStream:
     def _seconds_of(self, frames: int) -> float:
         return frames / self.settings.format.frames_per_second / self.speed
 
-    def started(self) -> Started:
-        """The event of a row that has just joined the batch."""
+    def started(self, others: int) -> Started:
+        """The event of a row that has just got a place, beside so many others."""
+        self._note_others(others)
         self.began = self.reported = perf_counter()
         placement = self.settings.placement
         return Started(
@@ -107,7 +105,16 @@ class RowStream:
             sample_rate=self.settings.format.sample_rate,
             expected_seconds=min(self.expected, self.longest),
             row=self.index,
+            others=others,
         )
+
+    def note_step(self, seconds: float, others: int) -> None:
+        """The row has made a step that took so long, together with so many other rows."""
+        self.token_seconds += seconds
+        self._note_others(others)
+
+    def _note_others(self, others: int) -> None:
+        self.others, self.most_others = others, max(self.most_others, others)
 
     def after_step(self) -> Iterator[Event]:
         """The events after a step: the end, or audio and progress every REPORT_SECONDS and once as
@@ -191,7 +198,9 @@ class RowStream:
         factor = audio / wall
         # A row that is longer than its estimate is expected to continue a little, up to its limit.
         expected = min(max(self.expected, 1.05 * audio), self.longest)
-        return Progress(self.row.steps, audio, wall, factor, expected, self.index)
+        return Progress(
+            self.row.steps, audio, wall, factor, expected, self.index, others=self.others
+        )
 
     def _result(self) -> Result:
         assert self.row.finish_reason is not None, "the row has ended"
@@ -219,6 +228,7 @@ class RowStream:
             expected_seconds=self.expected,
             numerics=self.settings.numerics,
             surplus_turns=self.row.surplus_turns,
+            shared_with=self.most_others,
         )
         codes = np.concatenate(self.codes)
         return Result(codes, samples, figures, self.row.voices, self._places())

@@ -27,9 +27,9 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
-from dia_demo.engine.loop import ROWS_AT_ONCE
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
+from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.kernels.precompile import Precompilation
@@ -225,7 +225,7 @@ class Synthesis:
             info, tokens = self.info(request.runtime.model), request.params.max_tokens
             text, expect = request.reading(info, request.script).text, self.speed.expect_take
             takes.append(expect(info, request.runtime, text, tokens, request.speed))
-        return RunEstimate(takes, places=ROWS_AT_ONCE)
+        return RunEstimate(takes, places=PLACES)
 
     def loading(self, runtime: RuntimeConfig, behind: Ticket | None = None) -> TimeLeft | None:
         """How long a take has to wait for its model; None if that is not known. behind: the run

@@ -10,8 +10,8 @@ from torch.overrides import TorchFunctionMode
 from dia_demo.accelerator.backend import Backend
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import RunError
 from dia_demo.model import kv_cache
 from dia_demo.model.dia import Dia

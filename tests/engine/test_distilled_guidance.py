@@ -12,9 +12,9 @@ from torch import Tensor
 from dia_demo.accelerator.backend import Backend
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.memory import WORKING_POSITIONS, needed_bytes
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate

@@ -65,6 +65,18 @@ def make_row(prompt=None, **params) -> Row:
     return Row(SMALL, b"\x01 Hello.", replace(SMALL.defaults, **settings), prompt)
 
 
+def stop_after(row: Row, steps: int) -> None:
+    """Set the row's cancel flag during a step, as another thread may."""
+    accept = row.accept
+
+    def accept_and_stop(codes):
+        accept(codes)
+        if row.steps == steps:
+            row.cancel.set()
+
+    row.accept = accept_and_stop
+
+
 def stream(engine, rows, with_audio=True) -> dict[int, list]:
     """The events of each row."""
     events = {index: [] for index in range(len(rows))}
@@ -172,11 +184,8 @@ def test_audio_changes_no_code(engine):
 def test_a_stopped_row_keeps_its_audio(engine):
     whole = stream(engine, [make_row(seed=1)])[0][-1].result
     rows = [make_row(seed=1), make_row(seed=2)]
-    received = {0: [], 1: []}
-    for event in engine.stream(rows, [1.0, 1.0]):
-        received[event.row].append(event)
-        if isinstance(event, Progress) and event.row == 0 and event.step == 30:
-            rows[0].cancel.set()
+    stop_after(rows[0], 30)
+    received = stream(engine, rows)
     assert isinstance(received[0][-1], Cancelled) and isinstance(received[1][-1], Finished)
     partial = received[0][-1].result
     assert rows[0].steps == 30 and partial.figures.finish_reason == "cancelled"

@@ -15,10 +15,10 @@ from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.events import FinishReason
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.memory import needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.engine.sampling import Sampler
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo.engine.loop import run, run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run, run_to_end
+from dia_demo.errors import RunError
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import PromptMemory, PromptState
@@ -139,7 +140,7 @@ def test_a_prefill_that_fails_leaves_nothing(new_model, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(last, "forward", failing)
-        with pytest.raises(RuntimeError, match="out of memory"):
+        with pytest.raises(RunError, match="out of memory"):
             take(model)
     assert model.prompts.size_bytes == 0
     np.testing.assert_array_equal(take(model), take(new_model()))
@@ -158,13 +159,13 @@ def test_a_cancelled_prefill_leaves_the_next_take_as_it_is(new_model, monkeypatc
         return compute(*arguments)
 
     monkeypatch.setattr(model, "_compute_half", waiting)
-    steps = run(model, rows, at_once=1)
+    steps = run(model, rows, places=1)
     next(steps)
     assert reached.wait(30)
     cancel.set()
     assert any(row is rows[1] for _, row in zip(range(3), steps, strict=False))
-    steps.close()
     resume.set()
+    steps.close()
     monkeypatch.undo()
     assert rows[1].cache is None
     np.testing.assert_array_equal(take(model), take(new_model()))

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.model import checkpoint
 from dia_demo.model.delay import apply_delay
 from dia_demo.model.linear import KERNELS

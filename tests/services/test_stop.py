@@ -22,6 +22,7 @@ from dia_demo.errors import InputError
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import without_silence
+from tests.helpers.models.checkpoints import SMALL
 from tests.helpers.synthesis_requests import letters, make_request, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")
@@ -30,15 +31,17 @@ pytestmark = pytest.mark.usefixtures("talkative")
 def test_stop_keeps_the_audio_generated_so_far(synthesis):
     whole = say(synthesis, make_request(synthesis))[-1].result
     cancel, steps = threading.Event(), []
-    for event in synthesis.stream(make_request(synthesis), cancel):
+    for event in synthesis.stream(make_request(synthesis, max_tokens=400), cancel):
         if isinstance(event, Progress):
             steps.append(event.step)
-            if event.step == 25:
+            if event.step >= 25:
                 cancel.set()
-    assert max(steps) == 25 and isinstance(event, Cancelled)
-    np.testing.assert_array_equal(event.result.codes, whole.codes[:22])
+    frames = max(steps) - SMALL.max_delay
+    assert 22 <= frames < 390 and isinstance(event, Cancelled)
+    both = min(frames, 50)
+    np.testing.assert_array_equal(event.result.codes[:both], whole.codes[:both])
     take = synthesis.take(make_request(synthesis), event.result)
-    assert len(take.samples) == 22 * 256 and take.figures.finish_reason == "cancelled"
+    assert len(take.samples) == frames * 256 and take.figures.finish_reason == "cancelled"
 
 
 @pytest.mark.parametrize("level, is_kept", [(0.0, False), (1e-5, False), (0.1, True)])

@@ -14,6 +14,7 @@ from dia_demo.audio import read_metadata
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine import engine as engine_module
 from dia_demo.engine import placement
+from dia_demo.engine.batch import Batch
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Failed, Finished
 from dia_demo.engine.time_left import NOTHING, TimeLeft
@@ -76,7 +77,7 @@ def test_the_next_take_works_after_a_failed_run(synthesis, monkeypatch):
         raise RunError("The decoder broke. Fetch it again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine_module, "run", broken)
+        patch.setattr(Batch, "step", broken)
         assert say(synthesis, make_request(synthesis))[-1] == Failed(
             "The decoder broke. Fetch it again."
         )

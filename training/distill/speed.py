@@ -13,7 +13,7 @@ from time import perf_counter
 from torch import Tensor
 
 from dia_demo.config import ModelConfig
-from dia_demo.engine.loop import Batch
+from dia_demo.engine.batch import Batch
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.kv_cache import RowCache
 from dia_demo.model.loading import random_model

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.decoder_model import DecoderModel
-from dia_demo.engine.loop import run
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run
 from dia_demo.errors import RunError
 from dia_demo.files import write_atomic
 

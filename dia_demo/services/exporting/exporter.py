@@ -29,10 +29,10 @@ from dia_demo.checkpoint_files import (
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.decoder_model import DecoderModel
-from dia_demo.engine.loop import run
 from dia_demo.engine.memory import check_free, gb, model_bytes, why_not_calibrated
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import new_folder
 from dia_demo.model.dia import Dia

@@ -16,7 +16,7 @@ from time import perf_counter
 
 from dia_demo import audio
 from dia_demo.engine.events import Failed, Finished, Loading, Progress, Waiting
-from dia_demo.engine.loop import ROWS_AT_ONCE
+from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import RunError
 from dia_demo.loudness import match_levels
@@ -36,7 +36,7 @@ from dia_demo.services.take import Request, VoicePrompt
 
 CLIPS, TAKES = "clips", "takes"
 # The most takes of a batch: it keeps its place in the queue, so all other runs wait for it.
-ROWS_TOGETHER = 2 * ROWS_AT_ONCE
+ROWS_TOGETHER = 2 * PLACES
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.engine import Engine
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import DiaDemoError
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights

@@ -11,7 +11,7 @@ import numpy as np
 
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import AudioChunk
-from dia_demo.engine.loop import run
+from dia_demo.engine.scheduler import run
 from dia_demo.errors import RunError
 from dia_demo.machine import system
 from dia_demo.services.measurements import codec, hardware

@@ -17,7 +17,7 @@ import torch
 from dia_demo.codec.codec import random_dac
 from dia_demo.codec.decoder import expected_realtime, macs_per_frame
 from dia_demo.engine.engine import Engine
-from dia_demo.engine.loop import run
+from dia_demo.engine.scheduler import run
 from dia_demo.machine.system import granted_cores
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.services.measurements import codec, hardware

@@ -203,6 +203,7 @@ FIGURES = _object(
     expected_seconds="number: how long the script was expected to take",
     numerics="object: class of processor, versions and kernels, which decide the rounding",
     surplus_turns="integer: turns more than the script has, negative if some are missing; or null",
+    shared_with="integer: the most other takes generated at the same time; each makes it slower",
     voices="array: names of the voices of S1 and S2 (null: the prompt's); null without names",
     remarks="array: what was done to a voice prompt, and what is odd about sound or length",
 )

@@ -131,7 +131,7 @@ def figures_of(saved: Mapping[str, Any]) -> Figures | None:
     """The figures that a take's file contains; None if some are missing or of another type."""
     try:
         # Files of earlier versions lack what came later.
-        later = {"expected_seconds", "numerics", "surplus_turns"}
+        later = {"expected_seconds", "numerics", "surplus_turns", "shared_with"}
         required = {field.name for field in fields(Figures)} - later
         optional = later & saved.keys()
         figures = Figures(**{name: saved[name] for name in required | optional})

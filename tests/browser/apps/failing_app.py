@@ -13,7 +13,7 @@ AT_STEP = 20
 
 
 def main() -> None:
-    from dia_demo.engine.loop import Batch
+    from dia_demo.engine.batch import Batch
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
     from dia_demo.ui.page import build_ui, serve

@@ -14,7 +14,7 @@ STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.01"))
 
 def main() -> None:
     import app
-    from dia_demo.engine.loop import Batch
+    from dia_demo.engine.batch import Batch
 
     step = Batch.step
 

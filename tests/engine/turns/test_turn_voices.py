@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.engine.turns.passages import passages
 from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.model.checkpoint import EMBEDDED_FOLDER

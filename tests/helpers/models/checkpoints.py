@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
-from dia_demo.engine.loop import run_to_end
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import run_to_end
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel

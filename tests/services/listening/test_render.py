@@ -10,7 +10,7 @@ import pyloudnorm
 import pytest
 
 from dia_demo.engine.events import Failed, Finished
-from dia_demo.engine.loop import ROWS_AT_ONCE
+from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import InputError
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan.plan import make_plan
@@ -86,7 +86,7 @@ def test_the_same_plan_gives_the_same_clips(finished, synthesis, tmp_path):
 
 
 def test_a_restart_after_stop_makes_only_the_missing_pairs(two_settings, synthesis, tmp_path):
-    plan = make_plan("preference", two_settings, SCRIPTS, range(ROWS_AT_ONCE))
+    plan = make_plan("preference", two_settings, SCRIPTS, range(PLACES))
     comparison, cancel = Comparison.create(tmp_path / "dir", plan, synthesis), threading.Event()
     for event in comparison.run(synthesis, cancel):
         if isinstance(event, RenderProgress) and event.pairs_made == 2:

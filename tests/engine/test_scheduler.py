@@ -1,4 +1,4 @@
-"""The loop: a row is the same in any company, stops within a step, and leaves nothing behind."""
+"""The scheduler: a row is the same in any company, stops within a step and leaves no memory."""
 
 import gc
 import threading
@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from dia_demo.engine.loop import run, run_to_end
+from dia_demo.engine.batch import Prefill
 from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import FirstCome, Scheduler, run, run_to_end
 from dia_demo.errors import RunError
-from dia_demo.model import checkpoint, kv_cache
+from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import KERNELS, can_compile
 from dia_demo.task import result_of
@@ -22,7 +23,6 @@ from tests.helpers.models.checkpoints import (
     load,
     marks_for,
     random_codes,
-    say,
     threads_for,
     write_small,
 )
@@ -101,11 +101,9 @@ def test_a_waiting_row_takes_the_place_of_one_that_is_done(fast_model):
     """Never more than two go forward, and each row says what it says alone."""
     alone = [finish(fast_model, [row])[0] for row in different_rows()]
     rows = different_rows()
-    together, most = [], 0
-    for row in run(fast_model, rows, at_once=2):
-        together = [row] if row in together else [*together, row]
-        most = max(most, len(together))
-        assert sum(row.cache is not None for row in rows) <= 2
+    most = 0
+    for _ in run(fast_model, rows, places=2):
+        most = max(most, sum(row.cache is not None for row in rows))
     assert most == 2 and all(row.done for row in rows)
     assert all(row.cache is None for row in rows)
     for row, codes in zip(rows, alone, strict=True):
@@ -115,13 +113,15 @@ def test_a_waiting_row_takes_the_place_of_one_that_is_done(fast_model):
 def test_a_row_cancelled_while_it_waits_never_steps(model):
     rows = [make_row(max_tokens=30), make_row(max_tokens=10), make_row(max_tokens=12)]
     rows[1].cancel.set()
-    yielded = list(run(model, rows, at_once=1))
+    yielded = list(run(model, rows, places=1))
     assert yielded.count(rows[1]) == 1 and rows[1].steps == 0
     assert rows[1].finish_reason == "cancelled" and rows[2].done
 
 
-def test_a_waiting_row_that_cannot_be_read_ends_the_run(model, monkeypatch):
-    rows, encode = [make_row(max_tokens=10), make_row(b"broken", max_tokens=10)], Dia.encode
+@pytest.mark.parametrize("places", [1, 3])
+def test_a_row_that_cannot_be_read_fails_alone(model, monkeypatch, places):
+    rows = [make_row(seed=seed, max_tokens=10) for seed in range(3)]
+    alone, encode = finish(model, [make_row(seed=2, max_tokens=10)])[0], Dia.encode
 
     def broken(self, text, *args, **kwargs):
         if text == b"broken":
@@ -129,9 +129,57 @@ def test_a_waiting_row_that_cannot_be_read_ends_the_run(model, monkeypatch):
         return encode(self, text, *args, **kwargs)
 
     monkeypatch.setattr(Dia, "encode", broken)
-    with pytest.raises(RunError, match="no memory left"):
-        list(run(model, rows, at_once=1))
+    rows[1] = make_row(b"broken", max_tokens=10)
+    yielded = list(run(model, rows, places))
+    assert yielded.count(rows[1]) == 1 and rows[1].failure == "no memory left"
     assert rows[0].done and all(row.cache is None for row in rows)
+    np.testing.assert_array_equal(rows[2].codes(), alone)
+
+
+def test_rows_that_join_in_the_middle_are_those_alone(fast_model, monkeypatch):
+    """Each of them comes when the one before it has made some steps, as requests of several people
+    do, and leaves by its own end."""
+    begin = Prefill.begin
+
+    def begin_and_wait(prefill, row):  # Steps of a small model are faster than its prefill.
+        begin(prefill, row)
+        prefill._reading.join()
+
+    monkeypatch.setattr(Prefill, "begin", begin_and_wait)
+    alone = [finish(fast_model, [row])[0] for row in different_rows()]
+    scheduler, rows, most = Scheduler(fast_model), different_rows(), 0
+    coming = rows[::-1]
+    while coming or scheduler.waiting or scheduler.running:
+        if coming and (not scheduler.running or scheduler.running[-1].steps > 5):
+            scheduler.add([coming.pop()])
+        scheduler.schedule()
+        scheduler.step()
+        most = max(most, sum(row.steps > 0 for row in scheduler.running))
+    assert most >= 3, "they never ran together"
+    for row, codes in zip(rows, alone, strict=True):
+        np.testing.assert_array_equal(row.codes(), codes)
+
+
+def test_a_row_whose_turn_comes_first_overtakes_one_that_was_read_ahead(model):
+    alone = [finish(model, [make_row(seed=seed, max_tokens=12)])[0] for seed in range(3)]
+    rows = [make_row(seed=seed, max_tokens=12) for seed in range(3)]
+
+    class LastCome(FirstCome):
+        def next(self, waiting):
+            return waiting[-1]
+
+    scheduler, begun = Scheduler(model, 1, LastCome()), []
+    for row in rows[:2]:
+        scheduler.add([row])
+        begun += scheduler.schedule()[1]
+        scheduler.step()
+    scheduler.add([rows[2]])
+    while scheduler.waiting or scheduler.running:
+        begun += scheduler.schedule()[1]
+        scheduler.step()
+    assert begun == [rows[0], rows[2], rows[1]]
+    for row, codes in zip(rows, alone, strict=True):
+        np.testing.assert_array_equal(row.codes(), codes)
 
 
 def test_only_the_same_seed_gives_the_same_take(model):
@@ -224,50 +272,6 @@ def test_a_compiled_step_asks_for_no_memory(tmp_path):
             next(steps)
     asked = [max(0, event.self_cpu_memory_usage) for event in watched.events()]
     assert len(asked) > 100 and sum(asked) / 5 < 1024
-
-
-# Caches
-
-
-def test_slots_not_written_are_nan_also_after_growth(model, monkeypatch):
-    """Reading one must be loud: zeros would pass for keys."""
-    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 20)
-    cache = model.encode(TEXT, cfg_scale=1.0, max_positions=100)
-    codes = torch.zeros(2, 5, SMALL.decoder.num_channels, dtype=torch.long)
-    model(codes, [cache])
-    assert cache.length == 5 and cache.halves == 2
-    for room in (20, 95):
-        cache.reserve(room - cache.length)
-        for slots in (*cache._keys, *cache._values):
-            assert slots.shape[2] >= room
-            assert slots[:, :, :5].isfinite().all() and slots[:, :, 5:].isnan().all()
-
-
-@pytest.mark.parametrize("first", [16, 100])
-def test_growing_the_cache_changes_nothing(model, monkeypatch, first):
-    params = dict(temperature=1.0, max_tokens=300, seed=2)
-    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 1000)
-    expected = say(model, TEXT, **params).codes()
-    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", first)
-    np.testing.assert_array_equal(say(model, TEXT, **params).codes(), expected)
-
-
-def test_a_row_longer_than_the_first_cache_runs_to_the_models_limit(model):
-    limit = SMALL.decoder.max_positions
-    row = say(model, TEXT, max_tokens=limit, cfg_scale=0.0)
-    assert limit > 2 * kv_cache.FIRST_POSITIONS
-    assert len(row.codes()) == SMALL.frames_within(limit)
-
-
-def test_a_prompt_longer_than_the_first_cache_is_read(model, monkeypatch):
-    prompt = random_codes(SMALL, 30)
-    expected = say(model, TEXT, prompt, max_tokens=60).codes()
-    monkeypatch.setattr(kv_cache, "FIRST_POSITIONS", 8)
-    np.testing.assert_array_equal(say(model, TEXT, prompt, max_tokens=60).codes(), expected)
-
-
-def test_the_longest_text_the_model_reads_is_read(model):
-    assert len(say(model, b"x" * SMALL.encoder.max_positions, max_tokens=20).codes()) > 0
 
 
 # Damage

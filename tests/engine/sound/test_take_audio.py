@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dia_demo.engine.take_audio import TakeAudio
+from dia_demo.engine.sound.take_audio import TakeAudio
 
 RATES = [8000, 16000, 44100]
 

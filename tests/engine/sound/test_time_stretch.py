@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dia_demo.audio import window_size
-from dia_demo.engine.time_stretch import StretchedAudio, TimeStretch
+from dia_demo.engine.sound.time_stretch import StretchedAudio, TimeStretch
 from dia_demo.errors import InputError
 
 RATES = [16000, 44100]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dia_demo.audio import SPEEDS, window_size
-from dia_demo.engine.take_audio import TakeAudio
+from dia_demo.engine.sound.take_audio import TakeAudio
 
 _TINY = 1e-12
 

@@ -1,0 +1,202 @@
+"""The thread of an engine: it owns the scheduler, and is the only one that runs steps.
+
+Requests come in from any thread, and each reads its events from a stream of its own. The thread
+also decodes the audio between two steps: it keeps all cores busy, so a second thread would only
+take turns with it. A slow reader delays nobody; its events wait in its stream.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+
+from dia_demo.engine.decoder_model import DecoderModel, DeviceFailed
+from dia_demo.engine.events import Cancelled, Event, Failed, Finished
+from dia_demo.engine.row import Row
+from dia_demo.engine.row_stream import RowStream
+from dia_demo.engine.scheduler import Scheduler, Turns, reason_of
+from dia_demo.errors import RunError
+
+# The longest time to wait for a step.
+END_SECONDS = 20.0
+# Without rows for so long the thread ends, and with it its hold on the model; the next request
+# starts another.
+IDLE_SECONDS = 5.0
+CLOSED = "The model was closed, so this take was cancelled. Generate it again."
+
+
+class EventStream(Iterator[Event]):
+    """The events of one request's rows, in order; it ends after the last event of the last row.
+
+    `close` cancels the rows that have not ended, within a step.
+    """
+
+    def __init__(self, rows: Sequence[RowStream], is_inside: Callable[[], bool]) -> None:
+        self._rows, self._is_inside = rows, is_inside
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._ends_read = 0
+        self._all_left = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all events were read, or the stream is closed."""
+        return self._ends_read >= len(self._rows)
+
+    def get(self, timeout: float | None = None) -> Event | None:
+        """The next event of a stream that is not over; None if none comes within `timeout`
+        seconds."""
+        try:
+            event = self._events.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        self._ends_read += isinstance(event, Finished | Cancelled | Failed)
+        return event
+
+    def __next__(self) -> Event:
+        if self.is_over:
+            raise StopIteration
+        event = self.get()
+        assert event is not None
+        return event
+
+    def close(self) -> None:
+        """Cancel the rows that have not ended, and wait until they have left.
+
+        It does not wait in the engine's own thread, where a forgotten stream may be collected.
+        """
+        self._ends_read = len(self._rows)
+        for stream in self._rows:
+            stream.row.abandon()
+        if not self._is_inside():
+            self._all_left.wait(END_SECONDS)
+
+    def put(self, event: Event) -> None:
+        """Add an event. Called by the engine's thread."""
+        self._events.put(event)
+        if all(stream.ended for stream in self._rows):
+            self._all_left.set()
+
+
+class EngineThread:
+    """Runs the rows of all requests in one thread, which runs while there are any.
+
+    device: of the model. device_failed: called when the model's device fails, which ends all rows.
+    """
+
+    def __init__(
+        self,
+        model: DecoderModel,
+        turns: Turns | None = None,
+        device: str = "cpu",
+        device_failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._scheduler = Scheduler(model, turns=turns)
+        self._device, self._device_failed = device, device_failed
+        self._arrivals: queue.SimpleQueue[tuple[EventStream, Sequence[RowStream]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._streams: dict[Row, tuple[RowStream, EventStream]] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, rows: Sequence[RowStream]) -> EventStream:
+        """Let rows wait for places; returns their events. Raises RunError if it is closed."""
+        stream = EventStream(rows, self._is_inside)
+        with self._lock:
+            if self._closed:
+                raise RunError(CLOSED)
+            self._arrivals.put((stream, rows))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+                self._thread.start()
+        return stream
+
+    def close(self) -> None:
+        """End the thread, and wait for it; rows that have not ended fail."""
+        with self._lock:
+            self._closed = True
+            self._arrivals.put(None)
+            thread = self._thread
+        if thread is not None and not self._is_inside():
+            thread.join(END_SECONDS)
+
+    def _is_inside(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        while self._take_arrivals():
+            try:
+                self._advance()
+            except DeviceFailed as error:
+                self._fail(list(self._streams), str(error), self._device)
+                self._device_failed()
+            except Exception as error:  # Of the step, so of all rows in it.
+                advancing = [row for row in self._scheduler.running if row.cache is not None]
+                self._fail(advancing or list(self._streams), reason_of(error))
+        self._fail(list(self._streams), CLOSED)
+        self._scheduler.close()
+
+    def _take_arrivals(self) -> bool:
+        """Let the rows wait that have come meanwhile; without any rows, wait for the first. Returns
+        whether the thread goes on: it ends if none comes."""
+        while True:
+            try:
+                arrival = self._arrivals.get(not self._streams, IDLE_SECONDS)
+            except queue.Empty:
+                if self._streams:
+                    return True
+                with self._lock:
+                    if self._arrivals.empty():
+                        self._thread = None
+                        return False
+                continue
+            if arrival is None:
+                return False
+            events, streams = arrival
+            self._streams |= {stream.row: (stream, events) for stream in streams}
+            self._scheduler.add([stream.row for stream in streams])
+            del arrival, events, streams  # The next one may be long in coming.
+
+    def _advance(self) -> None:
+        """One step of all rows that have a place, and their events."""
+        began = perf_counter()
+        stopped, placed = self._scheduler.schedule()
+        for row in placed:
+            self._start(row)
+        changed = self._scheduler.step()
+        seconds = perf_counter() - began
+        for row in changed:
+            self._streams[row][0].note_step(seconds, others=len(changed) - 1)
+        for row in stopped + changed:
+            self._report(row)
+
+    def _start(self, row: Row) -> None:
+        stream, events = self._streams[row]
+        if not stream.began:
+            others = max(0, len(self._scheduler.running) - 1)
+            events.put(stream.started(others))
+
+    def _report(self, row: Row) -> None:
+        """The row's events after a step. It fails alone if its audio cannot be decoded."""
+        stream, events = self._streams[row]
+        self._start(row)  # It may have been stopped before it got a place.
+        try:
+            for event in stream.after_step():
+                events.put(event)
+        except DeviceFailed:
+            raise
+        except Exception as error:
+            self._fail([row], reason_of(error))
+        if stream.ended:
+            self._streams.pop(row, None)
+
+    def _fail(self, rows: Sequence[Row], message: str, device: str = "cpu") -> None:
+        for row in rows:
+            self._scheduler.remove(row)
+            if row in self._streams:
+                stream, events = self._streams.pop(row)
+                stream.ended = True
+                events.put(Failed(message, stream.index, device))

@@ -1,0 +1,1 @@
+"""From the codec's samples to those of a take: its ends, its tempo."""
