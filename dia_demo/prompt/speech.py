@@ -120,6 +120,14 @@ def spans(active: np.ndarray, longest_gap: int, shortest: int) -> list[tuple[int
     return [(start, end) for start, end in joined if active[start:end].sum() >= shortest]
 
 
+def noise_distance(wave: np.ndarray, start: int, end: int) -> float:
+    """How far the quietest moments of speech are below its loud ones, in dB, from 0: steady noise
+    fills them. wave [n] at RATE. start, end: the frames of the speech, its pauses included."""
+    levels = frame_levels(wave, RATE)[start:end]
+    quiet, loud = np.percentile(levels, (3, 95))
+    return float(loud - quiet)
+
+
 def traits(wave: np.ndarray, active: np.ndarray) -> Traits:
     """Measure a wave [n] at RATE. active: which of its frames are not silent."""
     pieces = _windows(wave, len(active))

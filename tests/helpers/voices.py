@@ -17,9 +17,11 @@ def speech_like(seconds: float, rate: int = RATE, level: float = 0.3) -> np.ndar
     phase = 2 * np.pi * np.cumsum(pitch) / rate
     voice = sum(np.sin(k * phase) / k for k in range(1, 12))
     hiss = np.random.default_rng(0).standard_normal(len(time))
-    # Of each syllable the first quarter is unvoiced, then the voice rises and falls.
+    # Of each syllable the first quarter is unvoiced, then the voice rises and falls, and the last
+    # twentieth is the closure before the next one.
     place = (time % SYLLABLE_SECONDS) / SYLLABLE_SECONDS
     wave = np.where(place < 0.25, 0.15 * hiss, voice * np.sin(np.pi * (place - 0.25) / 0.75))
+    wave = np.where(place < 0.95, wave, 0.01 * hiss)
     return (level * wave / np.abs(wave).max()).astype(np.float32)
 
 

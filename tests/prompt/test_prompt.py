@@ -138,6 +138,23 @@ def test_an_unclean_prompt_is_accepted_with_a_note(tmp_path):
     assert "clipped" in " ".join(loud.notes) and np.abs(loud.samples).max() <= 1.0
 
 
+HUM = np.sin(2 * np.pi * 50 * np.arange(len(VOICE)) / RATE).astype("f")
+
+
+@pytest.mark.parametrize("noise", [NOISE, 1.4 * HUM], ids=["noise", "hum"])
+@pytest.mark.parametrize("gain", [0, -30])
+def test_noise_under_the_speech_is_remarked_and_silence_around_it_does_not_hide_it(
+    tmp_path, noise, gain
+):
+    def notes_with(db: float) -> str:
+        noisy = VOICE + 10 ** (db / 20) * VOICE.std() * noise
+        loud = np.concatenate([SILENCE, noisy, SILENCE])
+        return " ".join(prompt_of(tmp_path, 10 ** (gain / 20) * loud, name=f"{db}.wav").notes)
+
+    assert "noise only" in notes_with(-15)
+    assert "noise" not in notes_with(-45)
+
+
 def tones(*pitches: float, seconds: float = 0.4) -> np.ndarray:
     """Notes of a plucked string, one after the other."""
     time = np.arange(round(seconds * RATE)) / RATE
