@@ -32,6 +32,7 @@ class AudioFormat:
     dropped by libsndfile."""
 
     label: str
+    content_type: str
     container: str
     encoding: str = "PCM_16"
     rates: tuple[int, ...] = ()
@@ -40,13 +41,22 @@ class AudioFormat:
 
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
 _MP3_RATES = (*_OPUS_RATES, 11025, 22050, 32000, 44100)
-# By suffix.
+# By suffix. Nothing else in the program names a format.
 FORMATS = {
-    ".wav": AudioFormat("WAV", "WAV"),
-    ".flac": AudioFormat("FLAC", "FLAC"),
-    ".mp3": AudioFormat("MP3", "MP3", "MPEG_LAYER_III", _MP3_RATES),
-    ".opus": AudioFormat("Opus", "OGG", "OPUS", _OPUS_RATES, 50_000),
+    ".wav": AudioFormat("WAV", "audio/wav", "WAV"),
+    ".flac": AudioFormat("FLAC", "audio/flac", "FLAC"),
+    ".mp3": AudioFormat("MP3", "audio/mpeg", "MP3", "MPEG_LAYER_III", _MP3_RATES),
+    ".opus": AudioFormat("Opus", "audio/ogg", "OGG", "OPUS", _OPUS_RATES, 50_000),
 }
+# Of what is stored, and of what is downloaded where nothing else was asked for: without losses.
+STORED_SUFFIX = ".wav"
+# What programs and the page call the formats.
+FORMAT_NAMES = tuple(suffix.removeprefix(".") for suffix in FORMATS)
+# Of a voice prompt that is stored as it came; plans of earlier versions name the last three.
+PROMPT_SUFFIXES = (*FORMATS, ".ogg", ".m4a", ".webm")
+# A voice is kept from it without the codec's encoder; a take is restored without it.
+SPARE_METADATA = ("codes",)
+FORMAT_LABELS = ", ".join(kind.label for kind in FORMATS.values())
 SPEEDS = Range(0.5, 2.0)
 
 SILENCE_DB = -60.0
@@ -74,7 +84,7 @@ def write_audio(path: Path | str, samples: np.ndarray, sample_rate: int, metadat
     RunError for non-finite samples or if the file cannot be written.
     """
     path = Path(path)
-    data = _encode_file(to_int16(samples), sample_rate, format_of(path), metadata)
+    data = encode(to_int16(samples), sample_rate, format_of(path), metadata)
     try:
         with write_atomic(path, sync=True) as part:
             part.write_bytes(data)
@@ -96,6 +106,17 @@ def format_of(path: Path) -> AudioFormat:
     return kind
 
 
+def suffix_of(name: object) -> str:
+    """The suffix of a format by its name, STORED_SUFFIX for None. Raises InputError for another."""
+    if name is None:
+        return STORED_SUFFIX
+    if name not in FORMAT_NAMES:
+        raise InputError(
+            f"format must be one of {', '.join(FORMAT_NAMES)}, not {str(name)[:60]!r}."
+        )
+    return f".{name}"
+
+
 def read_metadata(path: Path | str) -> dict | None:
     """The metadata that `write_audio` put into a file; None if there is none."""
     import soundfile
@@ -111,22 +132,35 @@ def read_metadata(path: Path | str) -> dict | None:
     return metadata if isinstance(metadata, dict) else None
 
 
-def _encode_file(pcm: np.ndarray, rate: int, kind: AudioFormat, metadata: dict) -> bytes:
+def encode(pcm: np.ndarray, rate: int, kind: AudioFormat, metadata: dict | None = None) -> bytes:
+    """A file's contents: int16 [n] at `rate` in Hz, and `metadata` as JSON inside; None for a file
+    that says nothing about itself.
+
+    Where there is no room for all of it, `SPARE_METADATA` is left out. Raises RunError if there is
+    no room for the rest.
+    """
     import soundfile
     import soxr
 
-    comment = json.dumps(metadata, default=str)
+    comment = "" if metadata is None else json.dumps(metadata, default=str)
+    if metadata is not None and len(comment) > kind.longest_comment:
+        needed = {name: value for name, value in metadata.items() if name not in SPARE_METADATA}
+        comment = json.dumps(needed, default=str)
     if len(comment) > kind.longest_comment:
-        raise RunError(f"{kind.label} has no room for a script as long as this: choose WAV.")
+        raise RunError(
+            f"{kind.label} has no room for a script as long as this: choose "
+            f"{FORMATS[STORED_SUFFIX].label}."
+        )
     if kind.rates and rate not in kind.rates:
         higher = min((one for one in kind.rates if one > rate), default=max(kind.rates))
         pcm, rate = soxr.resample(pcm, rate, higher), higher
     buffer = io.BytesIO()
     with soundfile.SoundFile(buffer, "w", rate, 1, kind.encoding, format=kind.container) as file:
         # Set before the samples are written: otherwise a WAV has them at its end.
-        file.title = str(metadata.get("title", "Dia take"))
-        file.software = "dia_demo"
-        file.comment = comment
+        if metadata is not None:
+            file.title = str(metadata.get("title", "Dia take"))
+            file.software = "dia_demo"
+            file.comment = comment
         file.write(pcm)
     return buffer.getvalue()
 

@@ -73,6 +73,13 @@ def test_settings_that_a_format_has_no_room_for_are_said(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_format_without_room_for_them_leaves_the_codes_out(tmp_path):
+    settings = SETTINGS | {"codes": "x" * 60_000}
+    path = write_audio(tmp_path / "take.opus", sine(0.5), RATE, settings)
+    assert read_metadata(path) == SETTINGS
+    assert read_metadata(write_audio(tmp_path / "a.mp3", sine(0.5), RATE, settings)) == settings
+
+
 def test_conversion_to_int16_clips():
     assert to_int16(np.array([0, 1, -1, 3, -3, 0.5], "f")).tolist() == [
         0, 32767, -32767, 32767, -32767, 16384,

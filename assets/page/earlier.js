@@ -25,6 +25,7 @@ export class EarlierTakes {
     this.#search = element.querySelector(".earlier-search");
     this.#starred = element.querySelector(".earlier-starred");
     this.#all = element.querySelector(".earlier-all");
+    window.diaFiles.showFormat(element);
     this.#search.addEventListener("input", () => this.#draw());
     this.#starred.addEventListener("change", () => this.#draw());
     this.#all.addEventListener("click", () => this.#downloadAll());
@@ -137,7 +138,7 @@ export class EarlierTakes {
       this.#playing = null;
       return;
     }
-    mine.audio = new Audio(addressOf(answer.file));
+    mine.audio = new Audio(window.diaFiles.addressOf(answer.file));
     // At its end, and when another sound on the page starts. Its own event may come after the next
     // take has started.
     mine.audio.addEventListener("pause", () => {
@@ -152,12 +153,8 @@ export class EarlierTakes {
   }
 
   async #download(question) {
-    const answer = await this.#ask(question);
-    if (!answer) return;
-    const link = document.createElement("a");
-    link.href = addressOf(answer.file);
-    link.download = answer.file.split(/[\\/]/).at(-1);
-    link.click();
+    const answer = await this.#ask({ ...question, format: window.diaFiles.format });
+    if (answer) window.diaFiles.download(answer.file);
   }
 
   #downloadAll() {
@@ -225,11 +222,6 @@ function make(tag, name, text = "") {
   node.className = name;
   node.textContent = text;
   return node;
-}
-
-function addressOf(file) {
-  const path = file.split("/").map(encodeURIComponent).join("/");
-  return new URL(`gradio_api/file=${path}`, document.baseURI);
 }
 
 // In the time zone and the language of this browser.

@@ -56,7 +56,9 @@ def register(commands) -> None:
 
 def _say(options: argparse.Namespace) -> int:
     if options.output is None and options.codes is None:
-        raise InputError("Nothing to write: give -o FILE.wav, --codes FILE.npy or both.")
+        raise InputError(
+            f"Nothing to write: give -o FILE{audio.STORED_SUFFIX}, --codes FILE.npy or both."
+        )
     if options.output is not None:
         audio.format_of(options.output)
     for path in (options.output, options.codes):

@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from dia_demo.audio import STORED_SUFFIX
 from dia_demo.prompt.voice_file import SUFFIX, VoiceFile
 from dia_demo.services.settings import Settings
 from dia_demo.services.voices.keep import keep
@@ -55,7 +56,8 @@ def _list(options: argparse.Namespace) -> int:
         print(json.dumps([_described(voice) for voice in voices]))
         return 0
     if not voices:
-        print("No voice is kept yet: python -m dia_demo voices keep TAKE.wav --name NAME")
+        take = f"TAKE{STORED_SUFFIX}"
+        print(f"No voice is kept yet: python -m dia_demo voices keep {take} --name NAME")
     for voice in voices:
         speakers = " and ".join(f"S{speaker}" for speaker in voice.speakers)
         print(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dia_demo.audio import FORMAT_LABELS, STORED_SUFFIX
 from dia_demo.config import Range
 from dia_demo.errors import InputError
 
@@ -44,8 +45,8 @@ def decode(path: Path, max_seconds: float) -> tuple[np.ndarray, int]:
             channels = _read(file, longest + 1)
     except (soundfile.LibsndfileError, TypeError, RuntimeError, struct.error) as error:
         raise InputError(
-            f"The voice prompt {path.name} cannot be read as audio: use WAV, FLAC, OGG or MP3."
-            f"{_how_to_convert(path)}"
+            f"The voice prompt {path.name} cannot be read as audio: use one of "
+            f"{FORMAT_LABELS}.{_how_to_convert(path)}"
         ) from error
     if not len(channels):
         raise InputError(f"The voice prompt {path.name} is empty: record 5-10 s of clear speech.")
@@ -62,12 +63,12 @@ def _how_to_convert(path: Path) -> str:
         return ""
     return (
         " M4A, AAC and WebM have to be converted first, for example with “ffmpeg -i "
-        f"{path.name} converted.wav”."
+        f"{path.name} converted{STORED_SUFFIX}”."
     )
 
 
-def write_wav(path: Path, source: Path) -> None:
-    """Write any file that `decode` reads as a WAV of floats."""
+def write_decoded(path: Path, source: Path) -> None:
+    """Write any file that `decode` reads as a file of floats; `path` has STORED_SUFFIX."""
     import soundfile
 
     channels, rate = decode(source, LONGEST_SECONDS)
@@ -99,12 +100,12 @@ def _opened(path: Path, max_seconds: float) -> Iterator[Any]:
     import soundfile
 
     with open(path, "rb") as raw:
-        streamed = _streamed_wav(raw, max_seconds)
+        streamed = _streamed_riff(raw, max_seconds)
         with soundfile.SoundFile(streamed or str(path)) as file:
             yield file
 
 
-def _streamed_wav(raw: Any, max_seconds: float) -> io.BytesIO | None:
+def _streamed_riff(raw: Any, max_seconds: float) -> io.BytesIO | None:
     """A WAV with its true sizes, if the file was written to a pipe and has none; else None.
 
     Such files give 0 or 0xFFFFFFFF as the size of their samples.

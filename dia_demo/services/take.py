@@ -134,6 +134,18 @@ class Request:
         with torch_threads(engine.placement.threads):
             return engine.codec.encode(prompt.samples), prompt.notes + notes
 
+    def metadata(self, seed: int) -> dict:
+        """What a take's file says about its request. seed: that was used."""
+        return {
+            "script": self.script,
+            "settings": asdict(replace(self.params, seed=seed)),
+            "speed": self.speed,
+            "normalise": self.normalise,
+            "pronunciations": self.pronunciations.text,
+            "voice_transcript": self.voice.transcript if self.voice else None,
+            "chosen_voices": self.voices,
+        }
+
     def transcript_bytes(self, info: ModelInfo) -> int:
         """How many of those bytes precede the script: the transcript of the voice prompt."""
         script = self.reading(info, self.script).text
@@ -169,17 +181,8 @@ class Take:
 
     def metadata(self) -> dict:
         """The metadata of the audio file: enough to generate the take again."""
-        request = self.request
-        settings = asdict(replace(request.params, seed=self.figures.seed))
-        return {
-            "script": request.script,
-            "settings": settings,
-            "speed": request.speed,
-            "normalise": request.normalise,
-            "pronunciations": request.pronunciations.text,
-            "voice_transcript": request.voice.transcript if request.voice else None,
+        return self.request.metadata(self.figures.seed) | {
             "voices": self.voices,
-            "chosen_voices": request.voices,
             "figures": asdict(self.figures),
             "frames_per_second": self.frames_per_second,
             "codes": pack_codes(self.codes),

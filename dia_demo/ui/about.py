@@ -72,8 +72,8 @@ A take goes on when you reload or close the page, or lose the connection, for up
 back, and the last one is in the player.
 
 Nothing is sent anywhere else, and there are no usage statistics. Only a model from the hub is
-downloaded, when you select one. A downloaded WAV or FLAC contains the script, settings, seed and
-model of its take.
+downloaded, when you select one. A downloaded take contains its script, settings, seed and model, in
+each of the formats.
 
 If the storage of the computer is full, the people who use the most of it lose their oldest takes,
 and comparisons that have not been used for a long time lose their audio: plan, votes and result
@@ -85,13 +85,13 @@ are deleted, and finally the voice prompts of the others.
 EXAMPLE = """from gradio_client import Client  # pip install gradio_client
 
 client = Client("{address}")
-wav, figures = client.predict(script="[S1] Hello. [S2] Hi. [S1]", api_name="/generate")
-print(wav, figures["audio_seconds"])"""
+file, figures = client.predict(script="[S1] Hello. [S2] Hi. [S1]", api_name="/generate")
+print(file, figures["audio_seconds"])"""
 SCRIPT = (PAGE_FILES / "about.js").read_text(encoding="utf-8")
 PROGRAMS = f"""
 <h2>For programs</h2>
 <p>A program can do what this page does. This example generates a take and prints the name of its
-WAV file:</p>
+file:</p>
 <pre class="example"><code data-example="{escape(EXAMPLE)}"></code></pre>
 <p>Arguments that are left out have the model's own defaults. <code>/check</code> checks a script
 without speaking it, and <code>/models</code> lists the models. The <a href="?view=api">API page</a>

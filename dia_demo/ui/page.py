@@ -16,7 +16,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
 from dia_demo.services.wording import plural
-from dia_demo.ui import about, head, html, problems, xpu
+from dia_demo.ui import about, files, head, html, problems, xpu
 from dia_demo.ui import machine as machine_tab
 from dia_demo.ui.compare import events as compare_events
 from dia_demo.ui.compare import layout as compare_layout
@@ -41,7 +41,12 @@ from dia_demo.ui.space import zero_gpu
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
 
-HEAD_SCRIPTS = [problems.SCRIPT, PAGE_FILES / "one_sound.js", PAGE_FILES / "focus.js"]
+HEAD_SCRIPTS = [
+    problems.SCRIPT,
+    files.SCRIPT,
+    PAGE_FILES / "one_sound.js",
+    PAGE_FILES / "focus.js",
+]
 STYLES = [
     PAGE_FILES / f"{name}.css"
     for name in (

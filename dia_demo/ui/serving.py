@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import mimetypes
 import os
 from collections import ChainMap, OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -27,6 +28,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from dia_demo.audio import FORMATS
 from dia_demo.machine.system import exclude_from_collection, release_free_memory
 from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
@@ -47,6 +49,9 @@ log = logging.getLogger(__name__)
 
 def configure_gradio(settings: Settings) -> None:
     """Settings that gradio reads only from the environment. Call before building the page."""
+    # Content types of downloads: Python's own for a suffix depend on the system.
+    for suffix, kind in FORMATS.items():
+        mimetypes.add_type(kind.content_type, suffix)
     # Uploads and copies are stored with the takes, under the same limit.
     os.environ["GRADIO_TEMP_DIR"] = str(settings.takes_folder / "gradio")
     # Otherwise it computes statistics of the last 10,000 calls, which nobody reads, at every call.

@@ -55,7 +55,7 @@ LISTEN = """() => {
 # What the form would make. How often the page asks depends on how quickly its fields appear.
 FORM = "plan-note"
 STREAMS = ("/queue/data", "/heartbeat/")  # answers without an end
-WAV = re.compile(r'"wav": ?"([A-Za-z0-9+/=]+)"')
+WAV = re.compile(r'"clip": ?"([A-Za-z0-9+/=]+)"')
 
 
 class Spy:

@@ -131,7 +131,7 @@ def test_earlier_takes_come_back(open_window, tmp_path):
     unfold(page, "Earlier takes")
     page.get_by_role("button", name="Use these settings").wait_for()
     with page.expect_download() as waiting:
-        press(page, "Download WAV")
+        press(page, "Download take")
     waiting.value.save_as(tmp_path / "take.wav")
     script = script_of(page)
     script.fill("[S1] Something else. [S2]")
@@ -179,7 +179,7 @@ def test_hear_plays_the_take_that_was_chosen(open_window, tmp_path):
         press(page, "Generate")
         page.locator("#earlier li", has_text=words).wait_for()
         with page.expect_download() as waiting:
-            press(page, "Download WAV")
+            press(page, "Download take")
         waiting.value.save_as(tmp_path / "take.wav")
         takes[words], _ = soundfile.read(tmp_path / "take.wav", dtype="float32")
     lengths = [len(samples) for samples in takes.values()]

@@ -78,7 +78,7 @@ def test_switching_keeps_the_place_where_the_listener_wants_it(open_window, tmp_
 def note_answer(answers: list, request) -> None:
     if "component_server" in request.url:
         answer = request.response().json()
-        answers.append({name: value for name, value in answer.items() if name != "wav"})
+        answers.append({name: value for name, value in answer.items() if name != "clip"})
 
 
 # Presses B once A has played a third of its length, from within the page: a press from outside may

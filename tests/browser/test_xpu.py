@@ -111,7 +111,7 @@ def test_the_cpu_takes_over_from_a_device_that_hangs(bench):
     assert toggle.is_disabled() and not toggle.is_checked()
     page.locator("#xpu-report", has_text="its result is no longer valid").wait_for()
     assert "must pass before the next one" in page.locator("#xpu-area").inner_text()
-    assert page.get_by_role("button", name="Download WAV").is_disabled(), "nothing is handed over"
+    assert page.get_by_role("button", name="Download take").is_disabled(), "nothing is handed over"
     unfold(page, "More")
     seed = page.get_by_label("Seed", exact=True).input_value()
     press(page, "Make this take on the CPU")

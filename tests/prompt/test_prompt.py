@@ -198,7 +198,7 @@ def test_what_holds_no_voice_is_refused_with_the_reason(tmp_path, kind):
 def test_what_is_not_audio_is_refused(tmp_path, name):
     for content in (b"", b"not audio at all", b"RIFF\x00\x00\x00\x00WAVEfmt ", b"\0\0\0 ftypM4A "):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=f"{name} cannot be read as audio: use WAV"):
+        with pytest.raises(InputError, match=f"{name} cannot be read as audio: use one of WAV"):
             read_prompt(tmp_path / name, RATE, LONGEST)
 
 

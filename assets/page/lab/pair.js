@@ -41,7 +41,7 @@ export class Pair {
       const answer = await this.room.ask({ do: "clip", trial: this.trial.id, letter });
       if (!answer || !this.#isShown()) return;
       // oxlint-disable-next-line no-await-in-loop
-      const buffer = await this.player.decode(answer.wav);
+      const buffer = await this.player.decode(answer.clip);
       if (!this.#isShown()) return;
       this.#clips[letter] = {
         letter,

@@ -41,9 +41,9 @@ export class Player {
     return this.#playback.offset;
   }
 
-  // An AudioBuffer from a WAV file in base64.
-  async decode(wav) {
-    const bytes = Uint8Array.from(atob(wav), (char) => char.charCodeAt(0));
+  // An AudioBuffer from an audio file in base64.
+  async decode(file) {
+    const bytes = Uint8Array.from(atob(file), (char) => char.charCodeAt(0));
     this.#context ??= new AudioContext();
     return this.#context.decodeAudioData(bytes.buffer);
   }

@@ -66,7 +66,7 @@ export class Result {
     if (!decoded.has(name)) {
       const answer = await this.room.ask({ do: "clip", trial, letter });
       if (!answer) return null;
-      decoded.set(name, await this.player.decode(answer.wav));
+      decoded.set(name, await this.player.decode(answer.clip));
       if (decoded.size > MAX_DECODED) decoded.delete(decoded.keys().next().value);
     }
     return decoded.get(name);

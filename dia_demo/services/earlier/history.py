@@ -1,4 +1,4 @@
-"""Earlier takes on the disk: each a WAV with its settings and seed inside, private to a person."""
+"""Earlier takes on the disk: each a file with its settings and seed inside, private to a person."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dia_demo import audio
+from dia_demo.audio import STORED_SUFFIX, read_metadata
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import size_of, write_atomic
+from dia_demo.services.earlier.formats import REMOVED, in_format
 from dia_demo.services.earlier.labels import (
     Label,
     checked_name,
@@ -38,10 +37,6 @@ from dia_demo.services.take import Take
 MAX_TAKES = 30
 MAX_BYTES = 10**9
 MAX_TAKE_BYTES = 32 * 10**6
-REMOVED = (
-    "This take no longer exists: it was deleted, or removed to free space. Reload the page to see "
-    "your earlier takes."
-)
 BYTES_A_SAMPLE = 2
 _NAME = re.compile(r"[0-9]{13,16}-[0-9a-f]{12}")
 # Files beside a person's takes: the time of the latest take that was removed to free space, and a
@@ -114,7 +109,7 @@ class History:
         # Later than every other, even where the clock was set back.
         newest = max((_stamp(path) for path in self._paths(key)), default=0)
         now = int(datetime.now(UTC).timestamp() * 1e6)
-        return home / f"{max(now, newest + 1):016d}-{secrets.token_hex(6)}.wav"
+        return home / f"{max(now, newest + 1):016d}-{secrets.token_hex(6)}{STORED_SUFFIX}"
 
     def _drop_oldest(self, new: Path) -> None:
         """Remove the oldest takes above both limits, starred ones last, but not `new`, the one just
@@ -195,29 +190,34 @@ class History:
                 reason = error.strerror or error
                 raise RunError(f"It could not be saved: {reason}. Free some space.") from error
 
-    def archive(self, key: str, identities: Sequence[str], folder: Path) -> Path:
-        """A zip of these takes, in a new folder in `folder` whose name cannot be guessed."""
+    def archive(
+        self, key: str, identities: Sequence[str], folder: Path, suffix: str = STORED_SUFFIX
+    ) -> Path:
+        """A zip of these takes, in the format of a suffix, in a new folder in `folder` whose name
+        cannot be guessed."""
         takes = [self.get(key, identity) for identity in identities[:MAX_TAKES]]
         if not takes:
             raise InputError("There is no take to download.")
+        files = [self.served(key, take.id, folder, suffix) for take in takes]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"takes-{secrets.token_hex(20)}" / "takes.zip"
             path.parent.mkdir()
             with zipfile.ZipFile(path, "w") as archive:
                 names = distinct([take.file_stem for take in takes])
-                for name, take in zip(names, takes, strict=True):
-                    archive.write(take.path, f"{name}.wav")
+                for name, file in zip(names, files, strict=True):
+                    archive.write(file, f"{name}{suffix}")
         except OSError as error:
             shutil.rmtree(path.parent, ignore_errors=True)
             reason = error.strerror or error
             raise RunError(f"The zip could not be written: {reason}. Free some space.") from error
         return path
 
-    def served(self, key: str, identity: str, folder: Path) -> Path:
-        """One of the takes as a file in `folder`, in a subfolder whose name cannot be guessed."""
+    def served(self, key: str, identity: str, folder: Path, suffix: str = STORED_SUFFIX) -> Path:
+        """One of the takes as a file in `folder`, in the format of a suffix, in a subfolder whose
+        name cannot be guessed."""
         take = self.get(key, identity)
-        served = self._served(take.path, folder) / f"{take.file_stem}.wav"
+        served = self._served(take.path, folder) / f"{take.file_stem}{STORED_SUFFIX}"
         try:
             served.parent.mkdir(parents=True, exist_ok=True)
             if not served.exists():
@@ -227,7 +227,7 @@ class History:
         except OSError as error:
             reason = error.strerror or error
             raise RunError(f"The take could not be prepared: {reason}. Free some space.") from error
-        return served
+        return in_format(served, suffix)
 
     def _served(self, path: Path, folder: Path) -> Path:
         secret = hashlib.blake2b(str(path).encode(), key=self._secret).hexdigest()[:40]
@@ -245,7 +245,7 @@ class History:
     def _path(self, key: str, identity: str) -> Path:
         if not isinstance(identity, str) or not _NAME.fullmatch(identity):
             raise InputError("There is no such take. Reload the page to see your earlier takes.")
-        return self._home(key) / f"{identity}.wav"
+        return self._home(key) / f"{identity}{STORED_SUFFIX}"
 
     def _paths(self, key: str) -> Sequence[Path]:
         return _takes_in(self._home(key))
@@ -261,8 +261,8 @@ class History:
 def _takes_in(home: Path) -> list[Path]:
     """The takes of one folder, the latest first."""
     names = os.listdir(home) if home.is_dir() else []
-    wavs = [name for name in names if _NAME.fullmatch(name.removesuffix(".wav"))]
-    return [home / name for name in sorted(wavs, reverse=True)]
+    takes = [name for name in names if _NAME.fullmatch(name.removesuffix(STORED_SUFFIX))]
+    return [home / name for name in sorted(takes, reverse=True)]
 
 
 def _last_to_go_first(takes: Iterable[Path], new: Path) -> list[Path]:
@@ -295,23 +295,11 @@ def _link(path: Path, other: Path) -> None:
         shutil.copyfile(path, part)
 
 
-def read_samples(path: Path) -> tuple[np.ndarray, int]:
-    """Float32 [n] and the sample rate in Hz of a WAV that `Take.save` wrote. Saving them again
-    gives the same file contents. Raises RunError if the file cannot be read."""
-    import soundfile
-
-    try:
-        pcm, rate = soundfile.read(str(path), dtype="int16")
-    except (OSError, soundfile.LibsndfileError) as error:
-        raise RunError(REMOVED) from error
-    return pcm.astype(np.float32) / 32767, rate
-
-
 def read_take(path: Path) -> dict | None:
     """The metadata of a file that this program saved: script, settings, speed, figures,
     whether the script was normalised, the list of pronunciations, and the transcript of the voice
     prompt; None without it."""
-    raw = audio.read_metadata(path)
+    raw = read_metadata(path)
     if raw is None or not isinstance(raw.get("script"), str):
         return None
     settings, figures = raw.get("settings"), raw.get("figures")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from dia_demo.audio import STORED_SUFFIX
 from dia_demo.checkpoint_files import MANIFEST, FileRecord, read_manifest
 from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.services.exporting.base_model import BaseModel
@@ -64,7 +65,8 @@ def model_card(
             "folder without the original weights, on every processor. " + MEANINGS[precision],
             "",
             "```",
-            'python -m dia_demo say "[S1] Hello. [S2] Hi there." -o hello.wav --model FOLDER',
+            'python -m dia_demo say "[S1] Hello. [S2] Hi there." '
+            f"-o hello{STORED_SUFFIX} --model FOLDER",
             "```",
             "",
             "FOLDER is this folder, or its OWNER/NAME on the hub. Other programs cannot read the "

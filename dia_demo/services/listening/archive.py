@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from dia_demo.audio import STORED_SUFFIX
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.services.listening.plan import plan_file
@@ -29,8 +30,8 @@ MAX_FILE_BYTES = 60_000_000
 # Unpacked over packed size. Audio is hardly compressed, plan and votes to about a tenth.
 MAX_RATIO = 20
 _ALLOWED = re.compile(
-    r"plan\.json|votes\.csv|(clips|takes)/[0-9a-f]{24}\.wav"
-    r"|voice\.(npy|wav|flac|mp3|ogg|m4a|webm)"
+    rf"plan\.json|votes\.csv|(clips|takes)/[0-9a-f]{{24}}{re.escape(STORED_SUFFIX)}"
+    rf"|{plan_file.VOICE_NAME.pattern}"
 )
 _TOP = re.compile(r"[\w .()-]{1,100}/")
 
@@ -56,7 +57,7 @@ def export_zip(
                 name = file.relative_to(folder).as_posix()
                 if _ALLOWED.fullmatch(name):
                     # Audio is not compressed: silence would exceed MAX_RATIO.
-                    stored = zipfile.ZIP_STORED if file.suffix == ".wav" else None
+                    stored = zipfile.ZIP_STORED if file.suffix == STORED_SUFFIX else None
                     archive.write(file, name, compress_type=stored)
             if listener is not None and (listener / votes.NAME).is_file():
                 archive.write(listener / votes.NAME, votes.NAME)

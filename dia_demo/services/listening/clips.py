@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import zipfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
+from dia_demo import audio
 from dia_demo.errors import RunError
+from dia_demo.files import write_atomic
 from dia_demo.loudness import true_peak
+from dia_demo.services.earlier.labels import distinct, slug
+from dia_demo.services.listening.plan.names import setting_names
+from dia_demo.services.listening.plan.plan import NAMES, ComparisonPlan
 from dia_demo.services.listening.plan.plan_file import write_whole
-from dia_demo.services.take import Take
+from dia_demo.services.listening.votes.reveal import Revealed
+from dia_demo.services.take import Take, VoicePrompt
 from dia_demo.text.script import parse_turns
 
 # Loudness is measured over blocks of 0.4 s.
 SHORTEST_SECONDS = 0.5
+MISSING = "This clip is missing from the disk: generate the pair again."
 
 
 def write_clip(path: Path, clip: np.ndarray, sample_rate: int) -> None:
-    """Write int16 [n] as a WAV without metadata, which could give away its side."""
-    import soundfile
-
-    buffer = io.BytesIO()
-    soundfile.write(buffer, clip, sample_rate, format="WAV", subtype="PCM_16")
-    write_whole(path, buffer.getvalue())
+    """Write int16 [n] without metadata, which could give away its side."""
+    write_whole(path, audio.encode(clip, sample_rate, audio.format_of(path)))
 
 
 def read_wave(path: Path) -> tuple[np.ndarray, int]:
@@ -45,7 +49,43 @@ def wave_seconds(path: Path) -> float:
     try:
         return soundfile.info(str(path)).duration
     except (OSError, soundfile.LibsndfileError) as error:
-        raise RunError("This clip is missing from the disk: generate the pair again.") from error
+        raise RunError(MISSING) from error
+
+
+def write_takes(
+    folder: Path, plan: ComparisonPlan, pairs: Sequence[Revealed], path: Path, suffix: str
+) -> Path:
+    """Write a zip of both sides of the pairs, as they were heard, in the format of a suffix.
+
+    folder: of the clips. Every file contains the settings of its side. Raises RunError if a clip is
+    missing or the zip cannot be written.
+    """
+    names = setting_names(plan.settings)
+    sides = [(pair, clip, NAMES.index(pair.heard[clip])) for pair in pairs for clip in (0, 1)]
+    stems = distinct(f"pair-{pair.order}_{slug(names[setting])}" for pair, _, setting in sides)
+    kind = audio.FORMATS[suffix]
+    try:
+        with write_atomic(path) as part, zipfile.ZipFile(part, "w") as archive:
+            for stem, (pair, clip, setting) in zip(stems, sides, strict=True):
+                samples, rate = read_wave(folder / pair.trial.clips[clip])
+                metadata = _metadata_of(plan, pair, clip, setting)
+                contents = audio.encode(audio.to_int16(samples), rate, kind, metadata)
+                archive.writestr(f"{stem}{suffix}", contents)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"{path.name} could not be written: {reason}. Free some space.") from error
+    return path
+
+
+def _metadata_of(plan: ComparisonPlan, pair: Revealed, clip: int, setting: int) -> dict:
+    """What a take's file says of its settings, for a side of a pair."""
+    voice = None if plan.voice_file is None else VoicePrompt(transcript=plan.voice_transcript)
+    script = plan.scripts[pair.trial.script]
+    request = plan.settings[setting].request(script, pair.trial.seed, voice)
+    runtime, seed = asdict(request.runtime), request.params.seed
+    figures = {name: runtime[name] for name in ("model", "precision", "device")}
+    figures |= pair.facts[clip] | {"seed": seed, "numerics": plan.numerics}
+    return request.metadata(seed) | {"figures": figures}
 
 
 def with_x(clips: Sequence[np.ndarray], x: int, sample_rate: int) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import bytes_in
 from dia_demo.services.listening.archive import checked_folder
 from dia_demo.services.listening.audience.hearing import Hearing
 from dia_demo.services.listening.audience.listeners import (
@@ -25,7 +26,7 @@ from dia_demo.services.listening.audience.listeners import (
     make_listener,
     own_order,
 )
-from dia_demo.services.listening.clips import read_wave, wave_seconds
+from dia_demo.services.listening.clips import MISSING, read_wave, wave_seconds
 from dia_demo.services.listening.plan import plan_file
 from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeSlot, Trial
 from dia_demo.services.listening.render import CLIPS, TAKES, Renderer, RenderEvent, check_plan
@@ -172,7 +173,7 @@ class Comparison:
 
     def sound_bytes(self) -> int:
         """The bytes that `remove_sound` would free."""
-        return sum(path.stat().st_size for path in self.folder.glob("*/*.wav"))
+        return sum(bytes_in(self.folder / name) for name in (CLIPS, TAKES))
 
     def last_used(self) -> float:
         """When it was last generated, heard or voted on (seconds since 1970)."""
@@ -217,14 +218,12 @@ class Comparison:
         return trials[0]
 
     def clip(self, identity: str, letter: str) -> bytes:
-        """Clip A, B or X of a trial: a 16-bit WAV without metadata."""
+        """Clip A, B or X of a trial: a file of 16 bits without metadata."""
         self._touch()
         try:
             return self._clip_path(identity, letter).read_bytes()
         except OSError as error:
-            raise RunError(
-                "This clip is missing from the disk: generate the pair again."
-            ) from error
+            raise RunError(MISSING) from error
 
     def samples(self, identity: str, letter: str) -> tuple[np.ndarray, int]:
         """The same clip as float32 [n], and its sample rate."""

@@ -221,7 +221,7 @@ class Renderer:
             if not trial.made
             for slot in self.plan.slots_of(trial)
         }
-        for path in (self.folder / TAKES).glob("*.wav"):
+        for path in (self.folder / TAKES).glob(f"*{audio.STORED_SUFFIX}"):
             if path.name not in needed:
                 path.unlink(missing_ok=True)
 

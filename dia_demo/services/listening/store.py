@@ -13,12 +13,13 @@ from pathlib import Path
 from dia_demo.errors import DiaDemoError, InputError, RunError
 from dia_demo.files import bytes_in, size_of
 from dia_demo.services.listening import archive
+from dia_demo.services.listening.clips import write_takes
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan.plan import ComparisonKind, ComparisonPlan, TakeState
 from dia_demo.services.listening.plan.plan_file import NAME
 from dia_demo.services.listening.plan_time import expected_audio
 from dia_demo.services.listening.quota import enforce_quota
-from dia_demo.services.listening.render import RenderEvent
+from dia_demo.services.listening.render import CLIPS, RenderEvent
 from dia_demo.services.listening.votes.table import write_table
 from dia_demo.services.people import folder_of
 from dia_demo.services.scratch import Scratch
@@ -213,6 +214,18 @@ class ComparisonStore:
         comparison = self._unblinded(key, identity)
         path = self._download(comparison, f"comparison-{identity}.csv", MOST_TABLE_BYTES)
         return write_table(comparison.plan, comparison.votes, path)
+
+    def export_takes(self, key: str, identity: str, suffix: str) -> Path:
+        """The takes as a zip of files in the format of a suffix, in the same folder. Raises
+        InputError while it is blind, and while it has no takes."""
+        comparison = self._unblinded(key, identity)
+        if not (pairs := comparison.revealed()):
+            raise InputError("This comparison has no audio yet: wait for a pair, or press Resume.")
+        size = bytes_in(comparison.folder)
+        name = f"comparison-{identity}-{suffix.removeprefix('.')}.zip"
+        path = self._download(comparison, name, size)
+        clips = comparison.folder / CLIPS
+        return write_takes(clips, comparison.plan, pairs, path, suffix)
 
     def _unblinded(self, key: str, identity: str) -> Comparison:
         comparison = self.get(key, identity)

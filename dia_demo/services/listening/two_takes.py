@@ -9,7 +9,8 @@ from pathlib import Path
 from dia_demo import audio
 from dia_demo.config import PRECISIONS, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.earlier.history import EarlierTake, read_samples
+from dia_demo.services.earlier.formats import read_samples
+from dia_demo.services.earlier.history import EarlierTake
 from dia_demo.services.listening.comparison import Comparison
 from dia_demo.services.listening.plan import plan_file
 from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeState, make_plan

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dia_demo.audio import PROMPT_SUFFIXES, STORED_SUFFIX
 from dia_demo.errors import InputError
-from dia_demo.prompt.decode import write_wav
+from dia_demo.prompt.decode import write_decoded
 from dia_demo.services.listening.plan.plan import ComparisonPlan
 from dia_demo.services.take import VoicePrompt
 from dia_demo.untrusted import read_codes
-
-# What a plan may name. Any other file that can be read becomes a WAV.
-SUFFIXES = (".wav", ".flac", ".mp3", ".ogg", ".m4a", ".webm")
 
 
 def keep_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) -> ComparisonPlan:
@@ -28,12 +26,13 @@ def keep_voice(folder: Path, plan: ComparisonPlan, voice: VoicePrompt | None) ->
     else:
         assert voice.audio is not None, "a prompt is audio or codes"
         suffix = voice.audio.suffix.lower()
-        if suffix in SUFFIXES:
+        if suffix in PROMPT_SUFFIXES:
             name = f"voice{suffix}"
             shutil.copyfile(voice.audio, folder / name)
         else:
-            name = "voice.wav"
-            write_wav(folder / name, voice.audio)
+            # Any other file that can be read.
+            name = f"voice{STORED_SUFFIX}"
+            write_decoded(folder / name, voice.audio)
     return replace(plan, voice_file=name, voice_transcript=voice.transcript)
 
 

@@ -163,6 +163,6 @@ def _cut(path: Path, part: Part, folder: Path) -> Path:
     start, end = _ordered(part)
     channels, rate = decode(path, max_seconds=LONGEST_RECORDING)
     first, last = (None if at is None else round(at * rate) for at in (start, end))
-    cut = folder / "part.flac"
+    cut = folder / f"part{audio.STORED_SUFFIX}"
     soundfile.write(str(cut), channels[first:last], rate, subtype="PCM_24")
     return cut

@@ -12,6 +12,7 @@ from dia_demo.ui.compare.form import QUESTION, SHARED, SIDE_FIELDS
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START, SetupHandlers
+from dia_demo.ui.files import connect_download
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change, on_choice
@@ -22,14 +23,6 @@ QUESTIONS = ("kind", "differs", "separate")
 LAST: dict[str, Any] = {"trigger_mode": "always_last", **IMMEDIATE}
 # Times are shown in the browser's time zone.
 WITH_ZONE = "(key) => [key, Intl.DateTimeFormat().resolvedOptions().timeZone]"
-DOWNLOAD = """({ file }) => {
-  if (!file) return;
-  const link = document.createElement("a");
-  const path = file.split("/").map(encodeURIComponent).join("/");
-  link.href = new URL(`gradio_api/file=${path}`, document.baseURI);
-  link.download = file.split("/").pop();
-  link.click();
-}"""
 
 
 def connect(
@@ -168,8 +161,9 @@ def _connect_kept(parts: CompareParts, handlers: CompareHandlers, person: gr.Bro
     parts.delete.click(handlers.delete, chosen, outputs, **IMMEDIATE)
     parts.upload.upload(handlers.load, [person, parts.upload], outputs, **PRIVATE)
     # A file is written on request; the page downloads it when it is complete.
-    for button, handler in ((parts.zip, handlers.zip), (parts.csv, handlers.csv)):
-        written = button.click(handler, chosen, [parts.file, parts.download_problem], **PRIVATE)
-        written.success(None, parts.file, None, js=DOWNLOAD, api_visibility="private")
+    file, problem, menu = parts.file, parts.download_problem, parts.format_menu
+    connect_download(parts.zip, handlers.zip, chosen, file, problem)
+    connect_download(parts.csv, handlers.csv, chosen, file, problem)
+    connect_download(parts.audio, handlers.audio, chosen, file, problem, menu)
     changed = [parts.downloads, parts.kept, parts.kept_problem]
     parts.lab.click(handlers.voted, chosen, changed, **IMMEDIATE)

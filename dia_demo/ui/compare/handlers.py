@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import gradio as gr
 
+from dia_demo.audio import suffix_of
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.plan.plan import TakeState
 from dia_demo.services.listening.render import RenderEnded, RenderProgress
@@ -140,6 +141,10 @@ class CompareHandlers:
     def csv(self, key: str, identity: str) -> Updates:
         """The votes as a CSV file for the page to download."""
         return self._download(lambda: self.comparisons.export_table(key, identity))
+
+    def audio(self, key: str, identity: str, name: object) -> Updates:
+        """Both takes of every pair as a zip, in the format with this name."""
+        return self._download(lambda: self.comparisons.export_takes(key, identity, suffix_of(name)))
 
     def _download(self, write: Callable[[], Path]) -> Updates:
         part = self.parts.file

@@ -13,7 +13,7 @@ from dia_demo.services.listening.verdict.planning import TIES
 from dia_demo.services.listening.votes.table import EXPLANATION
 from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui import html
+from dia_demo.ui import files, html
 from dia_demo.ui.compare.form import (
     FIELDS,
     KINDS,
@@ -79,6 +79,8 @@ class CompareParts:
     upload: gr.UploadButton
     zip: gr.Button
     csv: gr.Button
+    audio: gr.Button
+    format_menu: gr.HTML
     download_problem: gr.HTML
     kept_problem: gr.HTML
     file: gr.JSON
@@ -294,19 +296,22 @@ def _field(name: str, side: str, value: Any, models: list[ModelInfo]) -> Field:
 def _downloads_part() -> dict[str, Any]:
     """What can be downloaded once nothing is blind."""
     with gr.Column(visible=False, elem_id="lab-downloads") as downloads:
-        with gr.Row():
+        with gr.Row(elem_id="lab-download-buttons"):
             table = gr.Button("Download CSV", size="sm", min_width=90, elem_id="lab-csv")
             zipped = gr.Button("Download zip", size="sm", min_width=90, elem_id="lab-zip")
+            takes = gr.Button("Download audio", size="sm", min_width=90, elem_id="lab-audio")
+            menu = files.build_format_menu()
         problem = gr.HTML(elem_id="lab-download-problem", js_on_load=None)
         gr.HTML(
-            '<p class="small">The zip contains the audio and opens on any copy of this page. The '
-            "CSV has one row per pair.</p><details><summary>The columns of the CSV</summary>"
+            '<p class="small">The zip contains everything and opens on any copy of this page. The '
+            "CSV has one row per pair. The audio is what you heard, a file for each side with its "
+            "settings inside.</p><details><summary>The columns of the CSV</summary>"
             f'<p class="small">{EXPLANATION}.</p></details>',
             js_on_load=None,
         )
     return {
-        "downloads": downloads, "csv": table, "zip": zipped, "file": gr.JSON(visible=False),
-        "download_problem": problem,
+        "downloads": downloads, "csv": table, "zip": zipped, "audio": takes, "format_menu": menu,
+        "file": gr.JSON(visible=False), "download_problem": problem,
     }  # fmt: skip
 
 

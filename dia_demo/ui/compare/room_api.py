@@ -81,9 +81,9 @@ class RoomApi:
         current = comparison.next_trial()
         if not comparison.is_unblinded and (current is None or current.id != trial):
             raise InputError("This is not the next pair.")
-        wav = comparison.clip(trial, letter)
+        clip = comparison.clip(trial, letter)
         comparison.hearing.sent(trial, letter)
-        return {"wav": base64.b64encode(wav).decode("ascii")}
+        return {"clip": base64.b64encode(clip).decode("ascii")}
 
     def _vote(self, comparison: Comparison, request: dict) -> dict:
         trial = comparison.trial(str(request.get("trial")))

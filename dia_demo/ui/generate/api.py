@@ -14,6 +14,7 @@ from typing import Any
 
 import gradio as gr
 
+from dia_demo.audio import suffix_of
 from dia_demo.config import PARAMS, PRECISIONS
 from dia_demo.engine.events import Failed, Started
 from dia_demo.errors import RunError
@@ -59,7 +60,7 @@ def make_generate(
     """The function behind "/generate"."""
 
     def generate(request: gr.Request, *values: Any) -> Iterator[tuple[str, dict]]:
-        """Generate speech from a script: a 16-bit WAV file and its figures.
+        """Generate speech from a script: an audio file and its figures.
 
         A number that is left out is the model's own default; seed null or -1 is a random one.
         """
@@ -73,7 +74,7 @@ def make_generate(
             report["remarks"] = [*notes, *report["remarks"]]
             # Yielded while the folder exists: gradio copies the file first.
             stem = file_stem(take.request.script, vars(take.figures))
-            yield str(take.save(folder / f"{stem}.wav")), report
+            yield str(take.save(folder / f"{stem}{suffix_of(named['format'])}")), report
 
     return with_signature(generate, arguments)
 

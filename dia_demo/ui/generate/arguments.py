@@ -15,7 +15,7 @@ import gradio as gr
 from gradio.components.api_component import Api
 from gradio.data_classes import FileData
 
-from dia_demo.audio import SPEEDS
+from dia_demo.audio import FORMAT_LABELS, FORMAT_NAMES, SPEEDS, STORED_SUFFIX
 from dia_demo.config import PARAMS, PRECISIONS, SEED_LIMIT
 from dia_demo.errors import InputError
 from dia_demo.services.models import ModelInfo
@@ -85,14 +85,14 @@ def _upload(name: str, value: Any) -> str:
     checked = isinstance(meta, dict) and meta.get("_type") == "gradio.FileData"
     if not checked or not isinstance(path, str):
         raise InputError(
-            f'{name} must be an uploaded audio file, handle_file("voice.wav") in Python, not '
-            f"{_shown(value)}."
+            f'{name} must be an uploaded audio file, handle_file("voice{STORED_SUFFIX}") in '
+            f"Python, not {_shown(value)}."
         )
     return path
 
 
 def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: str):
-    """The arguments of "/generate", by their names, in the order of `form.FIELDS`.
+    """The arguments of "/generate", by their names: those of `form.FIELDS` and the format.
 
     model, precision: what the app was started with.
     """
@@ -116,7 +116,7 @@ def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: st
         Argument(
             "voice_prompt",
             "Voice prompt",
-            "5 to 10 s of speech whose voice the take continues: WAV, FLAC, OGG or MP3.",
+            f"5 to 10 s of speech whose voice the take continues: one of {FORMAT_LABELS}.",
             FileData.model_json_schema(),
         ),
         Argument(
@@ -133,9 +133,19 @@ def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: st
             {"type": "boolean"},
             False,
         ),
+        Argument(
+            "format",
+            "Format",
+            f"Format of the file: {FORMAT_LABELS}. Every one has the settings inside.",
+            {"type": "string", "enum": list(FORMAT_NAMES)},
+            STORED_SUFFIX.removeprefix("."),
+        ),
     ]
     named = {argument.name: argument for argument in listed}
-    return {name: named[name] for name in form.FIELDS}
+    names = [*form.FIELDS]
+    # Programs may pass arguments by position, so those of later parameters follow this one.
+    names.insert(len(form.FIRST_FIELDS), "format")
+    return {name: named[name] for name in names}
 
 
 def arguments_of_check(models: Sequence[ModelInfo], model: str) -> dict[str, Argument]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gradio as gr
 
 from dia_demo.services.take import random_seed
+from dia_demo.ui.files import connect_download
 from dia_demo.ui.generate import download, expectation, form
 from dia_demo.ui.generate.download import DownloadHandlers, sampling_fields
 from dia_demo.ui.generate.expectation import ExpectationHandlers
@@ -39,8 +40,8 @@ def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
     """What shows a take."""
     return [
         parts.player,
-        parts.wav,
-        parts.flac,
+        parts.take_file,
+        parts.download_take,
         parts.keep_seed,
         parts.use_voice,
         parts.take_seed,
@@ -77,6 +78,13 @@ def _connect_generate(
         [person],
         stop_inputs=[person],
         result="#take .player-play",
+    )
+    connect_download(
+        parts.download_take,
+        handlers.download,
+        [parts.take_file],
+        parts.downloaded,
+        menu=parts.format_menu,
     )
 
 
@@ -131,7 +139,7 @@ def _connect_prompt(parts: GenerateParts, handlers: FormHandlers) -> None:
     sound.change(handlers.hear, read, parts.prompt_report, **IMMEDIATE)
     assert isinstance(sound, gr.Audio)
     sound.upload(handlers.words, sound, words, **IMMEDIATE)
-    parts.use_voice.click(handlers.use_voice, parts.wav, [sound, words], **IMMEDIATE)
+    parts.use_voice.click(handlers.use_voice, parts.take_file, [sound, words], **IMMEDIATE)
 
 
 def _connect_saved_form(

@@ -19,7 +19,7 @@ SAMPLING = tuple(
 )
 # Also the order of the endpoint's arguments, which programs may pass by position: other parameters
 # follow at the end.
-_FIRST_FIELDS = (
+FIRST_FIELDS = (
     "script",
     "temperature",
     "cfg_scale",
@@ -36,7 +36,7 @@ _FIRST_FIELDS = (
     "normalise",
     "pronunciations",
 )
-FIELDS = _FIRST_FIELDS + tuple(name for name in SAMPLING if name not in _FIRST_FIELDS)
+FIELDS = FIRST_FIELDS + tuple(name for name in SAMPLING if name not in FIRST_FIELDS)
 # Sound and words of a voice prompt: a reload brings both back, or neither.
 VOICE = ("voice_prompt", "voice_transcript")
 # The experimental toggle starts off every time.

@@ -9,9 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import gradio as gr
 
+from dia_demo.audio import suffix_of
 from dia_demo.engine.events import (
     AudioChunk,
     Cancelled,
@@ -22,6 +24,8 @@ from dia_demo.engine.events import (
     Result,
     Started,
 )
+from dia_demo.errors import InputError
+from dia_demo.services.earlier.formats import in_format
 from dia_demo.services.earlier.history import History
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import html, xpu
@@ -80,6 +84,12 @@ class GenerateHandlers:
         if not is_new:
             gr.Info(ALREADY_RUNNING, duration=20, title="One take at a time")
         yield from self.run.watch(run)
+
+    def download(self, file: str | None, name: object) -> dict:
+        """The take on show in the format with this name, for the page to download."""
+        if file is None:
+            raise InputError("There is no take to download. Generate one, or reload the page.")
+        return {"file": str(in_format(Path(file), suffix_of(name)))}
 
     def _ended(self, live: LiveRun) -> Updates:
         """The live audio is complete, and there is nothing left to stop."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from dia_demo import audio
+from dia_demo.audio import FORMATS, suffix_of
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
@@ -22,6 +22,7 @@ from dia_demo.ui import html
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START
+from dia_demo.ui.files import FORMAT_MENU
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -38,7 +39,7 @@ _LIST = (
     '<input type="search" class="earlier-search" aria-label="Search earlier takes" '
     'placeholder="Search">'
     '<label><input type="checkbox" class="earlier-starred"> ★ only</label>'
-    '<button type="button" class="earlier-all">Download all</button></div>'
+    f'<button type="button" class="earlier-all">Download all</button>{FORMAT_MENU}</div>'
     '<p class="earlier-status" role="status"></p><ul class="earlier"></ul>'
 )
 
@@ -70,7 +71,7 @@ def build_layout(history: History, served: Path) -> HistoryParts:
             )
             dropped = gr.File(
                 label="Drop a take's file here to restore its settings",
-                file_types=list(audio.FORMATS),
+                file_types=list(FORMATS),
                 height=120,
                 elem_id="dropped",
             )
@@ -78,8 +79,8 @@ def build_layout(history: History, served: Path) -> HistoryParts:
 
 
 def answer(history: History, served: Path, request: dict) -> dict:
-    """Answer {do: list, hear, label, zip or delete, key, id} of the list. An error is returned as
-    {error}.
+    """Answer {do: list, hear, label, zip or delete, key, id} of the list; hear and zip may have a
+    format. An error is returned as {error}.
 
     served: the folder of files that the page may download.
     """
@@ -94,14 +95,16 @@ def answer(history: History, served: Path, request: dict) -> dict:
                 rows = [_row(take) for take in history.list(key)]
                 return {"takes": rows, "removed": removed and removed.isoformat()}
             case "hear":
-                return {"file": str(history.served(key, identity, served))}
+                suffix = suffix_of(request.get("format"))
+                return {"file": str(history.served(key, identity, served, suffix))}
             case "label":
                 history.label(key, identity, request.get("name"), request.get("starred"))
                 return {}
             case "zip":
                 ids = request.get("ids")
                 ids = ids if isinstance(ids, list) else []
-                return {"file": str(history.archive(key, ids, served))}
+                suffix = suffix_of(request.get("format"))
+                return {"file": str(history.archive(key, ids, served, suffix))}
             case "delete":
                 history.delete(key, identity, served)
                 return {}

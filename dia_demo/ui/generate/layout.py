@@ -14,7 +14,7 @@ from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.models import ModelInfo
 from dia_demo.text.pronunciations import MAX_CHARACTERS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
-from dia_demo.ui import html
+from dia_demo.ui import files, html
 from dia_demo.ui.generate import download, expectation, form
 from dia_demo.ui.generate.download import DownloadPanel
 from dia_demo.ui.generate.expectation import ExpectationPanel
@@ -48,8 +48,10 @@ class GenerateParts:
     stop: gr.Button
     status: gr.HTML
     player: gr.HTML
-    wav: gr.DownloadButton
-    flac: gr.DownloadButton
+    download_take: gr.Button
+    format_menu: gr.HTML
+    take_file: gr.State
+    downloaded: gr.JSON
     keep_seed: gr.Button
     use_voice: gr.Button
     take_seed: gr.State
@@ -198,12 +200,15 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
         elem_id="take",
     )
     with gr.Row(elem_id="take-actions"):
-        wav = gr.DownloadButton(
-            "Download WAV", size="sm", interactive=False, min_width=110, elem_id="wav"
-        )
-        flac = gr.DownloadButton(
-            "Download FLAC", size="sm", interactive=False, min_width=110, elem_id="flac"
-        )
+        with gr.Row(elem_id="take-download"):
+            download_take = gr.Button(
+                "Download take",
+                size="sm",
+                interactive=False,
+                min_width=110,
+                elem_id="download-take",
+            )
+            format_menu = files.build_format_menu()
         keep_seed = gr.Button(
             "Keep this seed", size="sm", interactive=False, min_width=110, elem_id="keep-seed"
         )
@@ -215,8 +220,10 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
         "stop": stop,
         "player": player,
         "on_cpu": on_cpu,
-        "wav": wav,
-        "flac": flac,
+        "download_take": download_take,
+        "format_menu": format_menu,
+        "take_file": gr.State(None),
+        "downloaded": gr.JSON(visible=False),
         "keep_seed": keep_seed,
         "use_voice": use_voice,
         "take_seed": gr.State(None),

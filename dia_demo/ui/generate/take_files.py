@@ -21,7 +21,8 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.engine.events import Figures
 from dia_demo.errors import DiaDemoError, RunError
-from dia_demo.services.earlier.history import EarlierTake, History, read_samples
+from dia_demo.services.earlier.formats import read_samples
+from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.people import is_key
 from dia_demo.services.take import Take
@@ -30,8 +31,7 @@ from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.runs import Updates
 from dia_demo.ui.status import NO_FIGURES, figure_rows
 
-# The longest take at half speed, as WAV and FLAC, gradio's copies of both, and the one that is
-# kept. gradio does not explain a full disk.
+# The longest take at half speed, another format of it, and the one that is kept.
 TAKE_BYTES = 30_000_000
 
 
@@ -39,8 +39,7 @@ TAKE_BYTES = 30_000_000
 class SavedTake:
     """A take that can be shown. figures: None where its file has none that can be read."""
 
-    wav: Path
-    flac: Path
+    file: Path
     samples: np.ndarray
     sample_rate: int
     seed: object
@@ -86,19 +85,18 @@ class TakeFiles:
     def save(self, take: Take, key: str | None) -> SavedTake:
         """Keep a take for the person with this key, and write what the page shows of it."""
         notes: tuple[str, ...] = ()
-        wav: Path | None = None
+        file: Path | None = None
         if key is not None:
             try:
                 identity = self.history.add(key, take)
-                wav = self.history.served(key, identity, self.home)
+                file = self.history.served(key, identity, self.home)
             except DiaDemoError as error:
                 notes = (f"Note: this take is not among the earlier takes. {error}",)
-        if wav is None:
+        if file is None:
             stem = file_stem(take.request.script, vars(take.figures))
-            wav = take.save(self._own_folder() / f"{stem}.wav")
-        flac = take.save(wav.with_suffix(".flac"))
+            file = take.save(self._own_folder() / f"{stem}{audio.STORED_SUFFIX}")
         figures = take.figures
-        return SavedTake(wav, flac, take.samples, take.sample_rate, figures.seed, figures, notes)
+        return SavedTake(file, take.samples, take.sample_rate, figures.seed, figures, notes)
 
     def latest(self, key: object) -> SavedTake | None:
         """The person's last take, if there is one that can be read."""
@@ -111,14 +109,10 @@ class TakeFiles:
 
     def restore(self, key: str, earlier: EarlierTake) -> SavedTake:
         """An earlier take as it was shown when it was made."""
-        wav = self.history.served(key, earlier.id, self.home)
-        samples, rate = read_samples(wav)
-        flac = wav.with_suffix(".flac")
-        if not flac.exists():
-            metadata = audio.read_metadata(wav) or {}
-            audio.write_audio(flac, samples, rate, metadata)
+        file = self.history.served(key, earlier.id, self.home)
+        samples, rate = read_samples(file)
         seed = earlier.figures.get("seed")
-        return SavedTake(wav, flac, samples, rate, seed, figures_of(earlier.figures))
+        return SavedTake(file, samples, rate, seed, figures_of(earlier.figures))
 
     def _own_folder(self) -> Path:
         try:
@@ -147,8 +141,8 @@ def take_updates(parts: GenerateParts, saved: SavedTake) -> Updates:
     seconds = len(saved.samples) / saved.sample_rate
     rows = NO_FIGURES if saved.figures is None else figure_rows(saved.figures)
     return {
-        parts.wav: gr.update(value=str(saved.wav), interactive=True),
-        parts.flac: gr.update(value=str(saved.flac), interactive=True),
+        parts.take_file: str(saved.file),
+        parts.download_take: gr.update(interactive=True),
         parts.keep_seed: gr.update(interactive=True),
         parts.use_voice: gr.update(interactive=True),
         parts.take_seed: saved.seed,
@@ -159,15 +153,14 @@ def take_updates(parts: GenerateParts, saved: SavedTake) -> Updates:
 
 def player_take(saved: SavedTake, label: str = "") -> dict:
     """What the page's player needs of a take. label: what it is, where it is not the last run's."""
-    return {"file": str(saved.wav), "rate": saved.sample_rate, "label": label}
+    return {"file": str(saved.file), "rate": saved.sample_rate, "label": label}
 
 
 def no_take(parts: GenerateParts) -> Updates:
     """The same parts of the page without a take."""
-    nothing = gr.update(value=None, interactive=False)
     return {
-        parts.wav: nothing,
-        parts.flac: nothing,
+        parts.take_file: None,
+        parts.download_take: gr.update(interactive=False),
         parts.keep_seed: gr.update(interactive=False),
         parts.use_voice: gr.update(interactive=False),
         parts.take_seed: None,

@@ -106,7 +106,7 @@ def test_a_recording_that_nothing_here_decodes_is_refused(open_window, tmp_path)
     path = tmp_path / name
     path.write_bytes(base64.b64decode(page.evaluate(RECORD, kind)))
     add_prompt(page, path)
-    page.get_by_text(f"{name} cannot be read as audio: use WAV, FLAC, OGG or MP3.").wait_for()
+    page.get_by_text(f"{name} cannot be read as audio: use one of WAV, FLAC, MP3, Opus.").wait_for()
     page.get_by_text("have to be converted first").wait_for()
 
 

@@ -118,7 +118,7 @@ def test_a_take_from_load_to_download(recorded):
     tree = page.locator("#take").aria_snapshot()
     for part in ('group "Take"', 'slider "Position"', 'combobox "Playback speed"'):
         assert part in tree
-    tab_to(page, "#wav")
+    tab_to(page, "#download-take")
     with page.expect_download() as waiting:
         page.keyboard.press("Enter")
     assert waiting.value.suggested_filename.endswith(".wav")

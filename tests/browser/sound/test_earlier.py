@@ -39,14 +39,17 @@ def test_takes_are_found_named_starred_and_downloaded(open_window, tmp_path):
 
     search.fill("")
     sync_api.expect(rows).to_have_count(2)
+    page.locator("#earlier .audio-format").select_option("mp3")
     with page.expect_download() as waiting:
         press(page, "Download all")
     waiting.value.save_as(tmp_path / "takes.zip")
     with zipfile.ZipFile(tmp_path / "takes.zip") as archive:
-        assert len(archive.namelist()) == 2
+        assert [name[-4:] for name in archive.namelist()] == [".mp3"] * 2
     page.get_by_label("★ only").check()
     sync_api.expect(rows).to_have_count(1)
     page.reload()
     unfold(page, "Earlier takes")
     sync_api.expect(rows).to_have_count(2)
     assert rows.locator(".earlier-name").inner_text() == "For <i>Ben</i>"
+    for menu in page.locator(".audio-format").all():
+        sync_api.expect(menu).to_have_value("mp3")

@@ -167,7 +167,7 @@ def test_a_press_on_the_waveform_goes_on_from_there(open_window):
     write_script(page, SCRIPT)
     press(page, "Generate")
     wait_state(page, *OVER)
-    page.get_by_role("button", name="Download WAV", disabled=False).wait_for()
+    page.get_by_role("button", name="Download take", disabled=False).wait_for()
     wait_player(page, "playing", "over")
     length = float(figure(page, "Audio").split()[0])
     wave = page.get_by_label("Position").bounding_box()
@@ -215,7 +215,7 @@ def test_at_half_speed_it_is_heard_at_half_speed(open_window):
     heard = sum(piece["seconds"] for piece in page.evaluate("window.pieces"))
     assert heard == pytest.approx(made, abs=0.06)
     with page.expect_download() as waiting:
-        press(page, "Download WAV")
+        press(page, "Download take")
     assert soundfile.info(waiting.value.path()).duration == pytest.approx(made, abs=0.06)
 
 

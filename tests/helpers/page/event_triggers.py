@@ -232,7 +232,7 @@ def rule_of(failing, number: int):
             act = SPECIAL[where, what]
             return lambda page, files, act=act: act(page)
     for where, what in targets:
-        if where in ("lab-zip", "lab-csv"):
+        if where in ("lab-zip", "lab-csv", "lab-audio"):
             return lambda page, files, where=where: download(page, where, files)
         if what == "click" and where:
             return lambda page, files, where=where: press_id(page, where)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.earlier import history as history_module
-from dia_demo.services.earlier.history import History
+from dia_demo.services.earlier.history import History, read_take
 from dia_demo.services.earlier.labels import Label, distinct, file_stem, read_labels
 from dia_demo.services.people import new_key
 from tests.helpers.page.page_stubs import silent_take
@@ -89,6 +90,19 @@ def test_damaged_labels_are_no_labels(kept, tmp_path):
         file.write_text(contents)
         assert history.get(key, first).label == Label()
     assert read_labels(tmp_path / "missing") == {}
+
+
+@pytest.mark.parametrize("suffix", audio.FORMATS)
+def test_takes_are_downloaded_in_every_format_with_their_settings(kept, tmp_path, suffix):
+    history, key, ids = kept
+    served = history.served(key, ids[0], tmp_path / "served", suffix)
+    whole = read_take(history.get(key, ids[0]).path)
+    assert served.suffix == suffix and read_take(served) == whole
+    with zipfile.ZipFile(history.archive(key, ids, tmp_path / "served", suffix)) as archive:
+        assert archive.namelist()[0] == served.name
+        assert archive.read(served.name) == served.read_bytes()
+    history.delete(key, ids[0], tmp_path / "served")
+    assert not served.exists()
 
 
 def test_a_zip_has_every_take_once(kept, tmp_path):

@@ -73,7 +73,7 @@ def test_votes_within_seconds_are_refused(finished, synthesis, tmp_path):
         assert answer["again"] and "were not sent" in answer["error"]
     trial = room.ask(own | {"do": "look"})["trial"]["id"]
     for letter in "AB":
-        assert "wav" in room.ask(own | {"do": "clip", "trial": trial, "letter": letter})
+        assert "clip" in room.ask(own | {"do": "clip", "trial": trial, "letter": letter})
     answer = room.ask(own | listened | {"do": "vote", "trial": trial, "vote": "A"})
     assert answer["again"] and "claims" in answer["error"]
     assert not heard.votes and not (finished.folder / "listeners").exists()

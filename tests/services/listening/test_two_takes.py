@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services.earlier.history import History, read_samples
+from dia_demo.services.earlier.formats import read_samples
+from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.two_takes import compare_takes
 from dia_demo.services.people import new_key
 from tests.helpers.comparisons import HEARD, SCRIPTS, clips_of

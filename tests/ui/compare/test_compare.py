@@ -75,7 +75,7 @@ def test_only_the_present_pair_is_heard_while_blind(unvoted):
     plan = unvoted.store.get(unvoted.key, unvoted.id).plan
     ask = {"key": unvoted.key, "id": unvoted.id}
     first, second = (trial.id for trial in plan.trials)
-    assert "wav" in unvoted.lab.ask({"do": "clip", "trial": first, "letter": "A"} | ask)
+    assert "clip" in unvoted.lab.ask({"do": "clip", "trial": first, "letter": "A"} | ask)
     vote = {"do": "vote", "trial": first, "vote": "A"}
     for wrong in (
         {"do": "clip", "trial": second, "letter": "A"},
@@ -117,7 +117,7 @@ def test_votes_lead_to_the_result(unvoted, copied_id):
     trial = unvoted.store.get(unvoted.key, copied_id).plan.trials[0].id
     pictures = unvoted.lab.ask({"do": "pictures", "trial": trial} | ask)["html"]
     assert pictures.count("<svg") == 2 and pictures.count("data:image/png") == 2
-    assert "wav" in unvoted.lab.ask({"do": "clip", "trial": trial, "letter": "B"} | ask)
+    assert "clip" in unvoted.lab.ask({"do": "clip", "trial": trial, "letter": "B"} | ask)
 
 
 def test_ending_early_closes_the_vote(unvoted, copied_id):

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import soundfile
 
-from dia_demo.audio import read_metadata
+from dia_demo import audio
 from dia_demo.engine.events import Figures
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
@@ -29,7 +29,7 @@ from tests.helpers.stand_ins.bench_stubs import QUICK
 
 ARGUMENTS = (
     "script temperature cfg_scale max_tokens top_p top_k seed speed voice_prompt voice_transcript "
-    "model precision xpu normalise pronunciations"
+    "model precision xpu normalise pronunciations format"
 ).split()
 WHOLE = {"seed", "top_k", "max_tokens"}
 
@@ -223,6 +223,24 @@ def test_a_call_with_the_arguments_of_last_year_still_works(home):
     )
 
 
+@pytest.mark.parametrize("suffix", audio.FORMATS)
+def test_a_call_gets_the_format_that_it_names(home, tmp_path, suffix):
+    """Its content type as well."""
+    body = {"script": "[S1] Hi.", "max_tokens": 40, "seed": 1, "format": suffix[1:]}
+    name, (take, _) = call(home, "v2/generate", body)
+    assert name == "complete" and take["path"].endswith(f"/hi_nano_seed1{suffix}")
+    with urllib.request.urlopen(take["url"], timeout=60) as answer:
+        assert answer.headers["Content-Type"] == audio.FORMATS[suffix].content_type
+        (tmp_path / f"a{suffix}").write_bytes(answer.read())
+    assert soundfile.info(tmp_path / f"a{suffix}").format == audio.FORMATS[suffix].container
+    assert audio.read_metadata(tmp_path / f"a{suffix}")["settings"]["seed"] == 1
+
+
+def test_an_unknown_format_is_refused_before_anything_is_made(home):
+    name, answer = call(home, "v2/generate", {"script": "[S1] Hi.", "format": "aac"})
+    assert name == "error" and "format must be one of wav, flac, mp3, opus" in json.dumps(answer)
+
+
 # docs/api.md
 
 
@@ -244,8 +262,8 @@ def run(command: list[str], folder) -> str:
 def test_the_python_example_runs(home, tmp_path):
     out = run([sys.executable, "-c", example("python", home)], tmp_path)
     assert "[S1] It's three dollars and fifty cents!" in out
-    wav = re.search(r"^(\S+\.wav) ", out, re.MULTILINE)[1]
-    metadata = read_metadata(wav)
+    file = re.search(r"^(\S+\.wav) ", out, re.MULTILINE)[1]
+    metadata = audio.read_metadata(file)
     own = NANO_DEFAULTS.temperature
     assert metadata["settings"]["seed"] == 7 and metadata["settings"]["temperature"] == 0.2
     assert f"\nnano {{'minimum': 0.0, 'maximum': 5.0, 'default': {own}}}" in "\n" + out

@@ -45,7 +45,7 @@ def test_a_failed_run_brings_the_earlier_take_back_as_such(error, tmp_path):
     updates = list(press_generate(handlers, key))
     assert not any(has_take(update) for update in updates[:-1]), "not under the run"
     assert updates[-1]["player"]["take"]["label"] == "Earlier take"
-    assert updates[-1]["wav"]["value"] == updates[-1]["player"]["take"]["file"]
+    assert updates[-1]["take_file"] == updates[-1]["player"]["take"]["file"]
     assert "421337" in updates[-1]["figures"]
 
 
@@ -56,8 +56,9 @@ def test_a_run_clears_the_take_before_it(key, tmp_path):
     handlers, _ = stub_handlers([STARTED, RUNNING, STARTED, take], tmp_path)
     for _ in range(2):
         for update in press_generate(handlers, key):
-            if "wav" in update and not has_take(update):
-                assert update["wav"] == {"__type__": "update", "value": None, "interactive": False}
+            if "take_file" in update and not has_take(update):
+                assert update["take_file"] is None
+                assert not update["download_take"]["interactive"]
                 assert not update["keep_seed"]["interactive"] and update["take_seed"] is None
                 assert "421337" not in update["figures"] and "data:" not in update["spectrogram"]
             elif not has_take(update):
@@ -70,7 +71,7 @@ def test_what_was_heard_of_a_failed_run_stays(tmp_path):
     key = new_key()
     handlers.files.history.add(key, silent_take())
     *_, last = press_generate(handlers, key)
-    assert not has_take(last) and last["player"]["ready"] > 0 and not last["wav"]["interactive"]
+    assert not has_take(last) and last["player"]["ready"] > 0 and last["take_file"] is None
 
 
 @pytest.mark.parametrize("error", [InputError("No such thing."), ZeroDivisionError("bug")])
@@ -126,7 +127,8 @@ def test_a_finished_run_delivers_a_16_bit_take(tmp_path):
     for update in press_generate(handlers):
         if has_take(update):
             assert soundfile.info(update["player"]["take"]["file"]).subtype == "PCM_16"
-            assert soundfile.info(update["flac"]["value"]).format == "FLAC"
+            file = handlers.download(update["take_file"], "flac")["file"]
+            assert soundfile.info(file).format == "FLAC"
     # In the last update: one behind it could take the player's file away before it is read.
     assert has_take(update) and update["player"]["done"]
     assert not update["stop"]["interactive"] and 'data-state="done"' in update["status"]

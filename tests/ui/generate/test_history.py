@@ -14,7 +14,8 @@ import pytest
 from dia_demo import audio
 from dia_demo.errors import InputError
 from dia_demo.services.earlier import history
-from dia_demo.services.earlier.history import History, read_samples
+from dia_demo.services.earlier.formats import in_format, read_samples
+from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.models import ModelRef
 from dia_demo.services.people import new_key
@@ -93,9 +94,11 @@ def test_a_take_above_the_size_limit_is_refused(kept_take, monkeypatch):
     assert kept_take.history.list(kept_take.key) == []
 
 
-def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path):
+@pytest.mark.parametrize("suffix", audio.FORMATS)
+def test_a_dropped_file_brings_its_settings_back(kept_take, synthesis, tmp_path, suffix):
     handlers = handlers_of(kept_take, synthesis)
-    values, *_, status = handlers.drop(str(kept_take.wav), None, "", "")
+    dropped = in_format(kept_take.wav, suffix)
+    values, *_, status = handlers.drop(str(dropped), None, "", "")
     assert values["seed"] == 5 and "The settings of the take are in the form" in status
     (tmp_path / "other.wav").write_bytes(b"RIFF")
     with pytest.raises(InputError, match="no settings"):

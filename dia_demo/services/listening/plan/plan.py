@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import combinations
 
+from dia_demo.audio import STORED_SUFFIX
 from dia_demo.config import SEED_LIMIT, Range
 from dia_demo.errors import InputError
 from dia_demo.machine.processor import numerics_here
@@ -108,7 +109,7 @@ class ComparisonPlan:
     def take_file(self, slot: TakeSlot) -> str:
         """The name of a take's file. It does not contain the id of the slot, which stands beside
         its setting in the plan."""
-        return f"{self.draw(slot.id)[:24] if self.salt else slot.id}.wav"
+        return f"{self.draw(slot.id)[:24] if self.salt else slot.id}{STORED_SUFFIX}"
 
     def draw(self, *what: str) -> str:
         """64 random hexadecimal digits, always the same for the same plan and words."""
@@ -164,7 +165,7 @@ def make_plan(
     ]
     count = 3 if kind == ComparisonKind.ABX else 2
     trials = [
-        Trial(_name(), script, seed, pair, tuple(f"{_name()}.wav" for _ in range(count)))
+        Trial(_name(), script, seed, pair, tuple(f"{_name()}{STORED_SUFFIX}" for _ in range(count)))
         for script, seed in groups
         for pair in combinations(range(len(settings)), 2)
     ]

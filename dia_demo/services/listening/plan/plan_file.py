@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from dia_demo.audio import PROMPT_SUFFIXES, STORED_SUFFIX
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import sync_folder, write_atomic
@@ -35,8 +36,8 @@ FORMAT, VERSION = "dia-comparison", 1
 MAX_BYTES = 8_000_000
 
 _ID = re.compile(r"[0-9a-f]{24}")
-_CLIP = re.compile(r"[0-9a-f]{24}\.wav")
-_VOICE = re.compile(r"voice\.(npy|wav|flac|mp3|ogg|m4a|webm)")
+_CLIP = re.compile(rf"[0-9a-f]{{24}}{re.escape(STORED_SUFFIX)}")
+VOICE_NAME = re.compile("|".join(re.escape(f"voice{s}") for s in (".npy", *PROMPT_SUFFIXES)))
 _RUNTIME = ("model", "precision", "device")
 
 
@@ -151,7 +152,7 @@ def _parse(raw: dict) -> ComparisonPlan:
         trials=trials,
         secrets={trial.id: _secret(hidden["secrets"][trial.id]) for trial in trials},
         facts={_matching(name, _ID): _facts(facts) for name, facts in hidden["facts"].items()},
-        voice_file=None if raw["voice_file"] is None else _matching(raw["voice_file"], _VOICE),
+        voice_file=None if raw["voice_file"] is None else _matching(raw["voice_file"], VOICE_NAME),
         voice_transcript=_text(raw["voice_transcript"]),
         revealed=raw["revealed"] is True,
         sound_removed=raw.get("sound_removed") is True,
