@@ -1,8 +1,7 @@
-"""Act out a Hugging Face Space on this machine, or the container of the Dockerfile.
+"""Simulate a Hugging Face Space on this machine.
 
-    python -m tools.rehearse_space               # a Space, from its build on: some minutes
-    python -m tools.rehearse_space --short       # with what this interpreter has installed
-    python -m tools.rehearse_space --container   # the steps of the Dockerfile, without an engine
+    python -m tools.rehearse_space            # a Space, from its build on: some minutes
+    python -m tools.rehearse_space --short    # with what this interpreter has installed
 
 A new user on a copy of this machine's files, with two cores, 16 GB and a read-only home, installs
 the requirements, gets the repository, and starts the app behind a proxy that serves it under a
@@ -25,7 +24,6 @@ from playwright.sync_api import Browser, Page
 from dia_demo.services.models import DIA_NAME
 from tools.app_process import HOST, free_port
 from tools.rehearsal import visitor
-from tools.rehearsal.container import rehearse_container
 from tools.rehearsal.isolation import FOLDER, Root, cut_network, in_namespaces, why_impossible
 from tools.rehearsal.proxy import running_proxy
 from tools.rehearsal.space import CACHE, CARD, PREFIX, RunningApp, Space, find_python, peak_bytes
@@ -149,9 +147,7 @@ def main(arguments: list[str]) -> int:
     """Print the table; 1 where a step fails, 2 where nothing can be rehearsed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--short", action="store_true", help="install nothing")
-    parser.add_argument("--container", action="store_true", help="the Dockerfile instead")
     parser.add_argument("--python", help="the interpreter; default: that of the card, or this one")
-    parser.add_argument("--base", type=Path, help="folder with Debian's files for --container")
     options = parser.parse_args(arguments)
     if FOLDER not in os.environ:
         if reason := why_impossible():
@@ -159,10 +155,7 @@ def main(arguments: list[str]) -> int:
         return in_namespaces("tools.rehearse_space", arguments)
     table, folder = Table(), Path(os.environ[FOLDER])
     python = options.python or find_python(CARD["python_version"])
-    if options.container:
-        rehearse_container(table, folder, python, options.base)
-    else:
-        rehearse_space(table, folder, python, options.short)
+    rehearse_space(table, folder, python, options.short)
     print(f"{table.failed} steps fail." if table.failed else "No step fails.")
     return 1 if table.failed else 0
 

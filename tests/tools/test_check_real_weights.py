@@ -1,23 +1,20 @@
-"""The check of the real weights, rehearsed: a stand-in hub, random weights, takes of a second."""
+"""The check of the real weights: a stand-in hub, random weights, takes of a second."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from dia_demo.files import ROOT
 from dia_demo.text.checks.script_check import check_script
 from tests.helpers.models.checkpoints import write_small
 from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
-from tools import check_real_weights, rehearse_real_weights
+from tools import check_real_weights
 from tools.make_random_dia import CODECS, TINY, write_codec
 from tools.real_weights import codes, takes
 from tools.real_weights.dialogues import DIALOGUES
-from tools.rehearsal.table import Mismatch
 
 FRAMES = 40
 
@@ -130,49 +127,3 @@ def test_an_earlier_end_is_named():
 @pytest.mark.parametrize("script", DIALOGUES)
 def test_a_dialogue_is_as_dia_wants_it(script):
     assert [finding.message for finding in check_script(script, max_seconds=35).findings] == []
-
-
-# The rehearsal of it
-
-
-@pytest.mark.long
-def test_no_step_of_the_rehearsal_fails(tmp_path):
-    command = [sys.executable, "-m", "tools.rehearse_real_weights", str(tmp_path)]
-    options = ["--size", "tiny", "--precision", "int8"]
-    out = subprocess.run(command + options, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert out.returncode == 0 and "No step fails." in out.stdout, out.stdout + out.stderr
-
-
-@pytest.fixture
-def rehearsal(tmp_path):
-    """A rehearsal whose check has written a report, and the codes of both sides."""
-    options = rehearse_real_weights.parser().parse_args([str(tmp_path), "--precision", "int8"])
-    rehearsal = rehearse_real_weights.Rehearsal(tmp_path, options)
-    rehearsal.work.mkdir()
-    return rehearsal
-
-
-HEAD = "| | takes |\n|---|---|\n"
-EQUAL = "\n\nGreedy codes in float32: all of 50 frames equal in 9 channels.\n"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{HEAD}| int8 | 2 |\n\nGreedy codes: equal up to frame 3, where channel 0 differs.\n",
-        f"{HEAD}| int8 | 2 | surplus |{EQUAL}",
-        f"{HEAD}{EQUAL}",
-        f"{HEAD}| bfloat16 | 2 |{EQUAL}",
-        f"{HEAD}| int8 | 1 |{EQUAL}",
-    ],
-    ids=["codes", "columns", "no row", "another precision", "a take missing"],
-)
-def test_a_wrong_report_fails_the_rehearsal(rehearsal, text):
-    (rehearsal.work / "report.md").write_text(text)
-    with pytest.raises(Mismatch):
-        rehearsal.report()
-
-
-def test_a_right_report_passes_the_rehearsal(rehearsal):
-    (rehearsal.work / "report.md").write_text(f"{HEAD}| int8 | 2 |{EQUAL}")
-    assert "all of 50 frames equal" in rehearsal.report()

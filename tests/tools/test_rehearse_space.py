@@ -1,4 +1,4 @@
-"""The rehearsal of a Space and of the container: its parts, and the whole in its short form."""
+"""The rehearsal of a Space: its parts, and the whole in its short form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 
 from dia_demo.files import ROOT
 from tools.app_process import HOST, free_port
-from tools.rehearsal.container import Container, ignore_patterns, is_ignored, read_dockerfile
 from tools.rehearsal.isolation import why_impossible
 from tools.rehearsal.proxy import running_proxy
 from tools.rehearsal.space import downloaded_bytes
@@ -117,36 +116,6 @@ def test_nothing_is_served_outside_the_path():
 
 
 # The build
-
-
-def test_each_instruction_of_the_dockerfile_is_known():
-    instructions = read_dockerfile((ROOT / "Dockerfile").read_text(encoding="utf-8"))
-    assert instructions[0].name == "FROM" and instructions[-1].name == "CMD"
-    assert all(hasattr(Container, f"do_{name.name.lower()}") for name in instructions)
-
-
-def test_a_continued_line_is_one_instruction():
-    text = "# a comment\nRUN one \\\n # another\n && two\n\nUSER dia\n"
-    assert [(step.name, step.argument) for step in read_dockerfile(text)] == [
-        ("RUN", "one  && two"),
-        ("USER", "dia"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("path", "ignored"),
-    [
-        (".git/config", True),
-        ("tests/conftest.py", True),
-        ("dia_demo/ui/__pycache__/page.pyc", True),
-        ("assets/screenshots/phone-dark.png", True),
-        ("assets/nano/config.json", False),
-        ("dia_demo/tools/tests.py", False),
-        ("app.py", False),
-    ],
-)
-def test_the_container_gets_what_is_not_ignored(path, ignored):
-    assert is_ignored(path, ignore_patterns()) == ignored
 
 
 def test_what_pip_fetches_is_counted_without_metadata(tmp_path):

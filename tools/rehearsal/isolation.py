@@ -109,9 +109,9 @@ class Limits:
 
 
 class Root:
-    """The files of a rehearsal, below `path`: those of `base`, and changes to them."""
+    """The files of a rehearsal, below `path`: those of this machine, and changes to them."""
 
-    def __init__(self, folder: Path, base: Path = Path("/")) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         # A disk in a file: an overlay cannot keep its changes on the disk that it covers.
         image, disk = folder / "disk.img", folder / "disk"
@@ -123,7 +123,7 @@ class Root:
         self.changes, work, self.path = disk / "changes", disk / "work", disk / "root"
         for new in (self.changes, work, self.path):
             new.mkdir()
-        layers = f"lowerdir={base},upperdir={self.changes},workdir={work}"
+        layers = f"lowerdir=/,upperdir={self.changes},workdir={work}"
         mount("-t", "overlay", "overlay", "-o", layers, self.path)
         for system in ("dev", "sys"):
             mount("--rbind", f"/{system}", self.path / system)
