@@ -13,12 +13,12 @@ from dia_demo.audio import integrated_loudness
 from dia_demo.codec.codec import Codec, open_codec
 from dia_demo.codec.config import codec_format
 from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine import sampling
 from dia_demo.engine.engine_thread import EngineThread, EventStream
 from dia_demo.engine.events import Event, Failed, Loading
 from dia_demo.engine.model_loader import ModelLoader, PlacedModel, as_loading, load_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream, StreamSettings
+from dia_demo.engine.sampling import check_sampler
 from dia_demo.engine.scheduler import Turns
 from dia_demo.errors import RunError
 from dia_demo.hub.fetch import fetch_checkpoint
@@ -70,7 +70,7 @@ class Engine:
             fetching = fetch_checkpoint(runtime.model)
             folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
         placed = yield from load_model(runtime, folder)
-        sampling.can_compile()  # It compiles here, so that the first take need not wait for it.
+        check_sampler()  # It compiles here, so that the first take need not wait for it.
         return cls(runtime.model, folder, placed, turns)
 
     @property
@@ -167,8 +167,7 @@ class Engine:
     def _numerics(self, with_audio: bool) -> dict[str, str]:
         """What decides how takes are rounded; see Figures."""
         kernel = self.loaded.choice.kernel.name if self.loaded else self.placement.device
-        sampling_route = "compiled" if sampling.can_compile() else "numpy"
-        found = numerics_here() | {"kernel": kernel, "sampling": sampling_route}
+        found = numerics_here() | {"kernel": kernel, "sampling": "compiled"}
         if self.loaded and self.loaded.weights:
             found["weights"] = self.loaded.weights
         if with_audio:

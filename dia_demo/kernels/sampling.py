@@ -1,4 +1,4 @@
-"""Sampling in one call: engine/sampling.py's `Sampler` for all rows and channels.
+"""Sampling in one call, for all rows and channels: see engine/sampling.py.
 
 Its arrays are so small that as separate operations they take longer to call than to compute. Every
 channel of a row is sampled by itself: a bisection finds the top k, comparing all with all sorts
@@ -97,8 +97,10 @@ def _without(code, keys, codes, count):
 
 @inlined
 def _draw(scores, count, temperature, top_p, uniform):
-    """The place that a uniform draws among logits in descending order; they are overwritten. See
-    `Sampler.probabilities` and `draw` in engine/sampling.py."""
+    """The place that a uniform draws among logits in descending order; they are overwritten.
+
+    Only the smallest set of codes whose probability reaches top p is drawn from. Sums are float64,
+    so that a uniform just below 1 cannot round into a code of probability 0."""
     highest, total = scores[0] / temperature, ZERO
     for i in range(count):
         scores[i] = np.exp(scores[i] / temperature - highest)

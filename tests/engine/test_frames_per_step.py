@@ -17,7 +17,6 @@ from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.events import FinishReason
 from dia_demo.engine.memory import needed_bytes
 from dia_demo.engine.row import Row
-from dia_demo.engine.sampling import Sampler
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import InputError
 from dia_demo.model import checkpoint
@@ -39,6 +38,7 @@ from tests.helpers.models.students import (
     fed,
     prepared_twice,
 )
+from tests.helpers.sampling import ReferenceSampler
 from tools.make_random_dia import write_checkpoint
 from training.distill import network
 
@@ -144,7 +144,7 @@ def by_hand(dia: Dia, row: Row) -> np.ndarray:
     prompt = row.previous_inputs.reshape(-1, decoder.num_channels)[config.frames_per_step - 1 :]
     known = [*prompt, *row.next_input.reshape(config.frames_per_step, -1)]
     known = np.stack(known)[-(row.position + 1) :]
-    sampler = Sampler.of([row.params], [1], decoder)
+    sampler = ReferenceSampler.of([row.params], [1], decoder)
     generator = torch.Generator().manual_seed(row.params.seed)
     end = None
     while end is None or len(known) - 1 - end < config.max_delay:

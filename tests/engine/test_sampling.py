@@ -1,5 +1,5 @@
 """Sampling: the distribution of transformers' own logits processors, drawn by a row's uniforms, the
-same compiled and as separate operations. See also test_compiled_sampler.py."""
+same in the program and as operations of NumPy. See also test_compiled_sampler.py."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,8 +16,8 @@ from transformers.generation.logits_process import (
 )
 
 from dia_demo.config import GenerationParams
-from dia_demo.engine.sampling import NOT_FINITE, CompiledSampler, Sampler, draw
-from tests.helpers.sampling import random_case, sample
+from dia_demo.engine.sampling import NOT_FINITE, Sampler
+from tests.helpers.sampling import ReferenceSampler, draw, random_case, sample
 
 JUST_BELOW_ONE = float(np.nextafter(np.float32(1), np.float32(0)))
 
@@ -44,7 +44,7 @@ def _guidance(cfg_scale, top_k) -> DiaClassifierFreeGuidanceLogitsProcessor:
     return guide
 
 
-@pytest.fixture(params=[Sampler.of, CompiledSampler], ids=["operations", "compiled"])
+@pytest.fixture(params=[ReferenceSampler.of, Sampler], ids=["operations", "compiled"])
 def make(request):
     """Makes a sampler of either kind."""
     return request.param
@@ -53,7 +53,7 @@ def make(request):
 def our_distribution(cond_CV, uncond_CV, params, eos) -> torch.Tensor:
     """Probabilities [C, V]: those that are drawn from, and 1 where there is no choice."""
     sizes = SimpleNamespace(eos=eos, num_channels=len(cond_CV), vocab_size=cond_CV.shape[1])
-    sampler = Sampler.of([params], [2], sizes)
+    sampler = ReferenceSampler.of([params], [2], sizes)
     candidates = sampler.candidates_of(cond_CV[None].numpy(), uncond_CV[None].numpy())
     codes, logits, probs = map(torch.from_numpy, (*candidates, sampler.probabilities(*candidates)))
     probs = probs / probs.sum(dim=-1, keepdim=True)

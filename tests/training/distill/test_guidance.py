@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from dia_demo.engine.sampling import Sampler
 from dia_demo.errors import InputError
 from tests.helpers.models.checkpoints import SMALL, load, random_codes, say
+from tests.helpers.sampling import ReferenceSampler
 from tests.training.distill.settings import DEFAULTS, PLAN, SCALES, TEXTS, given_to
 from training.distill import __main__ as command
 from training.distill import guidance, network, takes
@@ -24,12 +24,12 @@ from training.distill.student import student_config, student_of, write_student
 
 @pytest.mark.parametrize("cfg_scale", [0.7, 1.0, 3.0])
 def test_the_target_is_the_distribution_of_guided_sampling(cfg_scale):
-    """Of engine/sampling.py, before temperature and top p."""
+    """Of tests/helpers/sampling.py, before temperature and top p."""
     decoder, top_k = SMALL.decoder, 9
     shape = (50, decoder.num_channels, decoder.vocab_size)
     cond, uncond = 3 * torch.randn(2, *shape, generator=torch.Generator().manual_seed(1))
     params = replace(DEFAULTS, cfg_scale=cfg_scale, top_k=top_k)
-    sampler = Sampler.of([params] * 50, [2] * 50, decoder)
+    sampler = ReferenceSampler.of([params] * 50, [2] * 50, decoder)
     codes, logits = map(torch.from_numpy, sampler.candidates_of(cond.numpy(), uncond.numpy()))
     expected = torch.full(shape, -torch.inf).scatter(-1, codes, logits).log_softmax(-1)
     scales = torch.full((50,), cfg_scale)
