@@ -64,16 +64,28 @@ _DECODER_KEYS = (
 )
 
 
-def read_model_config(folder: Path) -> ModelConfig:
-    """Read `config.json` and, where there is one, `generation_config.json`.
+def read_config_file(folder: Path) -> dict[str, Any]:
+    """The parsed `config.json` of a checkpoint's folder.
 
-    Raises InputError when a file is missing, is not JSON, or describes another model, and when it
-    is not as the folder's manifest lists it, if there is one.
+    Raises InputError where it is missing or not JSON, where it is not as the folder's manifest
+    lists it, if there is one, and for the folder of a LoRA adapter.
     """
     check_configs(folder)
     if (folder / ADAPTER_CONFIG).is_file():
         raise InputError(f"{folder} contains {ADAPTER_CONFIG}: {ADAPTER}")
-    config = parse_model_config(read_json(folder / "config.json"), str(folder / "config.json"))
+    return read_json(folder / "config.json")
+
+
+def read_model_config(folder: Path) -> ModelConfig:
+    """The config of a checkpoint in `folder`. Raises as `read_config_file` and `parse_checkpoint`
+    do."""
+    return parse_checkpoint(read_config_file(folder), folder)
+
+
+def parse_checkpoint(raw: dict[str, Any], folder: Path) -> ModelConfig:
+    """The config from the parsed `config.json` of a folder, and from its `generation_config.json`
+    where there is one. Raises InputError as `parse_model_config` does."""
+    config = parse_model_config(raw, str(folder / "config.json"))
     generation = folder / "generation_config.json"
     if not generation.is_file():
         return config

@@ -68,7 +68,7 @@ def base(folder, synthesis):
     from dia_demo.config import RuntimeConfig
     from dia_demo.services.listening.plan.setting import Setting
 
-    params = replace(synthesis.info(str(folder)).config.defaults, max_tokens=60)
+    params = replace(synthesis.models[str(folder)].config.defaults, max_tokens=60)
     return Setting(params, RuntimeConfig(model=str(folder)))
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from dia_demo.checkpoint_config import parse_model_config, read_model_config
 from dia_demo.errors import InputError
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.untrusted import read_json
 from dia_demo.voices import parse_voices
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 RAW = read_json(EMBEDDED_FOLDER / "config.json")
 TABLE = read_model_config(EMBEDDED_FOLDER).voices

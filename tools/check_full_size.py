@@ -20,6 +20,7 @@ import torch
 from dia_demo.accelerator.backend import Backend
 from dia_demo.accelerator.selfcheck.report import VerdictKey
 from dia_demo.accelerator.selfcheck.runner import CheckSpec, check
+from dia_demo.families.resolve import resolve
 from dia_demo.task import Task
 from tools.make_random_dia import SIZES, write_checkpoint
 
@@ -41,7 +42,7 @@ def main() -> None:
     card = Backend("cpu").card()
     key = VerdictKey("cpu", card.name, card.driver, torch.__version__, "random", "float32")
     backend = partial(Backend, "cpu")
-    spec = CheckSpec(backend, options.folder, "random Dia", key, card, options.threads)
+    spec = CheckSpec(backend, resolve(str(options.folder)), key, card, options.threads)
     running = Task(check(spec))
     for event in running:
         print(event.doing, flush=True)

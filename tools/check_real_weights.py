@@ -29,9 +29,9 @@ from typing import Any
 from dia_demo.codec.files import find_codec
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import DiaDemoError
+from dia_demo.families.dia.profiles import DIA_NAME
+from dia_demo.families.resolve import local_folder
 from dia_demo.hub.fetch import fetch_checkpoint
-from dia_demo.model.checkpoint import local_folder
-from dia_demo.services.models import DIA_NAME
 from dia_demo.task import Task
 from tools.real_weights.check import Check, Outcome
 from tools.real_weights.codes import compare_codes

@@ -175,7 +175,7 @@ def print_times(times: dict[str, list[float]]) -> None:
 
 def print_together(engine, name: str, rows: int, ms: float, decoding: float | None) -> None:
     """The summed realtime factor of several utterances; with the codec's rate, its share too."""
-    tokens = rows / (engine.format.frames_per_second * ms / 1000)
+    tokens = rows / (engine.info.codec.frames_per_second * ms / 1000)
     line = f"{name}: {tokens:.2f}x realtime summed, tokens alone"
     if decoding:
         whole = 1 / (1 / tokens + 1 / decoding)

@@ -104,7 +104,7 @@ def hear(engine: Engine, texts: list[str], seed: int) -> list[str]:
             if isinstance(event, Finished):
                 takes[event.row] = engine.codec.decode(event.result.codes)
         waves = (takes[number] for number in range(len(rows)))
-        rate = engine.format.sample_rate
+        rate = engine.info.codec.sample_rate
         heard += [asr.recognise(soxr.resample(wave, rate, SAMPLE_RATE)) for wave in waves]
     return heard
 

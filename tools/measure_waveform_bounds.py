@@ -46,11 +46,11 @@ def measures(samples: np.ndarray, sample_rate: int) -> dict[str, float]:
 
 def takes(synthesis: Synthesis, model: str, count: int) -> Iterator[np.ndarray]:
     """Samples of `count` takes: the scripts in turn, a seed for each take."""
-    defaults = synthesis.info(model).config.defaults
+    info = synthesis.models[model]
     runtime = replace(synthesis.settings.runtime, model=model)
     for seed in range(count):
-        params = replace(defaults, seed=seed)
-        request = Request(SCRIPTS[seed % len(SCRIPTS)], params, runtime)
+        params = replace(info.config.defaults, seed=seed)
+        request = Request(SCRIPTS[seed % len(SCRIPTS)], params, info, runtime)
         *_, finished = synthesis.stream(request, threading.Event())
         yield synthesis.take(request, finished.result).samples
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     synthesis = Synthesis(Settings(RuntimeConfig(model=options.model, threads=options.threads)))
-    rate = synthesis.info(options.model).sample_rate
+    rate = synthesis.models[options.model].sample_rate
     rows = [measures(samples, rate) for samples in takes(synthesis, options.model, options.takes)]
     bounds, summary = WaveformBounds(), {}
     for name in MEASURES:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page
 
-from dia_demo.services.models import DIA_NAME
+from dia_demo.families.dia.profiles import DIA_NAME
 from tools.app_process import HOST, free_port
 from tools.rehearsal import visitor
 from tools.rehearsal.isolation import FOLDER, Root, cut_network, in_namespaces, why_impossible

@@ -19,10 +19,10 @@ from dia_demo.accelerator.selfcheck.report import SelfCheckReport, VerdictKey
 from dia_demo.accelerator.selfcheck.runner import Checking, CheckSpec, check
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import DeviceStatus, device_status, place_on_device
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import fingerprint
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.model_loader import PlacedModel, as_loading
 from dia_demo.engine.placement import Placement
 from dia_demo.errors import InputError
@@ -63,11 +63,11 @@ class Accelerator:
             precision=precision,
         )
 
-    def place(self, runtime: RuntimeConfig, folder: Path) -> Placement:
+    def place(self, info: ModelInfo, runtime: RuntimeConfig) -> Placement:
         """How the model runs on this device. InputError unless the device is available, has passed
         its self-check with this checkpoint, and is faster than the CPU or `runtime.insist` is set.
         """
-        placement = self._place(runtime, folder)
+        placement, folder = self._place(info, runtime)
         self.verdict(folder, placement.precision, runtime.insist)
         return placement
 
@@ -94,21 +94,16 @@ class Accelerator:
         return report
 
     def check(
-        self,
-        runtime: RuntimeConfig,
-        folder: Path,
-        name: str,
-        cancel: threading.Event | None = None,
+        self, info: ModelInfo, runtime: RuntimeConfig, cancel: threading.Event | None = None
     ) -> Generator[Checking, None, SelfCheckReport]:
         """Run the self-check with a checkpoint and store its verdict; yields its progress.
 
         Raises InputError if the device is not available.
         """
-        placement = self._place(runtime, folder)
+        placement, folder = self._place(info, runtime)
         spec = CheckSpec(
             open=self.open,
-            folder=folder,
-            model=name,
+            model=info,
             key=self.key(folder, placement.precision),
             card=self._card(),
             threads=placement.threads,
@@ -118,19 +113,22 @@ class Accelerator:
         self.store.keep(report)
         return report
 
-    def load(self, runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None, PlacedModel]:
+    def load(
+        self, info: ModelInfo, runtime: RuntimeConfig
+    ) -> Generator[Loading, None, PlacedModel]:
         """The engine's ModelLoader of this device. Raises InputError as `place` does."""
-        placement = self._place(runtime, folder)
+        placement, folder = self._place(info, runtime)
         report = self.verdict(folder, placement.precision, runtime.insist)
         spec = RunSpec(
             open=self.open,
             folder=folder,
+            config=info.config,
             precision=placement.precision,
             card=report.card,
             threads=placement.threads,
             limits=self.limits or Limits.of(report),
         )
-        what = f"Loading {runtime.model} on the {runtime.device.upper()}"
+        what = f"Loading {info.name} on the {runtime.device.upper()}"
         remote = yield from as_loading(what, RemoteModel.load(spec))
         on_failure = partial(self.revoke, folder, placement.precision)
         model = GuardedModel(remote, on_failure, self.bounds)
@@ -141,10 +139,12 @@ class Accelerator:
         self.store.revoke(self.key(folder, precision), f"a run failed after the check: {reason}")
         return explain_failure(self.device, reason)
 
-    def _place(self, runtime: RuntimeConfig, folder: Path) -> Placement:
+    def _place(self, info: ModelInfo, runtime: RuntimeConfig) -> tuple[Placement, Path]:
+        """How the model would run on this device, and its folder."""
         placement = place_on_device(runtime, self.status())
-        check_original(folder, read_model_config(folder))
-        return placement
+        assert info.folder is not None, "its files are on this machine"
+        check_original(info.folder, info.config)
+        return placement, info.folder
 
     def _card(self) -> Card:
         status = self.status()

@@ -21,7 +21,6 @@ from dia_demo.accelerator.backend import Backend, Card, explain
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.accelerator.guard import Limits
 from dia_demo.accelerator.process import DeviceProcess
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig
 from dia_demo.errors import RunError
 from dia_demo.machine.child_process import Failure
@@ -36,6 +35,7 @@ class RunSpec:
 
     open: Callable[[], Backend]
     folder: Path
+    config: ModelConfig
     precision: str
     card: Card
     threads: int
@@ -119,7 +119,6 @@ class RemoteModel:
     @classmethod
     def load(cls, spec: RunSpec) -> Generator[float, None, RemoteModel]:
         """Start the process and load the model there; yields the fraction loaded."""
-        config = read_model_config(spec.folder)
         process = DeviceProcess(serve, spec)
         limit, action = spec.limits.loading_seconds, "loading the model"
         try:
@@ -128,7 +127,7 @@ class RemoteModel:
         except BaseException:
             process.close()
             raise
-        return cls(process, config, spec.limits, answer.used)
+        return cls(process, spec.config, spec.limits, answer.used)
 
     def encode(self, text: bytes, cfg_scale: float, max_positions: int) -> RemoteCache:
         self._process.send(EncodeRequest(text, cfg_scale, max_positions, self._take_freed()))
@@ -198,7 +197,8 @@ def _load(pipe: Connection, spec: RunSpec) -> DeviceModel:
     card = backend.card()
     if card != spec.card:
         raise RunError(f"a different card responded: {card.name}, not {spec.card.name}")
-    loading = Task(checkpoint.load(spec.folder, spec.precision, str(backend.device)))
+    device = str(backend.device)
+    loading = Task(checkpoint.load(spec.folder, spec.precision, device, config=spec.config))
     for fraction in loading:
         pipe.send(fraction)
     model = DeviceModel(loading.result, backend)

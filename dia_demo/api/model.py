@@ -19,8 +19,8 @@ from weakref import WeakSet
 
 from dia_demo.api.stream import BatchError, Stream, take_of
 from dia_demo.config import PARAMS, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError, RunError
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, Take, VoicePrompt, random_seed
@@ -98,7 +98,7 @@ class Model:
     @property
     def info(self) -> ModelInfo:
         """Its name, sample rate, frames per second, sizes and default parameters."""
-        return self._synthesis.info(self._synthesis.settings.runtime.model)
+        return self._synthesis.models[self._synthesis.settings.runtime.model]
 
     @property
     def voices(self) -> list[str]:
@@ -115,9 +115,8 @@ class Model:
     def check(self, script: str, **options: Unpack[Options]) -> ScriptReport:
         """What the page shows below a script: length, findings and repairs. Generates nothing."""
         request = self._request(script, **options)
-        return self._synthesis.check(
+        return request.model.check(
             script,
-            request.runtime.model,
             request.params.max_tokens,
             request.voice.transcript if request.voice else "",
             request.normalise,
@@ -219,12 +218,12 @@ class Model:
             raise TypeError(f"unknown option {unknown[0]!r}; there are: {known}")
         if voice_transcript and voice_prompt is None:
             raise InputError("voice_transcript needs voice_prompt.")
+        info, seed = self.info, random_seed() if seed is None else seed
         prompt = voice_prompt and VoicePrompt.of_file(Path(voice_prompt), voice_transcript)
         request = Request(
             script=script,
-            params=replace(
-                self.info.config.defaults, seed=random_seed() if seed is None else seed, **params
-            ),
+            params=replace(info.config.defaults, seed=seed, **params),
+            model=info,
             runtime=self._synthesis.settings.runtime,
             voice=prompt or None,
             speed=speed,
@@ -232,4 +231,4 @@ class Model:
             pronunciations=Pronunciations.of(pronunciations) if pronunciations else NONE,
         )
         choices = [voice] if isinstance(voice, str) else voice
-        return with_voices(request, choices, self.info, self._kept)
+        return with_voices(request, choices, self._kept)

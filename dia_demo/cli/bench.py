@@ -12,6 +12,7 @@ from typing import TextIO
 from dia_demo.cli.common import follow
 from dia_demo.config import PRECISIONS
 from dia_demo.errors import InputError, RunError
+from dia_demo.families.resolve import random_sizes
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import (
     BenchReport,
@@ -22,7 +23,6 @@ from dia_demo.services.bench.report import (
     pair_ratios,
 )
 from dia_demo.services.bench.runner import Measuring, measure
-from dia_demo.services.measurements.sizes import RANDOM_SIZES
 from dia_demo.services.measurements.types import (
     CodecResult,
     HardwareResult,
@@ -63,7 +63,7 @@ def register(commands) -> None:
         help="the model to measure; nothing is downloaded",
     )
     size = "measure random weights of this size"
-    add("--random-weights", choices=RANDOM_SIZES, metavar="dia-1.6b", help=size)
+    add("--random-weights", choices=random_sizes(), metavar="dia-1.6b", help=size)
     add("--precision", nargs="+", metavar="P", help=f"one or more of {', '.join(PRECISIONS)}")
     add("--rows", nargs="+", metavar="N", help="utterances decoded together, one or more numbers")
     add("--steps", type=int, default=BenchPlan.steps, metavar="N", help="decoder steps to time")

@@ -279,7 +279,7 @@ def _make(comparison: Comparison, synthesis: Synthesis, options: argparse.Namesp
 def _warnings(plan: ComparisonPlan, synthesis: Synthesis) -> list[str]:
     """What a result will not show."""
     models = {setting.runtime.model for setting in plan.settings}
-    infos = {name: synthesis.info(name) for name in models}
+    infos = {name: synthesis.models[name] for name in models}
     voices = None if plan.voice_file else voices_warning(plan.settings, infos)
     warnings = (voices, abx_warning(plan.kind, plan.settings))
     return [warning for warning in warnings if warning]

@@ -59,6 +59,10 @@ def _run(synthesis: Synthesis, runtime: RuntimeConfig, quiet: bool) -> SelfCheck
 
     cancel = threading.Event()
     try:
-        return follow(check_device(synthesis, runtime, cancel), cancel, progress_line)
+        return follow(
+            check_device(synthesis, synthesis.models[runtime.model], runtime, cancel),
+            cancel,
+            progress_line,
+        )
     except CheckStopped as stop:
         raise RunError("The self-check was stopped and has no result.") from stop

@@ -62,6 +62,7 @@ def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool
     request = Request(
         script=script_of(options.script, options.file),
         params=replace(info.config.defaults, **chosen),
+        model=info,
         runtime=runtime,
         voice=voice_of(options),
         speed=options.speed,
@@ -69,4 +70,4 @@ def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool
         normalise=options.normalise,
         pronunciations=pronunciations_of(options),
     )
-    return with_voices(request, options.voice, info, KeptVoices.of_this_user(settings))
+    return with_voices(request, options.voice, KeptVoices.of_this_user(settings))

@@ -40,7 +40,7 @@ class CodecFormat:
         return self.sample_rate / self.hop_length
 
 
-def codec_format(folder: Path) -> CodecFormat:
+def read_codec_format(folder: Path) -> CodecFormat:
     """The format of the codec in a checkpoint's folder, or Descript's if there is none.
 
     Raises InputError for a config that is missing or not valid for a codec.

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dia_demo.engine.decoder_model import DecoderCache, DecoderModel
 from dia_demo.engine.row import Row
-from dia_demo.engine.sampling import NOT_FINITE, Sampler
+from dia_demo.engine.sampling import NOT_FINITE
 
 
 def read_row(model: DecoderModel, row: Row) -> DecoderCache:
@@ -97,7 +97,7 @@ class Batch:
         self._caches = caches
         decoder = model.config.decoder
         halves = [cache.halves for cache in caches]
-        self._sample_codes = Sampler([row.params for row in rows], halves, decoder)
+        self._sample_codes = rows[0].make_sampler([row.params for row in rows], halves, decoder)
         ends = list(accumulate(halves))
         self._slots = [slice(end - count, end) for end, count in zip(ends, halves, strict=True)]
         # Written by each step.

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from dia_demo.audio import integrated_loudness
-from dia_demo.codec.codec import Codec, open_codec
-from dia_demo.codec.config import codec_format
+from dia_demo.codec.codec import Codec
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.engine_thread import EngineThread, EventStream
 from dia_demo.engine.events import Event, Failed, Loading
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.model_loader import ModelLoader, PlacedModel, as_loading, load_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream, StreamSettings
 from dia_demo.engine.sampling import check_sampler
 from dia_demo.engine.scheduler import Turns
 from dia_demo.errors import RunError
-from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.machine.processor import numerics_here
-from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.prompt.prompt import at_analysis_rate
 from dia_demo.prompt.speech import median_pitch
@@ -37,16 +34,12 @@ class Engine:
     used again.
     """
 
-    def __init__(
-        self, name: str, folder: Path, placed: PlacedModel, turns: Turns | None = None
-    ) -> None:
-        self.name = name
-        self.folder = folder
+    def __init__(self, info: ModelInfo, placed: PlacedModel, turns: Turns | None = None) -> None:
+        self.info = info
         self.model = placed.model
         self.placement = placed.placement
         self.loaded = placed.loaded
         self.closed = False
-        self.format = codec_format(folder)
         self._check_take = placed.check_take
         self._close_model = placed.close
         self._notes = (self.loaded.note,) if self.loaded and self.loaded.note else ()
@@ -56,22 +49,19 @@ class Engine:
     @classmethod
     def load(
         cls,
+        info: ModelInfo,
         runtime: RuntimeConfig,
         load_model: ModelLoader = load_on_cpu,
         turns: Turns | None = None,
     ) -> Generator[Loading, None, Engine]:
-        """Find the model, fetch it if necessary, and load it; yields Loading events.
+        """Load a model whose files are on this machine; yields Loading events.
 
-        load_model: the loader of the runtime's device. Raises InputError where the model is not
-        available, does not fit into memory, or cannot run as requested.
+        load_model: the loader of the runtime's device. Raises InputError where the model does not
+        fit into memory, or cannot run as requested.
         """
-        folder = checkpoint.local_folder(runtime.model)
-        if folder is None:
-            fetching = fetch_checkpoint(runtime.model)
-            folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
-        placed = yield from load_model(runtime, folder)
+        placed = yield from load_model(info, runtime)
         check_sampler()  # It compiles here, so that the first take need not wait for it.
-        return cls(runtime.model, folder, placed, turns)
+        return cls(info, placed, turns)
 
     @property
     def config(self) -> ModelConfig:
@@ -85,7 +75,8 @@ class Engine:
     def open_codec(self) -> Generator[Loading, None, Codec]:
         """Fetch the checkpoint's codec if necessary, and load it; later calls do nothing."""
         if self._codec is None:
-            loading = open_codec(self.folder)
+            assert self.info.folder is not None, "the model was loaded from it"
+            loading = self.info.family.codecs.open(self.info.folder)
             threads = self.placement.threads
             self._codec = yield from as_loading("Loading the codec", loading, threads)
         return self._codec
@@ -106,7 +97,7 @@ class Engine:
             return None
         with torch_threads(self.placement.threads):
             wave = self.codec.decode(prompt)
-        hertz = median_pitch(at_analysis_rate(wave, self.format.sample_rate))
+        hertz = median_pitch(at_analysis_rate(wave, self.info.codec.sample_rate))
         return None if hertz is None else float(12 * np.log2(hertz / 100))
 
     def warm_up(self) -> None:
@@ -114,10 +105,12 @@ class Engine:
         with torch_threads(self.placement.threads):
             self.codec.decode(np.zeros((1, self.codec.num_codebooks), np.int64))
         if self.config.voices is not None:  # Its takes are measured before their first sound.
-            rate = self.format.sample_rate
+            rate = self.info.codec.sample_rate
             integrated_loudness(np.zeros(rate), rate)
         params = replace(self.config.defaults, max_tokens=self.config.shortest_max_tokens)
-        for event in self.stream([Row(self.config, b"\x01 Hello.", params)], [0.0], False):
+        family = self.info.family
+        row = family.row(self.config, family.encode("[S1] Hello.", ""), params)
+        for event in self.stream([row], [0.0], False):
             if isinstance(event, Failed):
                 raise RunError(event.message)
 
@@ -147,9 +140,9 @@ class Engine:
         RunError once the engine is closed.
         """
         settings = StreamSettings(
-            model=self.name,
+            model=self.info.name,
             placement=self.placement,
-            format=self.format,
+            format=self.info.codec,
             codec=self.codec if with_audio else None,
             numerics=self._numerics(with_audio),
             check_take=self._check_take,

@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
 
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine import events
-from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.decoder_model import DecoderModel
 from dia_demo.engine.events import Loading
-from dia_demo.engine.memory import check_free, why_not_calibrated
+from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.memory import check_free
 from dia_demo.engine.placement import Placement, place_on_cpu
-from dia_demo.model.loading import Calibrator, LoadedModel, Stages, load_model, with_stage
+from dia_demo.model.loading import LoadedModel, Stages, with_stage
 from dia_demo.task import Task
 
 log = logging.getLogger(__name__)
@@ -47,18 +45,16 @@ class PlacedModel:
     close: Callable[[], None] = nothing_to_close
 
 
-# Loads the model of a runtime from its folder. Raises InputError where it cannot run as requested.
-ModelLoader = Callable[[RuntimeConfig, Path], Generator[Loading, None, PlacedModel]]
+# Loads a model from its folder. Raises InputError where it cannot run as the runtime says.
+ModelLoader = Callable[[ModelInfo, RuntimeConfig], Generator[Loading, None, PlacedModel]]
 
 
-def load_on_cpu(runtime: RuntimeConfig, folder: Path) -> Generator[Loading, None, PlacedModel]:
+def load_on_cpu(info: ModelInfo, runtime: RuntimeConfig) -> Generator[Loading, None, PlacedModel]:
     """The ModelLoader of the CPU. Raises InputError where the model does not fit into memory."""
-    config = read_model_config(folder)
-    placement = place_on_cpu(runtime, config)
-    check_free(config, placement.precision)
-    calibrator = Calibrator(make_takes, why_not_calibrated(config))
-    loading = load_model(folder, placement.precision, placement.threads, calibrator)
-    loaded = yield from _stages_as_loading(loading, runtime.model)
+    placement = place_on_cpu(runtime, info)
+    check_free(info, placement.precision)
+    loading = info.family.load(info, placement.precision, placement.threads)
+    loaded = yield from _stages_as_loading(loading, info.name)
     log.info("%s", loaded.choice.reason)
     if loaded.note:
         log.warning("%s", loaded.note)

@@ -10,6 +10,7 @@ from importlib import metadata
 from importlib.util import find_spec
 
 from dia_demo.config import ModelConfig, PreparedWeights, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import STEP_BYTES, check_granted, fitting, gb, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.kernels.jit import digest
@@ -17,7 +18,7 @@ from dia_demo.machine import system
 from dia_demo.machine.processor import byte_product_lanes, multiplies_bfloat16
 from dia_demo.machine.system import granted_cores
 from dia_demo.model.autotune import remember, remembered
-from dia_demo.model.linear import FLOATS, INTEGERS, decoder_weights
+from dia_demo.model.linear import FLOATS, INTEGERS
 
 # Below this many decoder weights a step is bound by its operations, not by reading weights.
 TINY_WEIGHTS = 1_000_000
@@ -41,16 +42,16 @@ class Placement:
     why_threads: str = ""
 
 
-def place_on_cpu(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
+def place_on_cpu(runtime: RuntimeConfig, info: ModelInfo) -> Placement:
     """Choose precision and threads. InputError where the request is impossible, or needs more
     memory than the machine has."""
     assert runtime.device == "cpu", "other devices: accelerator/status.py"
     cores = cores_for(runtime)
-    precision, reason = _precision(runtime.precision, config, runtime.threads or cores)
+    precision, reason = _precision(runtime.precision, info, runtime.threads or cores)
     if runtime.precision == "auto":
-        precision, reason = _within_memory(precision, reason, config)
-    check_granted(config, precision)
-    threads, why_threads = _threads(runtime, precision, config, cores)
+        precision, reason = _within_memory(precision, reason, info)
+    check_granted(info, precision)
+    threads, why_threads = _threads(runtime, precision, info, cores)
     return Placement(runtime.device, precision, threads, reason, why_threads)
 
 
@@ -65,12 +66,12 @@ def cores_for(runtime: RuntimeConfig) -> int:
 
 
 def _threads(
-    runtime: RuntimeConfig, precision: str, config: ModelConfig, cores: int
+    runtime: RuntimeConfig, precision: str, info: ModelInfo, cores: int
 ) -> tuple[int, str]:
     """The number of threads and its reason."""
     if runtime.threads is not None:
         return runtime.threads, "as asked"
-    small = decoder_weights(config) * STEP_BYTES[precision] < CACHED_BYTES
+    small = info.family.weights.step(info.config) * STEP_BYTES[precision] < CACHED_BYTES
     if small and cores > 1:
         return 1, (
             "a model this small gains little from a second thread, and loses much where that "
@@ -79,8 +80,9 @@ def _threads(
     return cores, "the cores granted here"
 
 
-def _precision(asked: str, config: ModelConfig, threads: int) -> tuple[str, str]:
+def _precision(asked: str, info: ModelInfo, threads: int) -> tuple[str, str]:
     """The one asked for; else the fastest of LOSSLESS, as measured or expected here."""
+    config = info.config
     can_compile = find_spec("numba") is not None
     if config.prepared is not None:
         asked, reason = _prepared(asked, config.prepared)
@@ -91,7 +93,7 @@ def _precision(asked: str, config: ModelConfig, threads: int) -> tuple[str, str]
         return asked, reason
     if asked != "auto":
         return asked, "as asked"
-    if decoder_weights(config) < TINY_WEIGHTS:
+    if info.family.weights.step(config) < TINY_WEIGHTS:
         return "float32", "a model this small is fast enough with all its bits"
     if (measured := _fastest_measured(config, threads)) is not None:
         return measured
@@ -151,13 +153,13 @@ def _prepared(asked: str, weights: PreparedWeights) -> tuple[str, str]:
     )
 
 
-def _within_memory(precision: str, reason: str, config: ModelConfig) -> tuple[str, str]:
+def _within_memory(precision: str, reason: str, info: ModelInfo) -> tuple[str, str]:
     """The precision chosen, or the widest narrower one that fits; never int4."""
     available = system.memory_bytes()
-    fits = [name for name in fitting(config, available) if name != "int4"]
+    fits = [name for name in fitting(info, available) if name != "int4"]
     if precision in fits or not fits or available is None:
         return precision, reason
-    needed = gb(needed_bytes(config, precision))
+    needed = gb(needed_bytes(info, precision))
     return fits[0], (
         f"{precision} would need {needed} of the {gb(available)} that this machine has"
     )

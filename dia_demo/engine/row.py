@@ -17,6 +17,7 @@ from torch import Tensor
 from dia_demo.config import GenerationParams, ModelConfig
 from dia_demo.engine.decoder_model import DecoderCache
 from dia_demo.engine.events import FinishReason
+from dia_demo.engine.sampling import Sampler
 from dia_demo.engine.turns.passages import readable
 from dia_demo.engine.turns.voices import TurnVoices
 from dia_demo.errors import InputError
@@ -32,6 +33,9 @@ class Row:
     cancel: set from any thread, at any time, to stop the row. Raises InputError where a parameter
     is out of range, the prompt leaves no room, or the model has no voice of a chosen name.
     """
+
+    # Draws the codes of several rows at once.
+    make_sampler = Sampler
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Finds a checkpoint's folder by name, and builds the model from its weights.
+"""Builds the model of a checkpoint from its weights.
 
 Loading is strict: a missing, surplus or misshapen tensor is an error. `load` and `load_random` are
 generators that yield the fraction done and return the model, so that the caller can show progress
@@ -18,8 +18,6 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.errors import InputError
-from dia_demo.files import ASSETS
-from dia_demo.hub.cache import is_hub_name
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel, step_linears
 from dia_demo.model.packed_linear import PackedLinear
@@ -32,46 +30,28 @@ from dia_demo.model.tensor_files import (
 )
 from dia_demo.model.tensor_names import TensorSlice, expected_tensors, transformers_tensors
 
-EMBEDDED = "nano"
-EMBEDDED_FOLDER = ASSETS / "nano"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 # Random numbers that are drawn for a tensor; a larger one repeats them, since drawing 1.6 billion
 # takes longer than measuring with them. Odd, so that the rows of a tensor are not the same.
 DRAWN = 2**22 - 1
 
 
-def local_folder(name: str) -> Path | None:
-    """The checkpoint's folder where `name` is "nano" or a folder, None where it is a hub name.
-
-    Raises InputError for anything else.
-    """
-    if name == EMBEDDED:
-        return EMBEDDED_FOLDER
-    try:
-        folder = Path(name).expanduser()
-        if name and folder.is_dir():
-            return folder
-    except (OSError, RuntimeError):  # Not a valid path: too long, or an unknown ~user.
-        pass
-    if is_hub_name(name):
-        return None
-    raise InputError(
-        f"Model {name!r} is neither {EMBEDDED!r}, nor a folder on this machine, nor a hub name "
-        "like nari-labs/Dia-1.6B-0626."
-    )
-
-
 def load(
-    folder: Path, precision: str, device: str = "cpu", kernel: Kernel | None = None
+    folder: Path,
+    precision: str,
+    device: str = "cpu",
+    kernel: Kernel | None = None,
+    config: ModelConfig | None = None,
 ) -> Generator[float, None, Dia]:
     """Build the model of the checkpoint in `folder`; yields the fraction done.
 
     kernel: which modules the linears of a decoder step become; without one they stay torch's, and
-    the precision must be a floating-point type. Raises InputError where the files do not contain
-    exactly the tensors that the config asks for, listing what is missing, surplus or misshapen,
-    and where a tensor contains NaN, infinity or only zeros.
+    the precision must be a floating-point type. config: of the folder, if it was read already.
+    Raises InputError where the files do not contain exactly the tensors that the config asks for,
+    listing what is missing, surplus or misshapen, and where a tensor contains NaN, infinity or only
+    zeros.
     """
-    config = read_model_config(folder)
+    config = config or read_model_config(folder)
     check_original(folder, config)
     files = weight_files(folder)
     slices = _slices_of(files, config, folder)
@@ -84,10 +64,9 @@ def load(
     return builder.model()
 
 
-def check_tensors(folder: Path) -> None:
+def check_tensors(folder: Path, config: ModelConfig) -> None:
     """Raise InputError unless the files of the checkpoint in `folder` contain the tensors that its
     config asks for. Their values are not read, and prepared weights have checksums instead."""
-    config = read_model_config(folder)
     if config.prepared is None:
         _slices_of(weight_files(folder), config, folder)
 

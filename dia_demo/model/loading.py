@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.config import ModelConfig
 from dia_demo.kernels.jit import new_failures
@@ -67,13 +66,12 @@ class PackedModel:
 
 
 def load_model(
-    folder: Path, precision: str, threads: int, calibrator: Calibrator
+    folder: Path, config: ModelConfig, precision: str, threads: int, calibrator: Calibrator
 ) -> Stages[LoadedModel]:
     """Load the checkpoint in `folder`, from its prepared weights if they are stored there or here.
 
     Raises InputError as `checkpoint.load` does.
     """
-    config = read_model_config(folder)
     weight_files(folder)  # Raises before the kernels are compiled, which may take seconds.
     choice = yield from choose(config, precision, threads)
     if config.prepared is not None:
@@ -85,9 +83,8 @@ def load_model(
     # Prepared weights in float32 would be read no faster than the checkpoint.
     can_store = choice.kernel.compiled and precision != "float32"
     if not can_store:
-        dia = yield from with_stage(
-            "Loading", checkpoint.load(folder, precision, "cpu", choice.kernel)
-        )
+        loading = checkpoint.load(folder, precision, "cpu", choice.kernel, config)
+        dia = yield from with_stage("Loading", loading)
         return replace((yield from _install(dia, choice)), weights=_not_calibrated(precision))
     packed = yield from prepare(folder, config, precision, threads, calibrator)
     loaded = yield from _install(packed.dia, choice, packed.note)
@@ -116,18 +113,20 @@ def load_packed(
     if stored is not None:
         return PackedModel(stored, weights=packed_cache.weights_name(stored, precision))
     if precision == "int4" and not calibrator.why_not:
-        return (yield from _calibrate(folder, threads, calibrator))
-    loading = checkpoint.load(folder, precision, "cpu", PACKING_KERNEL)
+        return (yield from _calibrate(folder, config, threads, calibrator))
+    loading = checkpoint.load(folder, precision, "cpu", PACKING_KERNEL, config)
     dia = yield from with_stage(f"Loading, in {precision}", loading)
     if precision == "int4":
         return PackedModel(dia, note=calibrator.why_not, weights=_not_calibrated(precision))
     return PackedModel(dia, is_new=True)
 
 
-def _calibrate(folder: Path, threads: int, calibrator: Calibrator) -> Stages[PackedModel]:
+def _calibrate(
+    folder: Path, config: ModelConfig, threads: int, calibrator: Calibrator
+) -> Stages[PackedModel]:
     """The checkpoint in int4, calibrated on takes that it makes in bfloat16."""
-    choice = yield from choose(read_model_config(folder), "bfloat16", threads)
-    loading = checkpoint.load(folder, "bfloat16", "cpu", choice.kernel)
+    choice = yield from choose(config, "bfloat16", threads)
+    loading = checkpoint.load(folder, "bfloat16", "cpu", choice.kernel, config)
     dia = yield from with_stage("Loading, to calibrate int4", loading)
     exact = yield from _install(dia, choice)
     doing = "Calibrating int4, once for this model"

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import known_models, local_folder
 from dia_demo.files import is_own_folder
 from dia_demo.machine.processor import check_override
-from dia_demo.model.checkpoint import EMBEDDED, local_folder
-from dia_demo.services.models import DIA_NAME
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
 KEPT_GB = 4
@@ -64,7 +63,7 @@ class Settings:
     shared_comparison: Path | None = None
     measure: bool = True
     origins: tuple[str, ...] = ()
-    models: tuple[str, ...] = (EMBEDDED, DIA_NAME)
+    models: tuple[str, ...] = known_models()
     places: int = 2
     script_characters: int = MAX_SCRIPT_CHARACTERS
     prompt_seconds: int = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -27,6 +27,7 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
 from dia_demo.engine.scheduler import PLACES
@@ -38,7 +39,7 @@ from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.loading.model_slot import ModelSlot
 from dia_demo.services.loading.warm_up import WarmUp
-from dia_demo.services.models import ModelInfo, ModelRef, choices
+from dia_demo.services.models import Models
 from dia_demo.services.queue import Queue, Ticket
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
@@ -46,8 +47,6 @@ from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
 from dia_demo.services.take import Request, Take, sound_of, without_silence
-from dia_demo.text.checks.script_check import ScriptReport
-from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
 
 log = logging.getLogger(__name__)
@@ -63,6 +62,7 @@ class Synthesis:
         self, settings: Settings, accelerators: Callable[[str], Accelerator] | None = None
     ) -> None:
         self.settings = settings
+        self.models = Models(settings.models, settings.runtime.model)
         self.accelerator = accelerators or partial(
             Accelerator.named, store=VerdictStore(default_verdicts())
         )
@@ -76,7 +76,7 @@ class Synthesis:
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
         self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)
         self._model = ModelSlot(
-            self.accelerator, lambda runtime: self.calibration.wait(runtime), self.speed
+            self.accelerator, lambda info, runtime: self.calibration.wait(info, runtime), self.speed
         )
 
     def close(self) -> None:
@@ -94,11 +94,14 @@ class Synthesis:
         """Load the model the app starts with in the background, so that the first take begins
         immediately, if it and its codec are in a folder; download a hub model's missing files.
         Then measure this machine, unless that was done before."""
-        if ModelRef.resolve(self.settings.runtime.model).local is None:
-            self.downloads.start(self.settings.runtime.model, PROGRAM)
+        runtime, loading = self.settings.runtime, None
+        with suppress(InputError):  # The warm-up and the first take say what is wrong.
+            info = self.models[runtime.model]
+            loading = self._model.time_to_load(info, runtime)
+            if not info.is_local:
+                self.downloads.start(info.name, PROGRAM)
         self._precompilation = precompilation
         self._compiles = precompilation is not None and precompilation.is_needed
-        loading = self._model.time_to_load(self.settings.runtime)
         self._warming.start(loading, self._compiles)
         self._measurement.start(after=self._warming.background)
 
@@ -106,8 +109,9 @@ class Synthesis:
         """Load the model the settings name, so that a take begins immediately; download what is
         missing of a hub model. Raises InputError if it cannot run as the settings say."""
         runtime = self.settings.runtime
-        self._place(runtime, self.info(runtime.model))
-        yield from self._shutdown.steps(self._load(runtime, with_audio=True))
+        info = self.models[runtime.model]
+        self._place(info, runtime)
+        yield from self._shutdown.steps(self._load(info, runtime, with_audio=True))
 
     @property
     def is_warming_up(self) -> bool:
@@ -118,12 +122,12 @@ class Synthesis:
         if self._precompilation is not None:
             for done, count in self._precompilation.progress():
                 yield Loading(f"Compiling kernels {done + 1} of {count}", done / count)
-        runtime, _ = self.calibration.meanwhile(self.settings.runtime)
         try:
-            folder = ModelRef.resolve(runtime.model).local
-            if folder is None or not (folder / "codec").is_dir():
+            info = self.models[self.settings.runtime.model]
+            if not info.is_local or info.folder is None or not (info.folder / "codec").is_dir():
                 return
-            for event in self._model.load(runtime, is_usual=not self._compiles):
+            runtime, _ = self.calibration.meanwhile(info, self.settings.runtime)
+            for event in self._model.load(info, runtime, is_usual=not self._compiles):
                 yield event
                 if self._shutdown.has_begun:
                     return
@@ -133,31 +137,6 @@ class Synthesis:
             log.warning("The start model could not be loaded yet: %s", error)
         finally:
             exclude_from_collection()
-
-    def models(self) -> list[ModelInfo]:
-        """The available models."""
-        return choices(self.settings.models, self.settings.runtime.model)
-
-    def info(self, name: str) -> ModelInfo:
-        """A model, described without loading it. Raises InputError if there is none."""
-        return ModelRef.resolve(name).describe_choice()
-
-    def check(
-        self,
-        script: str,
-        model: str,
-        max_tokens: int,
-        transcript: str = "",
-        normalise: bool = False,
-        pronunciations: Pronunciations = NONE,
-    ) -> ScriptReport:
-        """The script checker's report for this model and number of tokens.
-
-        If the script is normalised, the normalised text is checked, and repairs apply to the
-        original.
-        """
-        info = self.info(model)
-        return info.check(script, max_tokens, transcript, normalise, pronunciations)
 
     def stream(
         self, request: Request, cancel: threading.Event, in_int8_meanwhile: bool = False
@@ -172,7 +151,7 @@ class Synthesis:
         note = ""
         if in_int8_meanwhile:
             self.validate(request)  # What cannot be made begins no calibration.
-            runtime, note = self.calibration.meanwhile(request.runtime)
+            runtime, note = self.calibration.meanwhile(request.model, request.runtime)
             request = replace(request, runtime=runtime)
         for event in self.stream_together([request], cancel):
             if note and isinstance(event, Started):
@@ -188,17 +167,22 @@ class Synthesis:
         """
         for request in requests:
             self.validate(request)
-        if len({(request.runtime, request.with_audio) for request in requests}) != 1:
+        first = requests[0]
+        if any(
+            (other.model, other.runtime, other.with_audio)
+            != (first.model, first.runtime, first.with_audio)
+            for other in requests
+        ):
             raise InputError(
                 "Takes generated together must have the same model, precision, device and threads."
             )
-        estimate, runtime = self._estimate(requests), requests[0].runtime
+        estimate, runtime = self._estimate(requests), first.runtime
         with self._queue.enter(cancel) as ticket:
             ticket.runtime = runtime
             for waiting in self._queue.wait(ticket, cancel):
-                estimate.expect_loading(self.loading(runtime, behind=self._queue.first))
+                estimate.expect_loading(self.loading(first.model, runtime, self._queue.first))
                 yield estimate.note(waiting)
-            estimate.expect_loading(self.loading(runtime))
+            estimate.expect_loading(self.loading(first.model, runtime))
             for event in self._load_and_run(requests, cancel):
                 event = estimate.note(event)
                 if isinstance(event, Loading | Started | Progress):
@@ -208,9 +192,9 @@ class Synthesis:
     def _load_and_run(
         self, requests: Sequence[Request], cancel: threading.Event
     ) -> Generator[Event, None, None]:
-        with closing(
-            self._shutdown.steps(self._load(requests[0].runtime, requests[0].with_audio))
-        ) as loading:
+        first = requests[0]
+        loads = self._load(first.model, first.runtime, first.with_audio)
+        with closing(self._shutdown.steps(loads)) as loading:
             while not cancel.is_set() and (event := next(loading, None)) is not None:
                 yield event
         if cancel.is_set():
@@ -222,19 +206,23 @@ class Synthesis:
         """The time left of a run of these requests."""
         takes = []
         for request in requests:
-            info, tokens = self.info(request.runtime.model), request.params.max_tokens
-            text, expect = request.reading(info, request.script).text, self.speed.expect_take
-            takes.append(expect(info, request.runtime, text, tokens, request.speed))
+            text, tokens = request.reading(request.script).text, request.params.max_tokens
+            expected = self.speed.expect_take(
+                request.model, request.runtime, text, tokens, request.speed
+            )
+            takes.append(expected)
         return RunEstimate(takes, places=PLACES)
 
-    def loading(self, runtime: RuntimeConfig, behind: Ticket | None = None) -> TimeLeft | None:
+    def loading(
+        self, info: ModelInfo, runtime: RuntimeConfig, behind: Ticket | None = None
+    ) -> TimeLeft | None:
         """How long a take has to wait for its model; None if that is not known. behind: the run
         before it, which waits for the warm-up."""
         if behind is not None:
-            return self._model.time_to_load(runtime, behind.runtime)
+            return self._model.time_to_load(info, runtime, behind.runtime)
         if self._warming.is_running and runtime == self.settings.runtime:
             return self._warming.left
-        loading = self._model.time_to_load(runtime)
+        loading = self._model.time_to_load(info, runtime)
         return None if loading is None else self._warming.left + loading
 
     def take(self, request: Request, result: Result) -> Take:
@@ -244,21 +232,20 @@ class Synthesis:
         """
         samples, rate = sound_of(request, result), result.figures.sample_rate
         health = audio.health(samples, rate)
-        info = self.info(request.runtime.model)
-        notes, fps = request.notes(info), info.frames_per_second
         codes, figures, voices = result.codes, result.figures, result.voices
+        notes, fps = request.notes, request.model.frames_per_second
         return Take(samples, rate, codes, figures, request, health, notes, voices, fps)
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
-        info, limit = self.info(request.runtime.model), self.settings.script_characters
+        info, limit = request.model, self.settings.script_characters
         if (length := len(request.script)) > limit:
             raise InputError(f"The script has {length:,} characters; {limit:,} are allowed here.")
         params = request.params.checked(info.config)
-        request.encode(info)
+        request.encode()
         audio.SPEEDS.check("speed", request.speed)
-        self._place(request.runtime, info)
-        request.check_voices(info)
+        self._place(info, request.runtime)
+        request.check_voices()
         if request.voice is None:
             return
         if request.voice.codes is not None:
@@ -266,17 +253,16 @@ class Synthesis:
         else:
             request.voice.read(info, params.max_tokens, self.settings.prompt_seconds)
 
-    def _place(self, runtime: RuntimeConfig, info: ModelInfo) -> None:
+    def _place(self, info: ModelInfo, runtime: RuntimeConfig) -> None:
         """Raise InputError if the model cannot run as requested. The self-check of a device needs
         the checkpoint, so a model that is not downloaded yet is checked when it is loaded."""
         if runtime.device == "cpu":
-            place_on_cpu(runtime, info.config)
+            place_on_cpu(runtime, info)
             return
         accelerator = self.accelerator(runtime.device)
         place_on_device(runtime, accelerator.status())
-        folder = ModelRef.resolve(runtime.model).folder
-        if folder is not None:
-            accelerator.place(runtime, folder)
+        if info.folder is not None:
+            accelerator.place(info, runtime)
 
     @contextmanager
     def alone(self, cancel: threading.Event) -> Iterator[Iterator[Waiting]]:
@@ -294,9 +280,11 @@ class Synthesis:
             self.calibration.stop()
             self._model.unload()
 
-    def _load(self, runtime: RuntimeConfig, with_audio: bool) -> Generator[Loading, None, None]:
+    def _load(
+        self, info: ModelInfo, runtime: RuntimeConfig, with_audio: bool
+    ) -> Generator[Loading, None, None]:
         yield from self._warming.wait()
-        yield from self._model.load(runtime)
+        yield from self._model.load(info, runtime)
         if with_audio:
             yield from self._model.engine.open_codec()
 
@@ -310,7 +298,6 @@ class Synthesis:
         # The prompt of several takes is encoded once per length that their max_tokens allows.
         prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...], float | None]] = {}
         for index, request in enumerate(requests):
-            info = self.info(request.runtime.model)
             prompt: np.ndarray | None = None
             prompt_notes: tuple[str, ...] = ()
             semitones: float | None = None
@@ -320,16 +307,17 @@ class Synthesis:
                     if request.voice.codes is None:
                         yield Loading("Reading the voice prompt", None, index)
                     longest = self.settings.prompt_seconds
-                    codes, how = request.prompt_codes(info, engine, longest)
+                    codes, how = request.prompt_codes(engine, longest)
                     prompts[key] = codes, how, engine.semitones_of(codes)
                 prompt, prompt_notes, semitones = prompts[key]
-            text = request.encode(info)
-            said = request.transcript_bytes(info)
-            config, params, chosen = engine.config, request.params, request.voices
-            rows.append(Row(config, text, params, prompt, cancel, said, semitones, chosen))
-            notes.append(engine.take_notes() + prompt_notes + request.notes(info))
-            script = request.reading(info, request.script).text
-            expected.append(expected_seconds(script, info.seconds_per_character))
+            text, said = request.encode(), request.transcript_bytes()
+            row, config, params, chosen = (
+                engine.info.family.row, engine.config, request.params, request.voices
+            )  # fmt: skip
+            rows.append(row(config, text, params, prompt, cancel, said, semitones, chosen))
+            notes.append(engine.take_notes() + prompt_notes + request.notes)
+            script = request.reading(request.script).text
+            expected.append(expected_seconds(script, request.model.profile.seconds_per_character))
         speeds = [request.speed for request in requests]
         events = engine.stream(rows, expected, requests[0].with_audio, speeds)
         try:
@@ -346,5 +334,7 @@ class Synthesis:
     def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
         """Update this machine's speed with a take that was generated alone."""
         if request.voice is None and request.runtime.device == "cpu":
-            info, threads = self.info(request.runtime.model), engine.placement.threads
-            self.speed.learn_take(info, result.figures, threads, len(row.text), request.speed)
+            threads = engine.placement.threads
+            self.speed.learn_take(
+                request.model, result.figures, threads, len(row.text), request.speed
+            )

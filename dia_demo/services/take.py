@@ -12,17 +12,17 @@ from dia_demo import audio
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Cancelled, Event, Figures, FinishReason, Result
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError, RunError
 from dia_demo.model.cpu_model import torch_threads
 from dia_demo.prompt.codes import pack_codes
 from dia_demo.prompt.prompt import Prompt, read_prompt
 from dia_demo.prompt.speech import is_silent
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import length_remark
 from dia_demo.text.formats.check import note_on
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.pronunciations import NONE, Pronunciations
-from dia_demo.text.script import encode_script, from_bytes, to_bytes
+from dia_demo.text.script import from_bytes, to_bytes
 from dia_demo.voices import NO_NAMES, VoiceNames
 
 NO_TRANSCRIPT = (
@@ -64,13 +64,15 @@ class VoicePrompt:
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that a take depends on. speed: changes the tempo of the finished take, not its
-    pitch. with_audio: False gives codes only and loads no codec. normalise: write out numbers,
-    abbreviations and signs for the model, which is always done for the nano voice. pronunciations:
-    words and how the person wants them said. voices: of S1 and S2, by the model's own names."""
+    """Everything that a take depends on. runtime: how its model runs here. speed: changes the tempo
+    of the finished take, not its pitch. with_audio: False gives codes only and loads no codec.
+    normalise: write out numbers, abbreviations and signs for the model, which is always done for
+    the nano voice. pronunciations: words and how the person wants them said. voices: of S1 and S2,
+    by the model's own names."""
 
     script: str
     params: GenerationParams
+    model: ModelInfo
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     voice: VoicePrompt | None = None
     speed: float = 1.0
@@ -79,22 +81,23 @@ class Request:
     pronunciations: Pronunciations = NONE
     voices: VoiceNames = NO_NAMES
 
-    def reading(self, info: ModelInfo, text: str) -> Reading:
+    def reading(self, text: str) -> Reading:
         """How the model reads the script, or the words of the voice prompt."""
-        return info.reading(text, self.normalise, self.pronunciations)
+        return self.model.reading(text, self.normalise, self.pronunciations)
 
-    def notes(self, info: ModelInfo) -> tuple[str, ...]:
+    @property
+    def notes(self) -> tuple[str, ...]:
         """What to know of how the model reads the script, one sentence each."""
-        note = note_on(self.script, is_read=info.normalises or self.normalise)
-        remarks = self.reading(info, self.script).remarks
+        is_read = self.model.profile.normalises or self.normalise
+        note, remarks = note_on(self.script, is_read=is_read), self.reading(self.script).remarks
         return remarks if note is None else (note, *remarks)
 
-    def encode(self, info: ModelInfo) -> bytes:
+    def encode(self) -> bytes:
         """The bytes that the model reads. Raises InputError if there are too many."""
         transcript = self.voice.transcript if self.voice else ""
-        texts = (self.reading(info, text).text for text in (self.script, transcript))
-        text = encode_script(*texts)
-        limit = info.config.encoder.max_positions
+        script, said = (self.reading(text).text for text in (self.script, transcript))
+        text = self.model.family.encode(script, said)
+        limit = self.model.config.encoder.max_positions
         if len(text) > limit:
             ending = " ".join(from_bytes(text[:limit])[-30:].split())
             raise InputError(
@@ -103,19 +106,18 @@ class Request:
             )
         return text
 
-    def check_voices(self, info: ModelInfo) -> None:
+    def check_voices(self) -> None:
         """Raise InputError if the model has no voices by name, or none of a chosen name."""
+        table = self.model.config.voices
         for name in filter(None, self.voices):
-            if info.config.voices is None:
+            if table is None:
                 raise InputError(
-                    f"{info.title} has no voices by name, such as {name!r}: its voices come from "
-                    "the seed, or from a kept voice."
+                    f"{self.model.title} has no voices by name, such as {name!r}: its voices come "
+                    "from the seed, or from a kept voice."
                 )
-            info.config.voices.named(name)
+            table.named(name)
 
-    def prompt_codes(
-        self, info: ModelInfo, engine: Engine, longest: float
-    ) -> tuple[np.ndarray, tuple[str, ...]]:
+    def prompt_codes(self, engine: Engine, longest: float) -> tuple[np.ndarray, tuple[str, ...]]:
         """The voice prompt's codes, int [frames, channels], and notes on how it was read. longest:
         see `VoicePrompt.read`. Raises InputError if it cannot be used."""
         voice = self.voice
@@ -130,26 +132,19 @@ class Request:
                     "noise here. Choose the model it came from, or keep the voice again."
                 )
             return voice.codes, notes
-        prompt = voice.read(info, self.params.max_tokens, longest)
+        prompt = voice.read(self.model, self.params.max_tokens, longest)
         with torch_threads(engine.placement.threads):
             return engine.codec.encode(prompt.samples), prompt.notes + notes
 
     def metadata(self, seed: int) -> dict:
         """What a take's file says about its request. seed: that was used."""
-        return {
-            "script": self.script,
-            "settings": asdict(replace(self.params, seed=seed)),
-            "speed": self.speed,
-            "normalise": self.normalise,
-            "pronunciations": self.pronunciations.text,
-            "voice_transcript": self.voice.transcript if self.voice else None,
-            "chosen_voices": self.voices,
-        }
+        transcript = self.voice.transcript if self.voice else None
+        beside = self.speed, self.normalise, self.pronunciations, transcript, self.voices
+        return request_metadata(self.script, replace(self.params, seed=seed), *beside)
 
-    def transcript_bytes(self, info: ModelInfo) -> int:
+    def transcript_bytes(self) -> int:
         """How many of those bytes precede the script: the transcript of the voice prompt."""
-        script = self.reading(info, self.script).text
-        return len(self.encode(info)) - len(to_bytes(script))
+        return len(self.encode()) - len(to_bytes(self.reading(self.script).text))
 
 
 @dataclass(frozen=True)
@@ -191,6 +186,27 @@ class Take:
     def save(self, path: Path | str) -> Path:
         """Write a file with settings, seed and model inside. Its suffix is one of audio.FORMATS."""
         return audio.write_audio(path, self.samples, self.sample_rate, self.metadata())
+
+
+def request_metadata(
+    script: str,
+    params: GenerationParams,
+    speed: float,
+    normalise: bool,
+    pronunciations: Pronunciations,
+    transcript: str | None,
+    voices: tuple[str | None, str | None] = (None, None),
+) -> dict:
+    """What a take's file says about its request. transcript: of a voice prompt."""
+    return {
+        "script": script,
+        "settings": asdict(params),
+        "speed": speed,
+        "normalise": normalise,
+        "pronunciations": pronunciations.text,
+        "voice_transcript": transcript,
+        "chosen_voices": voices,
+    }
 
 
 def sound_of(request: Request, result: Result) -> np.ndarray:

@@ -7,15 +7,26 @@ from html import escape
 
 import gradio as gr
 
+from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.memory import gb, model_bytes, needed_bytes
 from dia_demo.files import PAGE_FILES
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME, ModelInfo
+from dia_demo.services.models import recommended
 from dia_demo.services.wording import duration
 from dia_demo.ui.generate.person_runs import UNATTENDED_SECONDS
+
+# Dia-1.6B, which the text is about.
+DIA = recommended()
+DOWNLOAD = gb(model_bytes(DIA, "float32"))
+
+
+def _memory(precision: str) -> str:
+    """What a take of Dia-1.6B needs."""
+    return gb(needed_bytes(DIA, precision))
 
 
 def _seconds(precision: str) -> str:
     """Seconds of computation for a second of speech of Dia-1.6B, as measured."""
-    return f"{1 / DIA_REALTIME[precision]:.1f}"
+    return f"{1 / DIA.profile.realtime[precision]:.1f}"
 
 
 TEXT = f"""
@@ -29,19 +40,19 @@ with the included nano voice, without an internet connection.
 
 The **nano voice** is a small synthetic voice, trained for this program so that you can try
 everything immediately. It has Dia's architecture and runs the same code, but it is 18 MB instead of
-{DIA_DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 12 synthetic voices. A voice
+{DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 12 synthetic voices. A voice
 prompt keeps a voice constant. They speak common English words, and rare ones less clearly. Its
 laugh is a series of "ha", it reads numbers as the app writes them out, and a prompt that sounds
 like none of its own voices becomes the nearest of them. Its model card in `assets/nano` has the
 measured figures. **How it sounds says nothing about how Dia sounds.**
 
-**Dia-1.6B** is the original model. A take needs about {DIA_MEMORY["int8"]} of memory in int8,
-{DIA_MEMORY["bfloat16"]} in bfloat16 and {DIA_MEMORY["float32"]} in float32. Two cores of the server
+**Dia-1.6B** is the original model. A take needs about {_memory("int8")} of memory in int8,
+{_memory("bfloat16")} in bfloat16 and {_memory("float32")} in float32. Two cores of the server
 it was measured on need {_seconds("int8")} seconds (int8) or {_seconds("bfloat16")} seconds
 (bfloat16) for a second of speech; the Machine tab measures your computer. There are three ways to
 load it:
 
-- Select it under *Model* and press *Download*: {DIA_DOWNLOAD} from the Hugging Face Hub, once.
+- Select it under *Model* and press *Download*: {DOWNLOAD} from the Hugging Face Hub, once.
 - Start the program with it: `DIA_MODEL=nari-labs/Dia-1.6B-0626 python app.py`
 - On a machine without a connection, copy the folder of a checkpoint there and start with
   `DIA_MODEL=/path/to/the/folder python app.py`

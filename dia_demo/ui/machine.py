@@ -16,8 +16,8 @@ from dia_demo.services.bench.last_report import last_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.runner import Measuring, bench, model_of
-from dia_demo.services.models import DIA_NAME
-from dia_demo.services.speed.words import dia_sentence
+from dia_demo.services.models import recommended
+from dia_demo.services.speed.words import recommended_sentence
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import torch_remark
 from dia_demo.services.wording import duration
@@ -115,8 +115,9 @@ class MachineHandlers:
         full = BenchPlan(random=FULL_SIZE, threads=threads, steps=FULL_SIZE_STEPS)
         if what == FULL_SIZE:
             return full
-        selected = BenchPlan(model=model, threads=threads)
-        return full if model == DIA_NAME and selected.folder is None else selected
+        is_missing = self.synthesis.models[model].folder is None
+        stands_for_it = model == model_of(full)
+        return full if stands_for_it and is_missing else BenchPlan(model=model, threads=threads)
 
     def _measured(self, plan: BenchPlan, cancel: threading.Event) -> Iterator[Updates]:
         panel, shown_at = self.panel, 0.0
@@ -152,8 +153,8 @@ class MachineHandlers:
         self, report: BenchReport | None, finished: bool = True, day: date | None = None
     ) -> str:
         """The report, with the sentence about Dia-1.6B also while it grows: Stop leaves it so."""
-        is_about_dia = report is not None and model_of(report.plan) == DIA_NAME
-        dia = "" if is_about_dia else dia_sentence(self.synthesis.speed)
+        is_about_it = report is not None and model_of(report.plan) == recommended().name
+        dia = "" if is_about_it else recommended_sentence(self.synthesis.speed)
         return machine_html.report_html(report, finished, dia, day)
 
 

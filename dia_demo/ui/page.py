@@ -7,11 +7,11 @@ from functools import partial
 
 import gradio as gr
 
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import gb
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.store import ComparisonStore
-from dia_demo.services.models import ModelInfo, first_choice
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
@@ -66,8 +66,8 @@ STORAGE_SECRET = "dia-on-your-cpu"
 
 def build_ui(synthesis: Synthesis) -> gr.Blocks:
     """The whole page over one `Synthesis`, ready to be launched with `launch_options(settings)`."""
-    models, settings = synthesis.models(), synthesis.settings
-    info = synthesis.info(first_choice(settings.runtime.model))
+    models, settings = list(synthesis.models.values()), synthesis.settings
+    info = synthesis.models.first
     live = LiveAudio()
     history, comparisons = _stores(synthesis)
     machine: MachinePanel | None = None

@@ -64,7 +64,7 @@ def build_layout(synthesis: Synthesis) -> XpuPanel:
     accelerator = synthesis.accelerator("xpu")
     status = accelerator.status()
     runtime = replace(synthesis.settings.runtime, device="xpu")
-    report = last_report(synthesis, runtime)
+    report = last_report(synthesis, synthesis.models[runtime.model], runtime)
     interactive, info = toggle_state(status, report)
     with gr.Column(elem_id="xpu-area", min_width=0):
         with gr.Row(elem_id="xpu-line"):
@@ -188,7 +188,7 @@ class XpuHandlers:
         panel, accelerator = self.panel, self.synthesis.accelerator("xpu").status()
         started = self.synthesis.settings.runtime
         runtime = replace(started, model=model, precision=precision, device="xpu")
-        checking = Task(check_device(self.synthesis, runtime, cancel))
+        checking = Task(check_device(self.synthesis, self.synthesis.models[model], runtime, cancel))
         for event in checking:
             match event:
                 case Waiting(place=position):

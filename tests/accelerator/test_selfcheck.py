@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from dia_demo.accelerator.selfcheck.runner import CheckSpec, check
 from dia_demo.accelerator.selfcheck.stages import ALL, run_stage, run_stages
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.checkpoint_files import fingerprint
+from dia_demo.families.resolve import resolve
 from dia_demo.task import Task, result_of
 from tests.helpers.models.checkpoints import load, write_small
 from tests.helpers.stand_ins.faults import CARD, FAULTS, FaultyBackend, ThreadProcess
@@ -88,7 +90,7 @@ def context(model, fault, precision="float32", **plan) -> CheckContext:
 
 def spec(folder, fault, late=0, **plan) -> CheckSpec:
     backend = partial(FaultyBackend, fault, late)
-    return CheckSpec(backend, folder, "small", KEY, CARD, 1, replace(PLAN, **plan))
+    return CheckSpec(backend, resolve(str(folder)), KEY, CARD, 1, replace(PLAN, **plan))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -184,9 +186,13 @@ def test_a_slow_device_passes_but_loses_the_race(folder, in_threads):
     assert "NOT faster" in report.headline()
 
 
-def test_a_checkpoint_that_cannot_be_read_ends_the_check(tmp_path, in_threads):
-    report = result_of(check(spec(tmp_path, "healthy")))
-    assert not report.passed and not report.stages and "config.json" in report.headline()
+def test_a_checkpoint_that_cannot_be_read_ends_the_check(folder, tmp_path, in_threads):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    checking = spec(copy, "healthy")
+    for file in copy.glob("model*"):
+        file.unlink()
+    report = result_of(check(checking))
+    assert not report.passed and not report.stages and "no weights" in report.headline()
 
 
 # Reports and verdicts

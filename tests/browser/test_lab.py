@@ -129,7 +129,8 @@ def spoken(script: str, path: Path) -> Path:
     """A take of the embedded voice, to be a voice prompt."""
     runtime = RuntimeConfig(threads=1)
     synthesis = Synthesis(Settings(runtime))
-    request = Request(script, replace(synthesis.info("nano").config.defaults, seed=1), runtime)
+    info = synthesis.models["nano"]
+    request = Request(script, replace(info.config.defaults, seed=1), info, runtime)
     *_, finished = synthesis.stream(request, threading.Event())
     return synthesis.take(request, finished.result).save(path)
 

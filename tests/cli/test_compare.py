@@ -12,6 +12,7 @@ from dia_demo.machine.processor import class_name
 from dia_demo.services.listening.archive import import_zip
 from dia_demo.services.listening.comparison import Comparison
 from tests.helpers.models.checkpoints import write_small
+from tests.helpers.models.known import NANO
 
 SIDES = ["--a", "temperature=0.7", "max_tokens=60", "--b", "temperature=1.9,max-tokens=60"]
 
@@ -219,6 +220,6 @@ def test_normalise_holds_for_all_sides(compare, script, tmp_path):
     assert compare(*words)[0] == 0
     settings = Comparison.open(folder).plan.settings
     assert [setting.normalise for setting in settings] == [True, True]
-    assert all(setting.request("It’s", 1, None).normalise for setting in settings)
+    assert all(setting.request(NANO, "It’s", 1, None).normalise for setting in settings)
     code, _, err = compare("--normalise", "-o", folder)
     assert code == 2 and "already holds a comparison" in err

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from dia_demo.audio import read_metadata
-from dia_demo.engine import engine as engine_module
+from dia_demo.codec import codec
 from tests.helpers.cli import SCRIPT, error_line
 from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
 from tests.helpers.voices import write_voice
@@ -52,7 +52,7 @@ def test_the_last_line_of_output_is_json_with_the_documented_keys(say):
 
 
 def test_codes_without_a_sound_file_load_no_codec(say, monkeypatch):
-    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
+    monkeypatch.setattr(codec, "find_codec", lambda *_, **__: pytest.fail("a codec was loaded"))
     code, out, err = say(SCRIPT, "--codes", "take.npy", "--json")
     codes = np.load("take.npy")
     assert code == 0 and codes.dtype == np.int16 and codes.shape == (SMALL.frames_within(60), 3)

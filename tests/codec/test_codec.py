@@ -10,8 +10,8 @@ from dia_demo.codec.weights import build_dac
 from dia_demo.errors import InputError, RunError
 from dia_demo.machine.processor import multiplies_bfloat16
 from dia_demo.model import autotune
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.helpers.models.codec_folders import decode_interleaved, random_codes, signal_to_noise
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 pytestmark = pytest.mark.processor
 

@@ -11,7 +11,6 @@ from dia_demo.codec import convolution
 from dia_demo.codec.codec import load_codec
 from dia_demo.codec.highpass import HighPass
 from dia_demo.errors import InputError
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.codec.test_codec import random_codes, streamed
 from tests.helpers.models.codec_folders import (
     NATIVE,
@@ -21,6 +20,7 @@ from tests.helpers.models.codec_folders import (
     transformers_dac,
     write_codec,
 )
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,9 +5,9 @@ import pytest
 
 from dia_demo.codec import convolution
 from dia_demo.codec.codec import load_codec, random_codec
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.model.cpu_model import torch_threads
 from tests.codec.test_codec import random_codes, streamed
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 pytestmark = pytest.mark.processor
 

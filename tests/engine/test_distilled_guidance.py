@@ -12,16 +12,18 @@ from torch import Tensor
 from dia_demo.accelerator.backend import Backend
 from dia_demo.accelerator.device_model import DeviceModel
 from dia_demo.config import ModelConfig
-from dia_demo.engine.memory import WORKING_POSITIONS, needed_bytes
+from dia_demo.engine.memory import needed_bytes
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import InputError
+from dia_demo.families.dia.weights import WORKING_POSITIONS
 from dia_demo.model import checkpoint
 from dia_demo.model.calibration.calibration import CalibrationTake, calibrate
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, load, marks_for, say, write_small
+from tests.helpers.models.known import info_of
 from tests.helpers.models.students import (
     CASES,
     CODES,
@@ -194,7 +196,7 @@ def test_weights_without_the_vectors_are_refused(tmp_path):
 
 def test_memory_is_estimated_for_one_half():
     student = replace(ModelConfig(), guidance_scales=SCALES)
-    caches = needed_bytes(ModelConfig(), "int8") - needed_bytes(student, "int8")
+    caches = needed_bytes(info_of(ModelConfig()), "int8") - needed_bytes(info_of(student), "int8")
     d = student.decoder
     positions = WORKING_POSITIONS * d.num_layers * d.num_kv_heads * d.head_dim
     assert caches == 2 * 4 * positions

@@ -9,9 +9,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from dia_demo.codec import codec
 from dia_demo.codec.codec import Codec, load_codec
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine import engine as engine_module
 from dia_demo.engine import events
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import (
@@ -27,6 +27,7 @@ from dia_demo.engine.events import (
 )
 from dia_demo.engine.row import Row
 from dia_demo.errors import RunError
+from dia_demo.families.resolve import resolve
 from dia_demo.model import linear
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, random_codes, write_small
@@ -51,7 +52,7 @@ def engine(tmp_path_factory):
 
 
 def load_engine(folder) -> Engine:
-    return result_of(Engine.load(RuntimeConfig(model=str(folder), threads=1)))
+    return result_of(Engine.load(resolve(str(folder)), RuntimeConfig(str(folder), threads=1)))
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +93,7 @@ def only(events, kind):
 
 
 def test_loading_tells_how_far_it_is(engine):
-    loading = Engine.load(RuntimeConfig(model=str(engine.folder), threads=1))
+    loading = Engine.load(engine.info, RuntimeConfig(engine.info.name, threads=1))
     fractions = [event.fraction for event in loading]
     assert len(fractions) > 3 and fractions == sorted(fractions)
     assert fractions[0] == 0 and fractions[-1] == 1
@@ -116,7 +117,7 @@ def test_chunks_put_together_are_the_take(engine):
     np.testing.assert_array_equal(
         np.concatenate([chunk.samples for chunk in chunks]), result.samples
     )
-    whole = load_codec(engine.folder).decode(result.codes)
+    whole = load_codec(engine.info.folder).decode(result.codes)
     np.testing.assert_allclose(result.samples[80:-80], whole[80:-80], atol=1e-4)
     assert result.samples[0] == result.samples[-1] == 0
     assert len(result.samples) == len(result.codes) * 256
@@ -159,14 +160,14 @@ def test_figures_are_consistent(engine):
     assert 0 < figures.first_audio_seconds <= figures.wall_seconds
     assert figures.steps == row.steps and figures.seed == 11
     assert (figures.finish_reason, figures.precision) == ("max_tokens", "float32")
-    assert (figures.model, figures.device) == (str(engine.folder), "cpu")
+    assert (figures.model, figures.device) == (str(engine.info.folder), "cpu")
     assert figures.peak_rss_bytes > 50e6
 
 
 def test_without_audio_no_codec_is_loaded(engine, monkeypatch):
     """--codes alone must work on a machine that has no codec and no way to fetch one."""
-    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
-    received = stream(load_engine(engine.folder), [make_row()], with_audio=False)[0]
+    monkeypatch.setattr(codec, "find_codec", lambda *_, **__: pytest.fail("a codec was loaded"))
+    received = stream(load_engine(engine.info.folder), [make_row()], with_audio=False)[0]
     assert not only(received, AudioChunk)
     result = received[-1].result
     assert result.samples is None and len(result.codes) == SMALL.frames_within(60)

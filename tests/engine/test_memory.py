@@ -8,31 +8,32 @@ from dia_demo.config import PRECISIONS, ModelConfig, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.memory import (
     check_free,
-    decoder_weights,
     fitting,
     model_bytes,
     needed_bytes,
-    other_weights,
 )
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError
+from dia_demo.families.dia.weights import count_weights
+from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
 from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.tensor_names import transformers_tensors
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, write_small
+from tests.helpers.models.known import info_of
 
-DIA = ModelConfig()
+DIA = info_of(ModelConfig())
 NAMED = [name for name in PRECISIONS if name != "auto"]
 
 
-@pytest.mark.parametrize("config", [SMALL, DIA], ids=["small", "dia"])
+@pytest.mark.parametrize("config", [SMALL, ModelConfig()], ids=["small", "dia"])
 def test_every_weight_is_counted_once(config):
     slices = dict(transformers_tensors(config)).values()
     matrices = [target.shape for target in slices if len(target.shape) > 1]
     total = sum(rows * columns for rows, columns in matrices)
-    assert decoder_weights(config) + other_weights(config) == total
+    assert count_weights(config) == total
 
 
 def test_fewer_bits_need_less():
@@ -78,7 +79,7 @@ def test_what_others_hold_is_seen_before_a_tensor_is_read(tmp_path, monkeypatch)
     monkeypatch.setattr(checkpoint, "load", lambda *_: pytest.fail("a tensor was read"))
     monkeypatch.setattr(system, "available_bytes", lambda: 10**7)
     with pytest.raises(InputError, match=r"0\.0 GB are free now.*close other programs"):
-        result_of(Engine.load(RuntimeConfig(model=str(folder))))
+        result_of(Engine.load(resolve(str(folder)), RuntimeConfig(str(folder))))
 
 
 def test_positions_are_counted():
@@ -87,5 +88,5 @@ def test_positions_are_counted():
     encoder = replace(SMALL.encoder, max_positions=10**6)
     long = replace(SMALL, decoder=decoder, encoder=encoder)
     tables = [table for rotary in Dia(long).rotaries for table in (rotary.cos, rotary.sin)]
-    grown = needed_bytes(long, "float32") - needed_bytes(SMALL, "float32")
+    grown = needed_bytes(info_of(long), "float32") - needed_bytes(info_of(SMALL), "float32")
     assert grown >= 0.99 * sum(table.nbytes for table in tables)

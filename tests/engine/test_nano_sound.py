@@ -12,6 +12,7 @@ from dia_demo.engine.events import AudioChunk, Cancelled, Finished, Progress
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
+from tests.helpers.models.known import NANO
 
 pytestmark = pytest.mark.usefixtures("talkative")
 
@@ -33,8 +34,8 @@ def voice(tmp_path_factory):
 
 
 def make_request(voice, script, *, speed=1.0, prompt=None, **params) -> Request:
-    params = replace(voice.info("nano").config.defaults, **params)
-    return Request(script, params, voice.settings.runtime, voice=prompt, speed=speed)
+    params = replace(voice.models["nano"].config.defaults, **params)
+    return Request(script, params, NANO, voice.settings.runtime, voice=prompt, speed=speed)
 
 
 def speak(voice, script, stop_at=None, **settings):

@@ -4,28 +4,27 @@ import pytest
 import torch
 from torch import nn
 
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine import placement
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError
 from dia_demo.machine import processor, system
 from dia_demo.model import autotune
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import decoder_weights
-from tests.helpers.models.checkpoints import SMALL
+from tests.helpers.models.checkpoints import SMALL as SMALL_CONFIG
+from tests.helpers.models.known import NANO, info_of
 
 pytestmark = pytest.mark.processor
 
-FULL_SIZE = ModelConfig()
+FULL_SIZE, SMALL = info_of(ModelConfig()), info_of(SMALL_CONFIG)
 
 
 def test_a_small_model_uses_one_thread(monkeypatch):
     monkeypatch.setattr(placement, "granted_cores", lambda: 4)
     assert place_on_cpu(RuntimeConfig(), SMALL).threads == 1
     assert place_on_cpu(RuntimeConfig(threads=3), SMALL).threads == 3
-    assert place_on_cpu(RuntimeConfig(precision="int4"), ModelConfig()).threads == 4
+    assert place_on_cpu(RuntimeConfig(precision="int4"), FULL_SIZE).threads == 4
 
 
 def test_more_threads_than_granted_are_refused():
@@ -58,8 +57,8 @@ def test_auto_is_the_fastest_that_sounds_the_same_here(
     monkeypatch.setattr(processor, "features", lambda: frozenset(features))
     monkeypatch.setattr(placement, "find_spec", lambda _: object() if numba else None)
     monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
-    for config in (FULL_SIZE, read_model_config(EMBEDDED_FOLDER)):
-        placed = place_on_cpu(RuntimeConfig(), config)
+    for info in (FULL_SIZE, NANO):
+        placed = place_on_cpu(RuntimeConfig(), info)
         assert placed.precision == expected and len(placed.reason) > 20
     assert place_on_cpu(RuntimeConfig(precision="bfloat16"), FULL_SIZE).reason == "as asked"
 
@@ -70,7 +69,7 @@ def measured(monkeypatch, tmp_path):
     monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(system, "memory_bytes", lambda: 64 * 10**9)
     monkeypatch.setattr(placement, "granted_cores", lambda: 2)
-    return lambda **steps: placement.remember_steps(FULL_SIZE, 2, steps)
+    return lambda **steps: placement.remember_steps(FULL_SIZE.config, 2, steps)
 
 
 def test_auto_is_the_precision_that_a_benchmark_found_fastest(measured):
@@ -122,11 +121,11 @@ def test_integers_without_numba_are_refused_with_the_remedy(monkeypatch):
 
 def test_decoder_weights_counts_what_a_step_reads():
     with torch.device("meta"):
-        decoder = Dia(SMALL).decoder
+        decoder = Dia(SMALL_CONFIG).decoder
     counted = [
         module.weight.numel()
         for name, module in decoder.named_modules()
         if isinstance(module, nn.Linear)
         and not name.endswith(("cross_attention.k_proj", "cross_attention.v_proj"))
     ]
-    assert decoder_weights(SMALL) == sum(counted) > 0
+    assert decoder_weights(SMALL_CONFIG) == sum(counted) > 0

@@ -17,6 +17,7 @@ from dia_demo.engine.events import (
     Waiting,
 )
 from dia_demo.errors import InputError
+from dia_demo.services.models import find_model
 from dia_demo.services.take import Request
 from tests.helpers.models.checkpoints import SMALL
 
@@ -36,9 +37,8 @@ def make_request(synthesis, script=SCRIPT, voice=None, **changes) -> Request:
         name: changes.pop(name) for name in ("runtime", "speed", "with_audio") if name in changes
     }
     params = replace(SMALL.defaults, **(dict(temperature=1.0, max_tokens=60, seed=1) | changes))
-    return Request(
-        script, params, **({"runtime": synthesis.settings.runtime} | fields), voice=voice
-    )
+    runtime = fields.pop("runtime", synthesis.settings.runtime)
+    return Request(script, params, find_model(runtime.model), runtime, voice=voice, **fields)
 
 
 def say(synthesis, request, cancel=None) -> list:

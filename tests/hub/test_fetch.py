@@ -11,16 +11,14 @@ from safetensors.torch import load_file
 
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import resolve
 from dia_demo.hub.cache import cached_config
 from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model import checkpoint
-from dia_demo.services.models import (
-    DIA_NAME,
-    ModelRef,
-    fetch_description,
-)
+from dia_demo.services.models import fetch_description
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import nari_state, say, write_shards
+from tests.helpers.models.known import DIA_NAME
 from tests.helpers.models.references import make_reference
 from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, Hub, isolate, point_at, running_hub
 
@@ -123,12 +121,12 @@ def test_the_description_needs_no_weights(server, repository):
     assert info.config.decoder.num_channels == 4
     assert server.fetched() == ["config.json", "generation_config.json"]
     server.asked.clear()
-    assert ModelRef.resolve(NAME).describe() == info and server.requests() == []
+    assert resolve(NAME) == info and server.requests() == []
 
 
 def test_before_the_first_fetch_a_description_asks_nobody(server):
     assert cached_config(NAME) is None
-    assert ModelRef.resolve(DIA_NAME).describe().config.decoder.num_layers == 18
+    assert resolve(DIA_NAME).config.decoder.num_layers == 18
     assert server.requests() == []
 
 

@@ -19,7 +19,7 @@ from dia_demo.task import result_of
 for precision, name in (("bfloat16", "compiled"), ("int4", "compiled, dot products")):
     kernel = {one.name: one for one in KERNELS}[name]
     try:
-        loading = checkpoint.load(checkpoint.EMBEDDED_FOLDER, precision, kernel=kernel)
+        loading = checkpoint.load(EMBEDDED_FOLDER, precision, kernel=kernel)
         model = kernel.install(result_of(loading), 1)
     except NotImplementedError:
         continue

@@ -13,6 +13,7 @@ from dia_demo.engine import events
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Finished, Result
 from dia_demo.engine.row import Row
+from dia_demo.families.resolve import resolve
 from dia_demo.files import cache_folder
 from dia_demo.machine.processor import numerics_here
 from dia_demo.model import autotune
@@ -36,7 +37,7 @@ def takes(
 ) -> Result:
     """The take of one seed, with others beside it."""
     granted = RuntimeConfig(model=str(model), precision=precision, threads=threads)
-    engine = result_of(Engine.load(granted))
+    engine = result_of(Engine.load(resolve(str(model)), granted))
     params = replace(engine.config.defaults, max_tokens=45, temperature=1.2, seed=41)
     batch = [Row(engine.config, TEXT, params, prompt)]
     batch += [Row(engine.config, OTHER, replace(params, seed=seed)) for seed in range(rows - 1)]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import ModelConfig
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.memory import calibration_bytes, why_not_calibrated
@@ -19,6 +20,7 @@ from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.task import Task, result_of
 from tests.helpers.models.checkpoints import say, write_small
 from tests.helpers.models.kernels import COMPILED
+from tests.helpers.models.known import info_of
 
 pytestmark = pytest.mark.processor
 
@@ -67,7 +69,11 @@ def folder(tmp_path):
 
 def load(folder, why_not=""):
     """(the loaded model, the reported stages with their fractions)."""
-    task = Task(loading.load_model(folder, "int4", 1, Calibrator(make_takes, why_not)))
+    task = Task(
+        loading.load_model(
+            folder, read_model_config(folder), "int4", 1, Calibrator(make_takes, why_not)
+        )
+    )
     return task, list(task)
 
 
@@ -90,7 +96,9 @@ def test_weights_say_how_they_were_rounded(folder):
     file.unlink()
     assert packed_cache.stored_weights_name(file) is None
     assert load(folder, "too little memory")[0].result.weights == packed_cache.NOT_CALIBRATED
-    task = Task(loading.load_model(folder, "int8", 1, Calibrator(make_takes)))
+    task = Task(
+        loading.load_model(folder, read_model_config(folder), "int8", 1, Calibrator(make_takes))
+    )
     assert list(task) and task.result.weights == ""
 
 
@@ -120,7 +128,7 @@ def test_the_progress_of_a_calibration_only_grows(folder):
 @pytest.mark.kernels
 @pytest.mark.parametrize("stage", ["test takes", "rounding the weights", "next start"])
 def test_a_cancelled_calibration_leaves_no_file(folder, own_cache, stage):
-    work = loading.load_model(folder, "int4", 1, Calibrator(make_takes))
+    work = loading.load_model(folder, read_model_config(folder), "int4", 1, Calibrator(make_takes))
     while not next(work)[0].endswith(stage):
         pass
     work.close()
@@ -148,14 +156,14 @@ def test_int4_without_the_memory_to_calibrate_is_not_stored(folder, own_cache):
 
 
 def test_the_note_names_the_memory_that_calibrating_needs(monkeypatch):
-    config = ModelConfig()
-    needed = calibration_bytes(config)
+    info = info_of(ModelConfig())
+    needed = calibration_bytes(info)
     assert needed > 5e9
     monkeypatch.setattr(system, "available_bytes", lambda: needed)
-    assert not why_not_calibrated(config)
+    assert not why_not_calibrated(info)
     monkeypatch.setattr(system, "available_bytes", lambda: 4_000_000_000)
-    assert "4.0 GB are free" in why_not_calibrated(config)
-    assert f"{needed / 1e9:.1f} GB" in why_not_calibrated(config)
+    assert "4.0 GB are free" in why_not_calibrated(info)
+    assert f"{needed / 1e9:.1f} GB" in why_not_calibrated(info)
 
 
 def test_a_model_that_cannot_speak_is_not_calibrated(folder):

@@ -41,7 +41,9 @@ def folder(tmp_path):
 
 def load(folder, precision="int8"):
     """(the model, the reported stages, the note)."""
-    task = Task(loading.load_model(folder, precision, 1, Calibrator(make_takes)))
+    task = Task(
+        loading.load_model(folder, read_model_config(folder), precision, 1, Calibrator(make_takes))
+    )
     stages = [stage for stage, _ in task]
     return task.result.model, stages, task.result.note
 

@@ -9,9 +9,9 @@ import torch
 from transformers import DiaForConditionalGeneration
 
 from dia_demo.codec.codec import load_codec
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
 from tests.helpers.models.checkpoints import load, say
+from tests.helpers.models.known import EMBEDDED_FOLDER
 from tools.transformers_codes import generate
 
 pytestmark = pytest.mark.processor

@@ -16,9 +16,9 @@ from dia_demo.files import ROOT
 from dia_demo.kernels.packing import BLOCK, block_bytes
 from dia_demo.model.packed_linear import FORMATS, PackedLinear
 from dia_demo.services.listening.verdict import stats
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_REALTIME
 from dia_demo.services.settings import Settings
 from dia_demo.ui import about
+from tests.helpers.models.known import DIA, DIA_DOWNLOAD, DIA_MEMORY
 from tools.listening.tables import table_of_rounds, table_of_two
 
 FOLDERS = ("", "docs", "assets/nano", "dia_demo/kernels", "tools", "training")
@@ -138,12 +138,12 @@ def test_the_size_of_the_embedded_voice_is_that_of_its_files():
 
 
 def test_realtime_factors_are_those_of_the_tables():
-    found = {}
+    realtime, found = DIA.profile.realtime, {}
     for row in rows_of(text_of("docs/performance.md")):
-        if len(row) > 4 and row[0] in DIA_REALTIME and row[4].endswith("x"):
+        if len(row) > 4 and row[0] in realtime and row[4].endswith("x"):
             found[row[0]] = float(row[4][:-1])
-    assert found == DIA_REALTIME
-    for precision, factor in DIA_REALTIME.items():
+    assert found == realtime
+    for precision, factor in realtime.items():
         assert f"{factor:.2f}x in {precision}" in text_of("README.md")
 
 
@@ -158,7 +158,7 @@ def test_the_memory_of_dia_is_the_same_everywhere():
 def test_prepared_weights_take_what_the_estimate_says():
     text = " ".join(text_of("docs/settings.md").split())
     for precision in ("bfloat16", "int8", "int4"):
-        assert f"{gb(model_bytes(ModelConfig(), precision))} in {precision}" in text
+        assert f"{gb(model_bytes(DIA, precision))} in {precision}" in text
 
 
 def test_what_a_listening_test_can_show_is_computed():

@@ -16,7 +16,7 @@ import yaml
 from dia_demo.checkpoint_files import INDEX
 from dia_demo.codec import files as codec_files
 from dia_demo.files import ROOT
-from dia_demo.services.models import DIA_NAME
+from tests.helpers.models.known import DIA_NAME
 
 CARD = yaml.safe_load((ROOT / "README.md").read_text(encoding="utf-8").split("---")[1])
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}

@@ -50,7 +50,7 @@ def leave_behind(home: Path) -> None:
 def make_comparison(folder: Path) -> Path:
     """Two pairs of the embedded voice, finished, nobody has voted on."""
     synthesis = Synthesis(Settings(RuntimeConfig(threads=1)))
-    params = replace(synthesis.info("nano").config.defaults, max_tokens=120)
+    params = replace(synthesis.models["nano"].config.defaults, max_tokens=120)
     cold = Setting(params, RuntimeConfig())
     sides = [cold, cold.changed({"temperature": 0.5})]
     plan = make_plan("preference", sides, ("[S1] Hello there. [S2] Yes.",), (1, 2))

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.files import ASSETS
 
 # What the code inside a pickle would leave behind.
 PROOF = "code-ran"
@@ -25,9 +25,9 @@ CODEC, CODEC_WEIGHTS = "codec/config.json", "codec/model.safetensors"
 
 def copy_voice(folder: Path) -> Path:
     """The embedded voice under another name, its files as links until one is replaced."""
-    for source in EMBEDDED_FOLDER.rglob("*"):
+    for source in (ASSETS / "nano").rglob("*"):
         if source.is_file():
-            target = folder / source.relative_to(EMBEDDED_FOLDER)
+            target = folder / source.relative_to(ASSETS / "nano")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(source)
     return folder

@@ -14,6 +14,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
 from dia_demo.services.wording import length_remark
+from tests.helpers.models.known import NANO
 from tests.helpers.synthesis_requests import make_request, runtime, say
 
 pytestmark = pytest.mark.usefixtures("talkative")
@@ -64,18 +65,19 @@ def test_a_warm_up_is_expected_to_take_long_only_while_it_compiles(folder, tmp_p
     settings, loading, left = Settings(runtime(folder), 2, tmp_path), TimeLeft(1, 2), {}
     for compiles in (False, True):
         synthesis, ready = Synthesis(settings), threading.Event()
-        loaded = synthesis.loading(runtime(folder))
+        info = synthesis.models.first
+        loaded = synthesis.loading(info, runtime(folder))
         synthesis._warming = WarmUp(lambda ready=ready: iter([ready.wait(20)] * 0))
         synthesis._warming.start(loading, compiles)
-        left[compiles] = synthesis.loading(runtime(folder))
+        left[compiles] = synthesis.loading(info, runtime(folder))
         other = runtime(folder, precision="float32")
-        alone, until = synthesis._model.time_to_load(other).high, synthesis._warming.left.high
-        another = synthesis.loading(other).high
+        alone, until = synthesis._model.time_to_load(info, other).high, synthesis._warming.left.high
+        another = synthesis.loading(info, other).high
         assert synthesis._warming.left.high < another - alone < until, "it is loaded after it"
-        assert synthesis.loading(runtime(folder)).low < left[compiles].low, "time passes"
+        assert synthesis.loading(info, runtime(folder)).low < left[compiles].low, "time passes"
         ready.set()
         synthesis._warming.background.join(20)
-        assert synthesis.loading(runtime(folder)) == loaded, "nothing is left of it"
+        assert synthesis.loading(info, runtime(folder)) == loaded, "nothing is left of it"
     assert loading.high < left[False].high < 10 < left[True].high
 
 
@@ -84,10 +86,10 @@ def lengths(tmp_path_factory):
     """The figures of a script's take by the embedded voice at speed 1, and the remark on its
     length."""
     synthesis = Synthesis(Settings(takes_folder=tmp_path_factory.mktemp("nano")))
-    params = synthesis.info("nano").config.defaults
+    params = synthesis.models["nano"].config.defaults
 
     def remark(script: str, seed: int = 1, **changed) -> tuple[Figures, str | None]:
-        request = Request(script, replace(params, seed=seed, **changed), with_audio=False)
+        request = Request(script, replace(params, seed=seed, **changed), NANO, with_audio=False)
         events = list(synthesis.stream(request, threading.Event()))
         assert isinstance(events[-1], Finished)
         figures = events[-1].result.figures

@@ -11,10 +11,10 @@ import pytest
 from huggingface_hub import constants
 
 from dia_demo.errors import InputError
-from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.services.models import DIA_NAME, ModelRef
+from dia_demo.families.resolve import resolve
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from tests.helpers.models.known import DIA_NAME
 
 SCRIPT = "[S1] Hello there. [S2] Hi."
 opened: list[str] | None = None
@@ -66,13 +66,13 @@ def fetched(folder, tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("kind", ["embedded", "folder", "fetched"])
 def test_a_keystroke_reads_no_file(kind, copy, fetched, files_opened):
-    model = {"embedded": EMBEDDED, "folder": str(copy), "fetched": "owner/name"}[kind]
+    model = {"embedded": "nano", "folder": str(copy), "fetched": "owner/name"}[kind]
     synthesis = Synthesis(Settings())
 
     def keystroke() -> None:
-        assert model == EMBEDDED or synthesis.info(model).name == model
-        synthesis.models()
-        synthesis.check(SCRIPT, model, 60)
+        assert model == "nano" or synthesis.models[model].name == model
+        list(synthesis.models.values())
+        synthesis.models[model].check(SCRIPT, 60)
 
     first = files_opened(keystroke)
     assert kind == "embedded" or any("config.json" in name for name in first)
@@ -80,34 +80,34 @@ def test_a_keystroke_reads_no_file(kind, copy, fetched, files_opened):
 
 
 def test_a_folder_that_changed_is_described_as_it_is_now(copy):
-    before = ModelRef.resolve(str(copy)).describe()
+    before = resolve(str(copy))
     path = copy / "generation_config.json"
     raw = json.loads(path.read_text()) if path.is_file() else {}
     path.write_text(json.dumps(raw | {"temperature": 0.25}))
-    after = ModelRef.resolve(str(copy)).describe()
+    after = resolve(str(copy))
     assert before.config.defaults.temperature != after.config.defaults.temperature == 0.25
 
 
 def test_a_new_revision_in_the_hub_cache_is_used(fetched):
-    assert ModelRef.resolve("owner/name").folder == fetched
+    assert resolve("owner/name").folder == fetched
     newer = shutil.copytree(fetched, fetched.with_name("2" * 40))
     (fetched.parents[1] / "refs" / "main").write_text(newer.name)
-    assert ModelRef.resolve("owner/name").folder == newer
+    assert resolve("owner/name").folder == newer
 
 
 def test_a_model_that_is_fetched_meanwhile_is_found(fetched):
     config = (fetched / "config.json").rename(fetched / "elsewhere")
-    assert ModelRef.resolve("owner/name").folder is None
+    assert resolve("owner/name").folder is None
     config.rename(fetched / "config.json")
-    assert ModelRef.resolve("owner/name").folder == fetched
+    assert resolve("owner/name").folder == fetched
 
 
 def test_a_hub_model_has_no_local_folder(fetched):
-    ref = ModelRef.resolve("owner/name")
-    assert (ref.local, ref.cached) == (None, fetched)
-    assert ModelRef.resolve(DIA_NAME).folder is None
+    info = resolve("owner/name")
+    assert not info.is_local and info.folder == fetched
+    assert resolve(DIA_NAME).folder is None
 
 
 def test_an_unknown_model_is_refused():
     with pytest.raises(InputError, match="neither 'nano', nor a folder"):
-        ModelRef.resolve("no such model")
+        resolve("no such model")

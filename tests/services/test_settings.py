@@ -12,7 +12,7 @@ import pytest
 from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
-from dia_demo.services.models import DIA_NAME, choices
+from dia_demo.services.models import Models
 from dia_demo.services.queue import Caller, Queue, Visitor
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -20,6 +20,7 @@ from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
 from dia_demo.ui.page import build_ui, launch_options
+from tests.helpers.models.known import DIA_NAME
 from tests.helpers.page.page_stubs import parts_by_name
 from tests.helpers.synthesis_requests import make_request, refusal, runtime
 from tests.helpers.voices import write_voice
@@ -73,11 +74,11 @@ def test_the_app_prints_a_line_for_each_mistake(tmp_path):
 
 def test_only_the_listed_models_can_be_chosen(folder):
     settings = Settings.from_env({"DIA_MODELS": f"nano {folder}"})
-    assert [info.name for info in Synthesis(settings).models()] == ["nano", str(folder)]
+    assert list(Synthesis(settings).models) == ["nano", str(folder)]
 
 
 def test_the_start_model_can_always_be_chosen(folder):
-    assert [info.name for info in choices(("nano",), str(folder))] == ["nano", str(folder)]
+    assert list(Models(("nano",), str(folder))) == ["nano", str(folder)]
 
 
 def test_a_page_without_dia_offers_no_switch_to_it():

@@ -11,8 +11,8 @@ import pytest
 import soundfile
 
 from dia_demo.audio import read_metadata
+from dia_demo.codec import codec
 from dia_demo.config import GenerationParams, RuntimeConfig
-from dia_demo.engine import engine as engine_module
 from dia_demo.engine import placement
 from dia_demo.engine.batch import Batch
 from dia_demo.engine.engine import Engine
@@ -63,7 +63,7 @@ def test_a_model_follows_the_cores_as_they_come_and_go(folder, tmp_path, monkeyp
 
 def test_a_take_without_audio_holds_the_same_codes(synthesis, monkeypatch):
     expected = say(synthesis, make_request(synthesis))[-1].result.codes
-    monkeypatch.setattr(engine_module, "open_codec", lambda *_: pytest.fail("a codec was loaded"))
+    monkeypatch.setattr(codec, "find_codec", lambda *_, **__: pytest.fail("a codec was loaded"))
     fresh = Synthesis(synthesis.settings)
     events = say(fresh, make_request(synthesis, with_audio=False))
     assert "a" not in letters(events) and events[-1].result.samples is None
@@ -204,9 +204,8 @@ def test_a_file_says_what_is_needed_to_make_the_take_again(synthesis, tmp_path, 
     result = say(synthesis, request)[-1].result
     take = synthesis.take(request, result)
     found = read_metadata(take.save(tmp_path / f"take{suffix}"))
-    again = Request(
-        found["script"], GenerationParams(**found["settings"]), synthesis.settings.runtime
-    )
+    params, info = GenerationParams(**found["settings"]), synthesis.models.first
+    again = Request(found["script"], params, info, synthesis.settings.runtime)
     assert found["script"] == script and found["figures"]["model"] == request.runtime.model
     np.testing.assert_array_equal(say(synthesis, again)[-1].result.codes, result.codes)
     samples, rate = soundfile.read(tmp_path / f"take{suffix}", dtype="float32")
@@ -243,16 +242,23 @@ def test_a_take_behind_another_loads_only_what_that_leaves_unloaded(folder, tmp_
     """Its estimate includes that of the run before it, which waits for the warm-up."""
     synthesis = Synthesis(Settings(runtime(folder), 2, tmp_path))
     same, other = runtime(folder), replace(runtime(folder), precision="bfloat16")
+    info = synthesis.models.first
     with synthesis._queue.enter() as ahead:
         ahead.runtime = same
         assert synthesis._queue.first is ahead
-        assert synthesis.loading(same).high > 0 == synthesis.loading(same, behind=ahead).high
-        assert synthesis.loading(other, behind=ahead).high > 0
+        assert (
+            synthesis.loading(info, same).high
+            > 0
+            == synthesis.loading(info, same, behind=ahead).high
+        )
+        assert synthesis.loading(info, other, behind=ahead).high > 0
     say(synthesis, make_request(synthesis))
     ahead.runtime = other
-    assert synthesis.loading(same).high == 0 < synthesis.loading(same, behind=ahead).high
+    assert (
+        synthesis.loading(info, same).high == 0 < synthesis.loading(info, same, behind=ahead).high
+    )
     monkeypatch.setattr(WarmUp, "is_running", True)
     monkeypatch.setattr(WarmUp, "left", TimeLeft(5, 9))
     ahead.runtime = same
-    assert synthesis.loading(same) == TimeLeft(5, 9)
-    assert synthesis.loading(same, behind=ahead) == NOTHING
+    assert synthesis.loading(info, same) == TimeLeft(5, 9)
+    assert synthesis.loading(info, same, behind=ahead) == NOTHING

@@ -23,6 +23,7 @@ from dia_demo.text.script import encode_script
 from dia_demo.ui import html
 from tests.helpers.comparisons import make
 from tests.helpers.models.checkpoints import write_small
+from tests.helpers.models.known import NANO
 
 CURLY = "[S1] I’m sure you’ll like it — “really”… [S2] Don’t\u00a0be\u200b late."
 PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late."
@@ -76,13 +77,13 @@ def nano():
 
 
 def test_the_embedded_voice_always_reads_plain_characters(nano):
-    report = nano.check(CURLY, "nano", 400)
+    report = NANO.check(CURLY, 400)
     assert report.reading.text == PLAIN and report.num_bytes == len(encode_script(PLAIN))
     assert "typographic" not in {one.code for one in report.findings}
     shown = html.script_report(report, 1024)
     marked = "[S1] <mark>I&#x27;m</mark> sure <mark>you&#x27;ll</mark> like"
     assert f"<strong>Read as</strong> {marked}" in shown
-    plain = nano.check(PLAIN, "nano", 400)
+    plain = NANO.check(PLAIN, 400)
     assert plain.reading is None and "Read as" not in html.script_report(plain, 1024)
 
 
@@ -95,15 +96,15 @@ def test_the_embedded_voice_always_reads_plain_characters(nano):
     ],
 )
 def test_a_repair_changes_only_what_it_says(nano, script, repaired):
-    (tip,) = nano.check(script, "nano", 400).findings
+    (tip,) = NANO.check(script, 400).findings
     assert tip.code == "no_last_tag" and tip.repaired == repaired
 
 
 def test_a_script_that_the_embedded_voice_reads_shorter_is_counted_as_it_is_read(nano):
     """1,020 curly quotes are 3 bytes each, and one byte each as they are read."""
     script = "[S1] " + "’" * 1000
-    assert nano.check(script, "nano", 400).num_bytes == 1002
-    assert "too_many_bytes" not in {one.code for one in nano.check(script, "nano", 400).findings}
+    assert NANO.check(script, 400).num_bytes == 1002
+    assert "too_many_bytes" not in {one.code for one in NANO.check(script, 400).findings}
 
 
 @pytest.fixture
@@ -128,20 +129,22 @@ def test_a_take_of_the_embedded_voice_is_that_of_the_plain_script(say):
 def test_dia_reads_what_was_written_byte_for_byte(say, tmp_path):
     model = str(write_small(tmp_path / "small"))
     assert not np.array_equal(say(CURLY, model), say(PLAIN, model))
-    info = Synthesis(Settings()).info(model)
+    info = Synthesis(Settings()).models[model]
     assert info.reading(CURLY).text == CURLY and info.reading(CURLY).changes == ()
 
 
 def test_a_voice_prompts_words_are_read_plain_too(nano):
-    info = nano.info("nano")
+    info = nano.models["nano"]
     voice = VoicePrompt(codes=np.zeros((3, 4), np.int16), transcript="[S1] It’s me.")
-    request = Request(CURLY, info.config.defaults, voice=voice)
-    assert request.encode(info) == encode_script(PLAIN, "[S1] It's me.")
+    request = Request(CURLY, info.config.defaults, info, voice=voice)
+    assert request.encode() == encode_script(PLAIN, "[S1] It's me.")
 
 
 def test_a_comparison_reads_plain_characters(nano, tmp_path):
     settings = [
-        Setting(replace(nano.info("nano").config.defaults, max_tokens=60, top_k=k), RuntimeConfig())
+        Setting(
+            replace(nano.models["nano"].config.defaults, max_tokens=60, top_k=k), RuntimeConfig()
+        )
         for k in (20, 30)
     ]
     plan = make_plan("sighted", settings, (CURLY, PLAIN), (1,))

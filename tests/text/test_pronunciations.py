@@ -15,6 +15,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
 from dia_demo.text.normaliser import normalise, unchanged
 from dia_demo.text.pronunciations import MAX_ENTRIES, Pronunciations, merged
+from tests.helpers.models.known import NANO
 
 LIST = """
 # People
@@ -122,17 +123,15 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path, name, content, words):
 
 
 def test_the_checker_shows_what_is_read(synthesis, listed):
-    report = synthesis.check(
-        "[S1] Hello, Nguyen. [S2] Hi. [S1]", "nano", 400, pronunciations=listed
-    )
+    report = NANO.check("[S1] Hello, Nguyen. [S2] Hi. [S1]", 400, pronunciations=listed)
     assert report.reading.text == "[S1] Hello, win. [S2] Hi. [S1]"
 
 
 def test_a_take_keeps_its_list_and_is_made_with_it(synthesis, listed, tmp_path):
-    info = synthesis.info("nano")
+    info = synthesis.models["nano"]
     params = replace(info.config.defaults, max_tokens=40, seed=5)
-    request = Request("[S1] Hello, Nguyen.", params, pronunciations=listed)
-    assert request.encode(info) == b"\x01 Hello, win."
+    request = Request("[S1] Hello, Nguyen.", params, info, pronunciations=listed)
+    assert request.encode() == b"\x01 Hello, win."
     *_, last = synthesis.stream(request, threading.Event())
     take = synthesis.take(request, last.result)
     path = take.save(tmp_path / "take.wav")

@@ -7,10 +7,9 @@ import re
 
 import pytest
 
-from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
+from tests.helpers.models.known import NANO
 from tests.text.readings import READ_AS, SCRIPTS
 from tests.text.readings_of_amounts import AMOUNTS
 from tests.text.readings_of_dates import DATES
@@ -194,7 +193,7 @@ def test_parts_mark_the_words_that_changed():
 
 
 def test_the_checker_reports_what_is_left_out_or_may_be_meant_otherwise():
-    report = Synthesis(Settings()).check("[S1] (gasps) On 3/4/2025. [S2] Hi. [S1]", "nano", 400)
+    report = NANO.check("[S1] (gasps) On 3/4/2025. [S2] Hi. [S1]", 400)
     remarks = [finding for finding in report.findings if finding.code == "reading"]
     assert [finding.level for finding in remarks] == ["tip", "tip"]
     assert "“3/4/2025” is read as “March fourth" in remarks[0].message

@@ -8,12 +8,12 @@ import time
 import pytest
 
 from dia_demo.errors import InputError
-from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
 from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, encode_script
+from tests.helpers.models.known import DIA_NAME, NANO
 from tests.helpers.scripts import codes_of, finding_of
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -62,11 +62,11 @@ def test_one_cut_makes_a_long_script_fit_as_it_is_read():
     ]
     synthesis = Synthesis(Settings())
     for model, tokens, normalise in (("nano", 1024, False), (DIA_NAME, 3072, True)):
-        report = synthesis.check("\n".join(lines), model, tokens, normalise=normalise)
+        report = synthesis.models[model].check("\n".join(lines), tokens, normalise=normalise)
         assert not report.can_be_made
         cuts = [one for one in report.findings if one.repair_label == "Cut after the last sentence"]
         assert [one.code for one in cuts] == ["too_many_bytes"]
-        after = synthesis.check(cuts[0].repaired, model, tokens, normalise=normalise)
+        after = synthesis.models[model].check(cuts[0].repaired, tokens, normalise=normalise)
         assert after.can_be_made and len(after.turns) >= 2
         assert not {"too_many_bytes", "over_max_tokens"} & {one.code for one in after.findings}
 
@@ -83,9 +83,9 @@ def test_no_message_holds_a_control_character():
     script = "[S1] Bell\x07 (od\x1bd). [\x02x] [S2] Hi \x01. " * 40
     for finding in check_script(script, byte_limit=500).findings:
         assert not CONTROL.search(finding.message), finding
-    info = Synthesis(Settings()).info("nano")
+    info = NANO
     with pytest.raises(InputError) as refused:
-        Request("[S1] Hello. [S2] Ho. " * 200, info.config.defaults).encode(info)
+        Request("[S1] Hello. [S2] Ho. " * 200, info.config.defaults, info).encode()
     assert "[S2] Ho." in str(refused.value) and not CONTROL.search(str(refused.value))
     assert not CONTROL.search(str(InputError(script)))
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from dia_demo.engine.events import Waiting
+from dia_demo.families import resolve
 from dia_demo.machine import system
 from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import MEASURED, BenchPlan
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.measurements.types import CodecResult, JobKind, RunResult
-from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.worker.messages import JobProgress
@@ -28,6 +28,7 @@ from dia_demo.ui.machine import (
     bench_status,
     full_size_info,
 )
+from tests.helpers.models.known import DIA_NAME
 from tests.helpers.stand_ins.bench_stubs import (
     CODEC,
     HARDWARE,
@@ -67,7 +68,7 @@ def test_what_is_chosen_is_planned(handlers):
 
 
 def test_dia_that_was_never_fetched_is_measured_with_random_weights(handlers, monkeypatch):
-    monkeypatch.setattr(BenchPlan, "folder", None)
+    monkeypatch.setattr(resolve, "cached_config", lambda name: None)
     assert handlers.plan(CHOSEN, DIA_NAME).random == "dia-1.6b"
     assert handlers.plan(CHOSEN, "somebody/else").random is None
 

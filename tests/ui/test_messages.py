@@ -13,17 +13,17 @@ from huggingface_hub import errors
 from dia_demo.accelerator.guard import explain_failure
 from dia_demo.config import PARAMS
 from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.families.resolve import local_folder, resolve
 from dia_demo.hub.explain import explain
 from dia_demo.hub.transfer import ChecksumDiffers
-from dia_demo.model.checkpoint import local_folder
 from dia_demo.services.listening.plan.names import LABELS
 from dia_demo.services.listening.plan.plan import make_plan
 from dia_demo.services.listening.plan.setting import Setting
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, ModelRef
 from dia_demo.ui import status
 from dia_demo.ui.about import TEXT
+from tests.helpers.models.known import DIA_DOWNLOAD, DIA_MEMORY
 
-NANO = ModelRef.resolve("nano").describe()
+NANO = resolve("nano")
 MODEL = "nari-labs/Dia-1.6B-0626"
 # Classes of errors, options of the command line, identifiers.
 INTERNAL = re.compile(r"\w(?:Error|Exception)\b|(?<![\w-])--[a-z]|\b[a-z]+_[a-z_]+\b")
@@ -103,4 +103,6 @@ def test_the_about_tab_has_the_figures_of_the_model_menu():
 
 def test_the_about_tab_says_how_the_nano_voice_reads_numbers():
     """As it does: in the words that the app writes."""
-    assert NANO.normalises and "reads numbers as the app writes them out" in TEXT.replace("\n", " ")
+    assert NANO.profile.normalises and "reads numbers as the app writes them out" in TEXT.replace(
+        "\n", " "
+    )

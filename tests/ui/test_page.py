@@ -86,12 +86,12 @@ def test_one_event_describes_a_comparison(page):
 
 def test_defaults_are_the_checkpoints_own(page):
     synthesis = Synthesis(Settings())
-    info = synthesis.info("nano")
+    info = synthesis.models["nano"]
     sliders = {b.label: b.value for b in page.blocks.values() if isinstance(b, gr.Slider)}
     asked = info.config.defaults
     assert sliders["Temperature"] == asked.temperature and sliders["CFG scale"] == asked.cfg_scale
     assert sliders["Max tokens"] == asked.max_tokens
-    for model in synthesis.models():
+    for model in list(synthesis.models.values()):
         for name, (low, high) in form.slider_ends(model).items():
             assert low <= form.defaults_of(model)[name] <= high, (model.name, name)
 

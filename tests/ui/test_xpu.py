@@ -205,7 +205,9 @@ def test_turning_on_a_slower_card_insists(folder, tmp_path):
     accelerator = trusted(stand_in(), folder, race=Race(1.0, 4.0, "int8"))
     synthesis = service(accelerator, folder, tmp_path)
     fields = field_values(model=str(folder), precision="auto", xpu=True, max_tokens=60)
-    request = form.Form.of(fields).to_request(synthesis.settings.runtime)
+    request = form.Form.of(fields).to_request(
+        synthesis.models[str(folder)], synthesis.settings.runtime
+    )
     request = replace(request, with_audio=False)
     assert request.runtime.insist
     assert isinstance(list(synthesis.stream(request, threading.Event()))[-1], Finished)

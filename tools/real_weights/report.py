@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
+from dia_demo.families.resolve import local_folder
 from dia_demo.files import write_atomic
 from dia_demo.hub.cache import cached_config, cached_source
-from dia_demo.model.checkpoint import local_folder
 from dia_demo.services.measurements import words
 from dia_demo.services.system_info import describe_machine
 from tools.real_weights.check import Check, Outcome

@@ -22,6 +22,7 @@ import torch
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import PRECISIONS, ModelConfig
 from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.families.resolve import local_folder
 from dia_demo.model import checkpoint
 from dia_demo.model.cpu_model import CpuModel
 from dia_demo.model.dia import Dia
@@ -40,7 +41,9 @@ HELD_OUT_SEED, OWN_SEED = 10_000, 20_000
 def sampler_of(folder: Path, args: argparse.Namespace) -> CpuModel:
     """A checkpoint as the engine runs it, for sampling takes."""
     calibrator = Calibrator(lambda _: iter(()), why_not="not needed")
-    return result_of(load_model(folder, args.precision, args.threads, calibrator)).model
+    return result_of(
+        load_model(folder, read_model_config(folder), args.precision, args.threads, calibrator)
+    ).model
 
 
 def sample(folder: Path, args: argparse.Namespace, sets: Sequence[tuple[str, int, int]]) -> None:
@@ -104,7 +107,7 @@ def student_folder(args: argparse.Namespace) -> Path:
 
 
 def teacher_folder(args: argparse.Namespace) -> Path:
-    folder = checkpoint.local_folder(args.teacher)
+    folder = local_folder(args.teacher)
     if folder is None:
         raise InputError(f"Fetch {args.teacher} first: the teacher must be a folder or nano.")
     return folder
@@ -215,7 +218,7 @@ def size_of(args: argparse.Namespace) -> ModelConfig:
     """The shape of a model, with fewer layers where that is asked for."""
     if args.size == "dia-1.6b":
         config = ModelConfig()
-    elif (folder := checkpoint.local_folder(args.size)) is not None:
+    elif (folder := local_folder(args.size)) is not None:
         config = read_model_config(folder)
     else:
         raise InputError(f"{args.size} is not on this machine: use dia-1.6b, nano or a folder.")

@@ -16,6 +16,7 @@ import numpy as np
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import resolve
 from dia_demo.services.measurements import words
 from dia_demo.task import result_of
 from dia_demo.text.script import parse_turns
@@ -62,12 +63,12 @@ def sentences(count: int) -> list[str]:
 def listen(folder: str, scripts: Sequence[str], precision: str, threads: int) -> Heard:
     """Takes of the scripts by the checkpoint in `folder`, recognised."""
     runtime = RuntimeConfig(model=folder, precision=precision, threads=threads)
-    engine = result_of(Engine.load(runtime))
+    engine = result_of(Engine.load(resolve(folder), runtime))
     engine.load_codec()
-    if engine.format.sample_rate != words.SAMPLE_RATE:
+    if engine.info.codec.sample_rate != words.SAMPLE_RATE:
         raise InputError(
             f"The recogniser hears {words.SAMPLE_RATE} Hz, and {folder} speaks at "
-            f"{engine.format.sample_rate} Hz."
+            f"{engine.info.codec.sample_rate} Hz."
         )
     takes = say(engine, scripts, engine.config.defaults, TOGETHER)
     texts = recognise_all([take.wave for take in takes], threads)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from multiprocessing.connection import Connection
-from pathlib import Path
 from time import perf_counter
 
 import torch
@@ -27,6 +26,7 @@ from dia_demo.accelerator.selfcheck.report import (
     with_stage,
 )
 from dia_demo.accelerator.selfcheck.stages import aborted, run_stages
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError
 from dia_demo.machine.child_process import Failure
 from dia_demo.model import checkpoint
@@ -37,12 +37,11 @@ from dia_demo.task import result_of
 class CheckSpec:
     """Everything a check needs; it is sent to the other process.
 
-    open: creates the Backend there. folder: the checkpoint. model: its name for the person.
+    open: creates the Backend there.
     """
 
     open: Callable[[], Backend]
-    folder: Path
-    model: str
+    model: ModelInfo
     key: VerdictKey
     card: Card
     threads: int
@@ -68,7 +67,7 @@ def check(
     """
     began = perf_counter()
     now = datetime.now().astimezone().isoformat(timespec="seconds")
-    report = SelfCheckReport(spec.key, spec.card, spec.model, now)
+    report = SelfCheckReport(spec.key, spec.card, spec.model.name, now)
     process = DeviceProcess(_run, spec)
     doing, number, limit, stage_began = "loading the model", 0, spec.plan.loading_limit, began
     try:
@@ -105,7 +104,9 @@ def _run(pipe: Connection, spec: CheckSpec) -> None:
     torch.set_num_threads(spec.threads)
     try:
         backend = spec.open()
-        model = result_of(checkpoint.load(spec.folder, "float32"))
+        folder, config = spec.model.folder, spec.model.config
+        assert folder is not None, "its files are on this machine"
+        model = result_of(checkpoint.load(folder, "float32", config=config))
         context = CheckContext(backend, model, spec.key.precision, spec.card, spec.plan)
         del model  # The race frees the context's reference.
         verdicts = set()
@@ -114,7 +115,7 @@ def _run(pipe: Connection, spec: CheckSpec) -> None:
             verdicts.add(report.verdict)
         if StageVerdict.FAIL not in verdicts:
             pipe.send("the race against the CPU")
-            pipe.send(race(context, spec.folder, spec.threads))
+            pipe.send(race(context, spec.model, spec.threads))
         pipe.send(None)
     except Exception as error:
         with suppress(OSError):  # The program may have closed the pipe.

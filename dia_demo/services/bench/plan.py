@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from dia_demo.config import PRECISIONS, ModelConfig, Range, RuntimeConfig
+from dia_demo.config import PRECISIONS, Range, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import fitting, gb, needed_bytes
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import random_sizes
 from dia_demo.machine import system
-from dia_demo.services.measurements.sizes import RANDOM_SIZES, TEXT_BYTES, WARM_STEPS
-from dia_demo.services.models import ModelRef
+from dia_demo.services.measurements.sizes import TEXT_BYTES, WARM_STEPS, model_info
 
 MEASURED = tuple(name for name in PRECISIONS if name != "auto")
-RANDOM_NAMES = {"dia-1.6b": "Dia-1.6B"}
 ROWS = Range(1, 16, whole=True)
 
 
@@ -21,10 +20,10 @@ ROWS = Range(1, 16, whole=True)
 class BenchPlan:
     """One benchmark.
 
-    model: nano, a folder, or a hub name that has been downloaded; random: a name of RANDOM_SIZES in
-    its place. precisions may contain "auto"; MEASURED stands for all that the weights can be loaded
-    in. rows: utterances decoded together, each with guidance (two halves). steps: timed after
-    WARM_STEPS others. quality: compare precisions with float32.
+    model: nano, a folder, or a hub name that has been downloaded; random: a name of `random_sizes`
+    in its place. precisions may contain "auto"; MEASURED stands for all that the weights can be
+    loaded in. rows: utterances decoded together, each with guidance. steps: timed after WARM_STEPS
+    others. quality: compare precisions with float32.
     """
 
     model: str = "nano"
@@ -40,7 +39,7 @@ class BenchPlan:
     @property
     def name(self) -> str:
         """The model's name for people."""
-        return RANDOM_NAMES.get(self.random, self.random) if self.random else self.model
+        return random_sizes()[self.random].title if self.random else self.model
 
     @property
     def title(self) -> str:
@@ -48,20 +47,17 @@ class BenchPlan:
         return f"{self.name}, random weights" if self.random else self.name
 
     @property
-    def config(self) -> ModelConfig:
-        """The sizes of the measured model."""
-        return (
-            RANDOM_SIZES[self.random]
-            if self.random
-            else ModelRef.resolve(self.model).describe().config
-        )
+    def info(self) -> ModelInfo:
+        """The measured model. Raises InputError if there is none."""
+        return model_info(self.model, self.random)
 
     def memory_shortage(self) -> str | None:
         """Why no precision fits into this machine's memory; None if at least one fits."""
         available = system.memory_bytes()
-        if available is None or fitting(self.config, available):
+        info = self.info
+        if available is None or fitting(info, available):
             return None
-        least = min(needed_bytes(self.config, precision) for precision in self.config.precisions)
+        least = min(needed_bytes(info, precision) for precision in info.config.precisions)
         return f"it needs {gb(least)}, and this machine has {gb(available)}"
 
     def runtime(self, precision: str) -> RuntimeConfig:
@@ -82,7 +78,7 @@ class BenchPlan:
         for rows in self.rows:
             ROWS.check("rows", rows)
         self._check_model()
-        config = self.config
+        config = self.info.config
         frames = config.decoder.max_positions - config.max_delay - 2
         most = frames // config.frames_per_step - WARM_STEPS
         Range(1, most, whole=True).check("steps", self.steps)
@@ -93,24 +89,19 @@ class BenchPlan:
 
     def _check_model(self) -> None:
         if self.random is not None:
-            if self.random not in RANDOM_SIZES:
-                sizes = ", ".join(RANDOM_SIZES)
+            if self.random not in random_sizes():
+                sizes = ", ".join(random_sizes())
                 raise InputError(f"random-weights must be one of {sizes}, not {self.random!r}.")
             if self.quality:
                 raise InputError("The quality of random weights cannot be compared: give --model.")
-        elif self.folder is None:
+        elif self.info.folder is None:
             raise InputError(
                 f"{self.model} is not on this machine, and the benchmark downloads nothing. Use "
                 "--random-weights dia-1.6b, which has the same speed, or generate a take with the "
                 "model first."
             )
-        elif self.quality and (prepared := self.config.prepared) is not None:
+        elif self.quality and (prepared := self.info.config.prepared) is not None:
             raise InputError(
                 f"The quality of {self.model} cannot be compared: its weights were prepared in "
                 f"{prepared.precision}, without those in float32. Use --model {prepared.base}."
             )
-
-    @property
-    def folder(self) -> Path | None:
-        """The checkpoint's folder; None for random weights and for models not downloaded."""
-        return None if self.random else ModelRef.resolve(self.model).folder

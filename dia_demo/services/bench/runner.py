@@ -10,6 +10,7 @@ from typing import Any
 from dia_demo.engine.events import Loading, Waiting
 from dia_demo.engine.placement import place_on_cpu, remember_steps
 from dia_demo.errors import InputError, RunError
+from dia_demo.families.resolve import random_sizes
 from dia_demo.machine.system import available_bytes
 from dia_demo.services.bench.last_report import keep_report
 from dia_demo.services.bench.plan import BenchPlan
@@ -23,7 +24,6 @@ from dia_demo.services.measurements.types import (
     QualityResult,
     RunResult,
 )
-from dia_demo.services.models import DIA_NAME
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.worker.messages import JobProgress
 from dia_demo.services.worker.worker import JobStopped, run_job
@@ -83,7 +83,7 @@ def model_of(plan: BenchPlan) -> str | None:
     """The model that the plan's runs represent; speed does not depend on the values of weights."""
     if plan.random is None:
         return plan.model
-    return DIA_NAME if plan.random == "dia-1.6b" else None
+    return random_sizes()[plan.random].stands_for
 
 
 def measure(
@@ -125,7 +125,7 @@ def _with_choice(report: BenchReport) -> BenchReport:
     alone = [run for run in report.finished_runs() if run.rows == 1]
     if alone:
         steps = {run.precision: run.ms_per_step for run in alone}
-        remember_steps(report.plan.config, alone[0].threads, steps)
+        remember_steps(report.plan.info.config, alone[0].threads, steps)
     return replace(report, automatic=_automatic(report.plan))
 
 
@@ -139,11 +139,10 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
 
     Raises InputError if none of the runs is possible.
     """
-    config, runs, impossible, refused = plan.config, [], [], None
+    info, runs, impossible, refused = plan.info, [], [], None
     shared = Job(
         JobKind.RUN,
         plan.model,
-        str(plan.folder) if plan.folder else None,
         plan.random,
         plan.threads,
         steps=plan.steps,
@@ -151,7 +150,7 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
     )
     for precision in plan.precisions:
         try:
-            placed = place_on_cpu(plan.runtime(precision), config)
+            placed = place_on_cpu(plan.runtime(precision), info)
         except InputError as error:
             refused = refused or error
             impossible += [FailedRun(precision, rows, str(error)) for rows in plan.rows]
@@ -175,7 +174,7 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
 
 def _automatic(plan: BenchPlan) -> str | None:
     try:
-        return place_on_cpu(plan.runtime("auto"), plan.config).precision
+        return place_on_cpu(plan.runtime("auto"), plan.info).precision
     except InputError:
         return None
 

@@ -12,16 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import why_not_calibrated
-from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.errors import DiaDemoError
 from dia_demo.machine.background import Background, stop_all
-from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
-from dia_demo.model.packed_cache import prepared_file
+from dia_demo.model.linear import SMALL_WEIGHTS
 from dia_demo.services.calibration.job import CalibrationJob, calibrate
-from dia_demo.services.models import ModelRef
 from dia_demo.services.wording import about
 from dia_demo.services.worker.messages import JobProgress
 from dia_demo.services.worker.worker import JobStopped, run_job
@@ -61,7 +59,7 @@ class _Calibration(Background):
         except JobStopped:
             return
         except (DiaDemoError, OSError) as error:
-            log.warning("int4 of %s could not be calibrated: %s", self._job.folder, error)
+            log.warning("int4 of %s could not be calibrated: %s", self._job.model.name, error)
             self.problem = str(error)
 
     def _must_pause(self) -> bool:
@@ -96,13 +94,13 @@ class BackgroundCalibration:
     def running(self) -> bool:
         return any(each.is_running for each in list(self._calibrations.values()))
 
-    def meanwhile(self, runtime: RuntimeConfig) -> tuple[RuntimeConfig, str]:
+    def meanwhile(self, info: ModelInfo, runtime: RuntimeConfig) -> tuple[RuntimeConfig, str]:
         """The runtime that serves now, and a note for the user if it is not the one asked for.
 
         Where int4 has to be calibrated first and that takes minutes, it is begun in the background,
         and the runtime that serves is that of int8.
         """
-        folder = self._to_calibrate(runtime)
+        folder = self._to_calibrate(info, runtime)
         if folder is None:
             return runtime, ""
         with self._lock:
@@ -110,20 +108,20 @@ class BackgroundCalibration:
             if calibration is None or not (calibration.is_running or calibration.problem):
                 if self._closed or self.running:
                     return replace(runtime, precision="int8"), NOT_BEGUN
-                calibration = self._begin(folder)
+                calibration = self._begin(info, folder)
         return replace(runtime, precision="int8"), _note(calibration)
 
-    def describe(self, runtime: RuntimeConfig) -> str:
+    def describe(self, info: ModelInfo, runtime: RuntimeConfig) -> str:
         """What a user who chose this runtime should know before the take; "" if nothing."""
-        folder = self._to_calibrate(runtime)
+        folder = self._to_calibrate(info, runtime)
         if folder is None:
             return ""
         calibration = self._calibrations.get(folder)
         return FIRST if calibration is None else _note(calibration)
 
-    def wait(self, runtime: RuntimeConfig) -> Iterator[Loading]:
-        """Until the runtime's model is calibrated, if that has begun."""
-        folder = self._to_calibrate(runtime)
+    def wait(self, info: ModelInfo, runtime: RuntimeConfig) -> Iterator[Loading]:
+        """Until the model is calibrated, if that has begun."""
+        folder = self._to_calibrate(info, runtime)
         calibration = self._calibrations.get(folder) if folder is not None else None
         if calibration is None:
             return
@@ -146,27 +144,22 @@ class BackgroundCalibration:
         self._closed = True
         self.stop()
 
-    def _to_calibrate(self, runtime: RuntimeConfig) -> Path | None:
-        """The folder of the runtime's model, if it is large and not calibrated yet, and can be."""
+    def _to_calibrate(self, info: ModelInfo, runtime: RuntimeConfig) -> Path | None:
+        """The folder of the model, if it is large and not calibrated yet, and can be."""
         if runtime.device != "cpu" or runtime.precision != "int4" or find_spec("numba") is None:
             return None
-        try:
-            model = ModelRef.resolve(runtime.model)
-            if model.folder is None or not model.has_weights:
-                return None
-            config = read_model_config(model.folder)
-        except InputError:
-            return None  # Loading it says what is wrong.
-        if config.prepared is not None or decoder_weights(config) < SMALL_WEIGHTS:
+        if info.folder is None or not info.has_weights or info.config.prepared is not None:
             return None
-        if prepared_file(model.folder, "int4").is_file():
+        if info.family.weights.step(info.config) < SMALL_WEIGHTS:
+            return None
+        if info.prepared_file("int4").is_file():
             return None
         # One that has begun holds the memory that another would need.
-        has_begun = model.folder in self._calibrations
-        return model.folder if has_begun or not why_not_calibrated(config) else None
+        has_begun = info.folder in self._calibrations
+        return info.folder if has_begun or not why_not_calibrated(info) else None
 
-    def _begin(self, folder: Path) -> _Calibration:
-        job = CalibrationJob(folder, self._threads)
+    def _begin(self, info: ModelInfo, folder: Path) -> _Calibration:
+        job = CalibrationJob(info, self._threads)
         calibration = self._calibrations[folder] = _Calibration(job, self._worker, self._busy)
         calibration.start()
         return calibration

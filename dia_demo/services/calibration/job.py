@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.calibration import make_takes
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import why_not_calibrated
 from dia_demo.errors import RunError
 from dia_demo.machine.system import granted_cores
@@ -22,9 +21,9 @@ SHARES = {"test takes": (0.05, 0.1), "rounding the weights": (0.15, 0.85)}
 
 @dataclass(frozen=True)
 class CalibrationJob:
-    """folder: the checkpoint's. threads: None for all cores."""
+    """threads: None for all cores."""
 
-    folder: Path
+    model: ModelInfo
     threads: int | None = None
 
 
@@ -36,14 +35,15 @@ class CalibrationResult:
 
 
 def calibrate(job: CalibrationJob, report_progress: ReportProgress) -> CalibrationResult:
-    """Calibrate the checkpoint in the job's folder. Raises RunError if it cannot be stored, or if
+    """Calibrate the job's model. Raises RunError if it cannot be stored, or if
     there is too little memory."""
-    folder, began = job.folder, perf_counter()
-    config = read_model_config(folder)
-    if why_not := why_not_calibrated(config):
+    info, began = job.model, perf_counter()
+    assert info.folder is not None, "its files are on this machine"
+    if why_not := why_not_calibrated(info):
         raise RunError(why_not)
     calibrator = Calibrator(make_takes)
-    task = Task(prepare(folder, config, "int4", job.threads or granted_cores(), calibrator))
+    threads = job.threads or granted_cores()
+    task = Task(prepare(info.folder, info.config, "int4", threads, calibrator))
     for stage, fraction in task:
         for ending, (start, share) in SHARES.items():
             if stage.endswith(ending):

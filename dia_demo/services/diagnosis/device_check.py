@@ -15,10 +15,8 @@ from dia_demo.accelerator.selfcheck.runner import Checking
 from dia_demo.accelerator.status import DeviceStatus
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Loading, Waiting
-from dia_demo.engine.model_loader import as_loading
-from dia_demo.errors import DiaDemoError
-from dia_demo.hub.fetch import fetch_checkpoint
-from dia_demo.services.models import ModelRef
+from dia_demo.engine.family import ModelInfo
+from dia_demo.services.models import fetch_with_progress
 from dia_demo.services.synthesis import Synthesis
 
 __all__ = [
@@ -39,9 +37,9 @@ class CheckStopped(Exception):
 
 
 def check_device(
-    synthesis: Synthesis, runtime: RuntimeConfig, cancel: threading.Event
+    synthesis: Synthesis, info: ModelInfo, runtime: RuntimeConfig, cancel: threading.Event
 ) -> Generator[Waiting | Loading | Checking, None, SelfCheckReport]:
-    """Check the runtime's device with its model and precision; returns the report.
+    """Check the runtime's device with a model, in the runtime's precision; returns the report.
 
     Nothing else runs at the same time, so that the race is fair. Raises InputError if the device is
     not available, and CheckStopped if `cancel` is set.
@@ -49,26 +47,19 @@ def check_device(
     accelerator = synthesis.accelerator(runtime.device)
     with synthesis.alone(cancel) as waiting:
         yield from waiting
-        folder = ModelRef.resolve(runtime.model).local
-        if folder is None:
-            fetching = fetch_checkpoint(runtime.model)
-            folder = yield from as_loading(f"Fetching {runtime.model}", fetching)
+        info = yield from fetch_with_progress(info)
         try:
-            return (yield from accelerator.check(runtime, folder, runtime.model, cancel))
+            return (yield from accelerator.check(info, runtime, cancel))
         except WaitCancelled as error:
             raise CheckStopped from error
 
 
-def last_report(synthesis: Synthesis, runtime: RuntimeConfig) -> SelfCheckReport | None:
+def last_report(
+    synthesis: Synthesis, info: ModelInfo, runtime: RuntimeConfig
+) -> SelfCheckReport | None:
     """The report that is valid for this device, model and precision, if there is one."""
     accelerator = synthesis.accelerator(runtime.device)
-    if not accelerator.status().usable:
-        return None
-    try:
-        folder = ModelRef.resolve(runtime.model).folder
-    except DiaDemoError:
-        return None
-    if folder is None:
+    if info.folder is None or not accelerator.status().usable:
         return None
     precision = "float32" if runtime.precision == "auto" else runtime.precision
-    return accelerator.store.find(accelerator.key(folder, precision))
+    return accelerator.store.find(accelerator.key(info.folder, precision))

@@ -12,15 +12,16 @@ from pathlib import Path
 from dia_demo.accelerator.status import device_status, place_on_device, xpu_status
 from dia_demo.checkpoint_files import weight_files
 from dia_demo.codec.files import codec_source
-from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.memory import PROGRAM, gb, needed_bytes
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.memory import PROGRAM, gb, model_bytes, needed_bytes
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
 from dia_demo.files import cache_folder
 from dia_demo.model.autotune import wrong_results
-from dia_demo.services.models import DIA_DOWNLOAD, ModelRef
+from dia_demo.services.models import find_model, recommended
 from dia_demo.services.speed.machine_speed import MachineSpeed
-from dia_demo.services.speed.words import dia_sentence
+from dia_demo.services.speed.words import recommended_sentence
 from dia_demo.services.system_info import Machine, describe_machine, torch_build
 
 
@@ -117,65 +118,66 @@ def _xpu() -> str:
 
 def _speed(runtime: RuntimeConfig) -> Iterator[DoctorFinding]:
     """The speed of this machine, if an app has measured it here."""
-    if text := dia_sentence(MachineSpeed(runtime.threads)):
+    if text := recommended_sentence(MachineSpeed(runtime.threads)):
         yield DoctorFinding("speed", None, text)
 
 
 def _model_findings(runtime: RuntimeConfig, machine: Machine) -> Iterator[DoctorFinding]:
     try:
-        ref = ModelRef.resolve(runtime.model)
-        config = ref.describe().config
+        info = find_model(runtime.model)
     except DiaDemoError as error:
         yield DoctorFinding("model", False, str(error))
         return
-    yield _weights(ref, config)
-    yield _codec(ref)
+    yield _weights(info)
+    yield _codec(info)
     try:
-        placement = _place(runtime, config)
+        placement = _place(runtime, info)
     except DiaDemoError as error:
         yield DoctorFinding("model", False, str(error))
-        yield from _choices(runtime, config, None, machine)
+        yield from _choices(runtime, info, None, machine)
         return
     how = "chosen" if runtime.precision == "auto" else "as requested"
     yield DoctorFinding("precision", None, f"{placement.precision}, {how}: {placement.reason}")
     yield DoctorFinding("threads", None, f"{placement.threads}: {placement.why_threads}")
-    yield _memory_needed(config, placement, machine)
-    yield from _choices(runtime, config, placement, machine)
+    yield _memory_needed(info, placement, machine)
+    yield from _choices(runtime, info, placement, machine)
 
 
-def _place(runtime: RuntimeConfig, config: ModelConfig) -> Placement:
+def _place(runtime: RuntimeConfig, info: ModelInfo) -> Placement:
     if runtime.device == "cpu":
-        return place_on_cpu(runtime, config)
+        return place_on_cpu(runtime, info)
     return place_on_device(runtime, device_status(runtime.device))
 
 
-def _weights(ref: ModelRef, config: ModelConfig) -> DoctorFinding:
-    if ref.folder is None:
-        text = f"{ref.name} will be downloaded from the hub ({DIA_DOWNLOAD} for Dia-1.6B)."
+def _weights(info: ModelInfo) -> DoctorFinding:
+    if info.folder is None:
+        known = recommended()
+        download = f"{gb(model_bytes(known, 'float32'))} for {known.profile.short_name}"
+        text = f"{info.name} will be downloaded from the hub ({download})."
         return DoctorFinding("weights", None, text)
     try:
-        files = weight_files(ref.folder)
+        files = weight_files(info.folder)
     except DiaDemoError as error:
-        return DoctorFinding("weights", None if ref.local is None else False, str(error))
+        return DoctorFinding("weights", False if info.is_local else None, str(error))
     size = sum(file.stat().st_size for file in files) / 1e6
-    text = f"{len(files)} file(s), {size:,.1f} MB in {ref.folder}"
-    if config.prepared is not None:
-        text += f", of {config.prepared.base}, prepared in {config.prepared.precision}"
+    text = f"{len(files)} file(s), {size:,.1f} MB in {info.folder}"
+    if (prepared := info.config.prepared) is not None:
+        text += f", of {prepared.base}, prepared in {prepared.precision}"
     return DoctorFinding("weights", True, text)
 
 
-def _codec(ref: ModelRef) -> DoctorFinding:
+def _codec(info: ModelInfo) -> DoctorFinding:
     try:
-        return DoctorFinding("codec", True, codec_source(ref.folder, allow_download=False).label)
+        return DoctorFinding("codec", True, codec_source(info.folder, allow_download=False).label)
     except DiaDemoError as error:
         return DoctorFinding(
             "codec", None, f"not on this machine; it is downloaded when needed. {error}"
         )
 
 
-def _memory_needed(config: ModelConfig, placement: Placement, machine: Machine) -> DoctorFinding:
+def _memory_needed(info: ModelInfo, placement: Placement, machine: Machine) -> DoctorFinding:
     """Whether enough memory is free. The total memory was checked before."""
-    needed, free = needed_bytes(config, placement.precision), machine.free_bytes
+    needed, free = needed_bytes(info, placement.precision), machine.free_bytes
     need = f"a take in {placement.precision} needs about {gb(needed)}, codec included"
     if free is None:
         return DoctorFinding("room", None, need)
@@ -186,13 +188,13 @@ def _memory_needed(config: ModelConfig, placement: Placement, machine: Machine) 
 
 
 def _choices(
-    runtime: RuntimeConfig, config: ModelConfig, placement: Placement | None, machine: Machine
+    runtime: RuntimeConfig, info: ModelInfo, placement: Placement | None, machine: Machine
 ) -> Iterator[DoctorFinding]:
     """A line for each precision of the weights: the memory it needs, whether this machine has that,
     and whether auto chooses it."""
-    automatic = _automatic(runtime, config)
-    for precision in config.precisions:
-        needed, granted = needed_bytes(config, precision), machine.memory_bytes
+    automatic = _automatic(runtime, info)
+    for precision in info.config.precisions:
+        needed, granted = needed_bytes(info, precision), machine.memory_bytes
         notes = [f"about {gb(needed)}"]
         if granted is not None and needed > granted:
             notes.append(f"more than the {gb(granted)} of this machine")
@@ -207,8 +209,8 @@ def _choices(
         yield DoctorFinding(f"in {precision}", None, ", ".join(notes))
 
 
-def _automatic(runtime: RuntimeConfig, config: ModelConfig) -> Placement | None:
+def _automatic(runtime: RuntimeConfig, info: ModelInfo) -> Placement | None:
     try:
-        return place_on_cpu(replace(runtime, precision="auto", device="cpu", threads=None), config)
+        return place_on_cpu(replace(runtime, precision="auto", device="cpu", threads=None), info)
     except DiaDemoError:
         return None

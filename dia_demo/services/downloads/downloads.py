@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.hub.transfer import check_disk, free_disk
 from dia_demo.machine.background import Background, stop_all
@@ -27,7 +28,6 @@ from dia_demo.services.downloads.plan import (
     plan_download,
     remove_download,
 )
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import about
 from dia_demo.task import Task
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import model_bytes, needed_bytes
 from dia_demo.machine import system
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.speed.estimate import precision_here
 from dia_demo.services.speed.machine_speed import MachineSpeed
 
@@ -36,8 +36,8 @@ def needs_of(info: ModelInfo, runtime: RuntimeConfig, speed: MachineSpeed) -> Ne
     free, wait = system.available_bytes(), speed.seconds_per_second(info, runtime)
     return Needs(
         precision,
-        prepared=0 if has_own else model_bytes(info.config, precision),
-        memory=needed_bytes(info.config, precision),
+        prepared=0 if has_own else model_bytes(info, precision),
+        memory=needed_bytes(info, precision),
         # What this program uses now is freed before another model is loaded.
         free_memory=None if free is None else free + system.resident_bytes(),
         shortage=shortage,

@@ -6,14 +6,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dia_demo.codec.files import HUB_NAME, find_codec, is_codec_here, remote_codec_files
+from dia_demo.codec.files import HUB_NAME
 from dia_demo.errors import InputError
 from dia_demo.hub.cache import is_hub_name
-from dia_demo.hub.fetch import fetch_checkpoint, remote_files
+from dia_demo.hub.fetch import remote_files
 from dia_demo.hub.partial import part_files, remove, whole_files
 from dia_demo.hub.transfer import RemoteFile
-from dia_demo.model.checkpoint import check_tensors
-from dia_demo.services.models import ModelRef
+from dia_demo.services.models import fetch_description, fetch_files, find_model
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,10 @@ class DownloadPlan:
 
 def is_here(model: str) -> bool:
     """Whether a take with this model needs no download."""
-    ref = ModelRef.resolve(model)
-    if ref.local is not None:
-        return True
-    return ref.cached is not None and ref.has_weights and is_codec_here(ref.cached)
+    info = find_model(model)
+    if info.is_local or info.folder is None:
+        return info.is_local
+    return info.has_weights and info.family.codecs.is_here(info.folder)
 
 
 def plan_download(model: str) -> Generator[float, None, DownloadPlan]:
@@ -46,11 +45,10 @@ def plan_download(model: str) -> Generator[float, None, DownloadPlan]:
     Raises InputError where the hub has no such model, or it is not a Dia checkpoint.
     """
     files = yield from remote_files(model)
-    ref = ModelRef.resolve(model)
-    ref.describe()  # Raises InputError for a config of something else.
-    assert ref.cached is not None, "its config was fetched"
+    info = yield from fetch_description(model)
+    assert info.folder is not None, "its config was fetched"
     try:
-        files += yield from remote_codec_files(ref.cached)
+        files += yield from info.family.codecs.remote_files(info.folder)
     except InputError:
         pass  # Descript's own release is tried as well, at an unknown size.
     return DownloadPlan(model, tuple(files))
@@ -61,10 +59,11 @@ def fetch_all(model: str) -> Generator[float, None, None]:
 
     Raises InputError where a tensor is missing, surplus or misshapen, or a file cannot be read.
     """
-    folder = yield from fetch_checkpoint(model)
-    for _ in find_codec(folder):
+    info = yield from fetch_files(find_model(model))
+    assert info.folder is not None, "its files were fetched"
+    for _ in info.family.codecs.find(info.folder):
         yield 1.0
-    check_tensors(folder)
+    info.family.check_files(info)
 
 
 def bytes_on_disk(model: str) -> int:

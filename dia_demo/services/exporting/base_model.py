@@ -10,14 +10,12 @@ from pathlib import Path
 
 from dia_demo.checkpoint_files import FileRecord, weight_files
 from dia_demo.codec.files import HUB_NAME as CODEC_NAME
+from dia_demo.engine.family import ModelInfo, Profile
 from dia_demo.files import ROOT
 from dia_demo.hub.cache import cached_config, cached_source
-from dia_demo.hub.fetch import fetch_checkpoint, fetch_if_there
-from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.services.models import DIA_NAME, ModelRef
+from dia_demo.hub.fetch import fetch_if_there
+from dia_demo.services.models import fetch_files
 
-# Models whose licence is known, although no file of theirs says so.
-LICENSES = {EMBEDDED: "apache-2.0", DIA_NAME: "apache-2.0"}
 LICENSE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE")
 FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*\n", re.DOTALL)
 LICENSE_LINE = re.compile(r"^license:\s*[\"']?([\w.-]+)", re.MULTILINE)
@@ -26,13 +24,16 @@ LONGEST_README = 10**6
 
 @dataclass(frozen=True)
 class BaseModel:
-    """name: as `PreparedWeights.base`. revision: the hub's, None of a folder elsewhere.
+    """info: the model. name: as `PreparedWeights.base`, and its profile. revision: the hub's, None
+    of a folder elsewhere.
 
     files: its weight files. license: the hub's identifier, None where it is not known. codec: what
     decodes its codes, as the manifest says it.
     """
 
+    info: ModelInfo
     name: str
+    profile: Profile
     revision: str | None
     files: dict[str, FileRecord]
     license: str | None
@@ -47,20 +48,20 @@ class BaseModel:
         return self.name.rpartition("/")[2]
 
 
-def fetch_base(name: str) -> Generator[float, None, Path]:
-    """The folder of the model to export, fetched if it is a hub model; yields the fraction."""
-    folder = ModelRef.resolve(name).local
-    if folder is None:
-        folder = yield from fetch_checkpoint(name)
-        if name not in LICENSES:
-            yield from fetch_if_there(name, "README.md", 1.0, 0.0)
-    return folder
+def fetch_base(info: ModelInfo) -> Generator[float, None, ModelInfo]:
+    """The model to export, fetched if it is a hub model; yields the fraction."""
+    info = yield from fetch_files(info)
+    if not info.is_local and info.profile.license is None:
+        yield from fetch_if_there(info.name, "README.md", 1.0, 0.0)
+    return info
 
 
-def describe_base(name: str, folder: Path) -> Generator[float, None, BaseModel]:
-    """What is known of the model in `folder`; yields the fraction of its files that were read."""
+def describe_base(info: ModelInfo) -> Generator[float, None, BaseModel]:
+    """What is known of the model; yields the fraction of its files that were read."""
+    folder, name = info.folder, info.name
+    assert folder is not None, "it was fetched"
     source = cached_source(folder)
-    if name != EMBEDDED and ModelRef.resolve(name).local is not None:
+    if info.is_local and not info.is_embedded:
         name = source[0] if source else f"./{folder.resolve().name}"
     files = weight_files(folder)
     records: dict[str, FileRecord] = {}
@@ -68,7 +69,9 @@ def describe_base(name: str, folder: Path) -> Generator[float, None, BaseModel]:
         yield len(records) / len(files)
         records[file.name] = FileRecord.of(file)
     revision = source[1] if source else None
-    return BaseModel(name, revision, records, _license_of(name, folder), _codec_of(folder))
+    profile = info.family.profiles.get(name, info.family.other)
+    known = profile.license or _license_of(folder)
+    return BaseModel(info, name, profile, revision, records, known, _codec_of(folder))
 
 
 def _codec_of(folder: Path) -> dict[str, str | None]:
@@ -78,9 +81,7 @@ def _codec_of(folder: Path) -> dict[str, str | None]:
     return {"repository": CODEC_NAME, "revision": cached.name if cached else None}
 
 
-def _license_of(name: str, folder: Path) -> str | None:
-    if name in LICENSES:
-        return LICENSES[name]
+def _license_of(folder: Path) -> str | None:
     try:
         with open(folder / "README.md", encoding="utf-8", errors="replace") as file:
             front = FRONT_MATTER.match(file.read(LONGEST_README))
@@ -90,12 +91,14 @@ def _license_of(name: str, folder: Path) -> str | None:
     return line[1].lower() if line else None
 
 
-def copy_license(base: BaseModel, folder: Path, target: Path) -> list[str]:
+def copy_license(base: BaseModel, target: Path) -> list[str]:
     """Copy the texts of a model's licence, as far as they are here; returns the files' names."""
+    folder = base.info.folder
+    assert folder is not None, "it was fetched"
     names = [name for name in LICENSE_FILES if (folder / name).is_file()]
     for name in names:
         shutil.copyfile(folder / name, target / name)
-    if not names and base.name in LICENSES:
+    if not names and base.profile.license:
         names = ["LICENSE", "NOTICE"]
         for name in names:
             shutil.copyfile(ROOT / name, target / name)

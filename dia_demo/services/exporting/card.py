@@ -12,9 +12,7 @@ import torch
 
 from dia_demo.audio import STORED_SUFFIX
 from dia_demo.checkpoint_files import MANIFEST, FileRecord, read_manifest
-from dia_demo.model.checkpoint import EMBEDDED
 from dia_demo.services.exporting.base_model import BaseModel
-from dia_demo.services.models import DIA_NAME
 from dia_demo.services.system_info import describe_machine
 
 # What a precision means for the weights: see model/packed_linear.py and model/checkpoint.py.
@@ -31,8 +29,6 @@ MEANINGS = {
         "each output; embeddings are in bfloat16 and norms in float32."
     ),
 }
-# English is the only language of these two.
-ENGLISH = (EMBEDDED, DIA_NAME)
 
 
 @dataclass(frozen=True)
@@ -88,8 +84,8 @@ def _front_matter(base: BaseModel, precision: str) -> Iterator[str]:
     if base.is_on_hub:
         yield f"base_model: {base.name}"
         yield "base_model_relation: quantized"
-    if base.name in ENGLISH:
-        yield "language: en"
+    if base.profile.language:
+        yield f"language: {base.profile.language}"
     yield "pipeline_tag: text-to-speech"
     yield f"tags: [dia, {precision}, cpu]"
     yield "---"
@@ -98,7 +94,7 @@ def _front_matter(base: BaseModel, precision: str) -> Iterator[str]:
 def _origin(base: BaseModel) -> str:
     if base.revision:
         return f"{base.name} at revision {base.revision}"
-    if base.name == EMBEDDED:
+    if base.info.is_embedded:
         return "the nano voice, which is part of the program"
     return f"a checkpoint in the folder {base.short_name}" if not base.is_on_hub else base.name
 

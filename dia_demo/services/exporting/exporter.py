@@ -26,12 +26,12 @@ from dia_demo.checkpoint_files import (
     header_sha256,
     write_manifest,
 )
-from dia_demo.config import ModelConfig, RuntimeConfig
+from dia_demo.config import RuntimeConfig
 from dia_demo.engine.calibration import make_takes
 from dia_demo.engine.decoder_model import DecoderModel
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import check_free, gb, model_bytes, why_not_calibrated
 from dia_demo.engine.placement import Placement, place_on_cpu
-from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run
 from dia_demo.errors import InputError, RunError
 from dia_demo.files import new_folder
@@ -41,7 +41,6 @@ from dia_demo.model.loading import (
     Stages,
     choose,
     install_packed,
-    load_model,
     load_packed,
     with_stage,
 )
@@ -53,9 +52,8 @@ from dia_demo.services.exporting.base_model import (
     fetch_base,
 )
 from dia_demo.services.exporting.card import Measured, model_card
-from dia_demo.services.models import fetch_description
+from dia_demo.services.models import fetch_description, find_model
 from dia_demo.task import Task
-from dia_demo.text.script import encode_script
 
 SCRIPT = "[S1] Hello. This is a short check. [S2] Both must sound alike."
 # New positions of the short take, beyond those that the delays need.
@@ -121,16 +119,16 @@ def _export(runtime: RuntimeConfig, target: Path) -> Stages[ExportReport]:
             f"{runtime.model} contains prepared weights already, in {prepared.precision}: copy its "
             f"folder, or export {prepared.base}."
         )
-    placement = place_on_cpu(runtime, info.config)
-    check_free(info.config, placement.precision)
-    _check_disk(target, model_bytes(info.config, placement.precision))
-    folder = yield from with_stage(what, fetch_base(runtime.model))
-    base = yield from with_stage("Reading the original", describe_base(runtime.model, folder))
+    placement = place_on_cpu(runtime, info)
+    check_free(info, placement.precision)
+    _check_disk(target, model_bytes(info, placement.precision))
+    info = yield from with_stage(what, fetch_base(info))
+    base = yield from with_stage("Reading the original", describe_base(info))
     try:
         with new_folder(target) as part:
-            expected = yield from _write_prepared(part, folder, base, info.config, placement)
-            licenses = copy_license(base, folder, part)
-            measured = yield from _check_codes(part, expected, info.config, placement)
+            expected = yield from _write_prepared(part, base, placement)
+            licenses = copy_license(base, part)
+            measured = yield from _check_codes(part, expected, info, placement)
             yield "Writing the model card", 1.0
             card = model_card(base, part, placement.precision, measured, licenses)
             (part / "README.md").write_text(card, encoding="utf-8")
@@ -159,22 +157,22 @@ def _check_disk(target: Path, needed: int) -> None:
         )
 
 
-def _write_prepared(
-    part: Path, folder: Path, base: BaseModel, config: ModelConfig, placement: Placement
-) -> Stages[np.ndarray]:
-    """Prepare the model in `folder`, write it to `part`, and return the codes of its short take."""
-    choice = yield from choose(config, placement.precision, placement.threads)
-    calibrator = Calibrator(make_takes, why_not_calibrated(config))
+def _write_prepared(part: Path, base: BaseModel, placement: Placement) -> Stages[np.ndarray]:
+    """Prepare the model, write it to `part`, and return the codes of its short take."""
+    info = base.info
+    assert info.folder is not None, "it was fetched"
+    choice = yield from choose(info.config, placement.precision, placement.threads)
+    calibrator = Calibrator(make_takes, why_not_calibrated(info))
     packed = yield from load_packed(
-        folder, config, placement.precision, placement.threads, calibrator
+        info.folder, info.config, placement.precision, placement.threads, calibrator
     )
     if packed.note and not packed.is_new:
         raise InputError(f"The export would be less exact than it can be: {packed.note}")
     yield "Writing the prepared weights", 0.0
-    _write_files(packed.dia, part, folder, base, placement.precision)
+    _write_files(packed.dia, part, info.folder, base, placement.precision)
     loaded = yield from install_packed(packed.dia, choice, placement.precision)
     yield "Making a short take with the original", 0.0
-    return _short_take(loaded.model, config)[0]
+    return _short_take(loaded.model, info)[0]
 
 
 def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision: str) -> None:
@@ -213,16 +211,15 @@ def _write_files(dia: Dia, part: Path, folder: Path, base: BaseModel, precision:
 
 
 def _check_codes(
-    part: Path, expected: np.ndarray, config: ModelConfig, placement: Placement
+    part: Path, expected: np.ndarray, info: ModelInfo, placement: Placement
 ) -> Stages[Measured]:
     """Load the export in `part`; its short take must have the codes of the original's."""
     began = perf_counter()
-    loaded = yield from load_model(
-        part, placement.precision, placement.threads, Calibrator(make_takes)
-    )
+    exported = find_model(str(part))
+    loaded = yield from info.family.load(exported, placement.precision, placement.threads)
     load_seconds = perf_counter() - began
     yield "Making the same take with the export", 0.0
-    codes, step_seconds = _short_take(loaded.model, config)
+    codes, step_seconds = _short_take(loaded.model, info)
     if not np.array_equal(codes, expected):
         raise RunError(
             "The export's output differs from the original's; it was discarded. Please report this."
@@ -239,10 +236,11 @@ def _check_codes(
     return measured
 
 
-def _short_take(model: DecoderModel, config: ModelConfig) -> tuple[np.ndarray, list[float]]:
+def _short_take(model: DecoderModel, info: ModelInfo) -> tuple[np.ndarray, list[float]]:
     """Codes of a take with the checkpoint's own settings, and the seconds of its steps."""
+    config, family = info.config, info.family
     most = min(config.shortest_max_tokens + CHECKED_TOKENS, config.decoder.max_positions)
-    row = Row(config, encode_script(SCRIPT), replace(config.defaults, max_tokens=most))
+    row = family.row(config, family.encode(SCRIPT, ""), replace(config.defaults, max_tokens=most))
     seconds, began = [], perf_counter()
     with closing(run(model, [row])) as stepping:
         for _ in stepping:

@@ -19,7 +19,7 @@ from dia_demo.services.listening.plan.names import setting_names
 from dia_demo.services.listening.plan.plan import NAMES, ComparisonPlan
 from dia_demo.services.listening.plan.plan_file import write_whole
 from dia_demo.services.listening.votes.reveal import Revealed
-from dia_demo.services.take import Take, VoicePrompt
+from dia_demo.services.take import Take, request_metadata
 from dia_demo.text.script import parse_turns
 
 # Loudness is measured over blocks of 0.4 s.
@@ -79,13 +79,13 @@ def write_takes(
 
 def _metadata_of(plan: ComparisonPlan, pair: Revealed, clip: int, setting: int) -> dict:
     """What a take's file says of its settings, for a side of a pair."""
-    voice = None if plan.voice_file is None else VoicePrompt(transcript=plan.voice_transcript)
-    script = plan.scripts[pair.trial.script]
-    request = plan.settings[setting].request(script, pair.trial.seed, voice)
-    runtime, seed = asdict(request.runtime), request.params.seed
+    transcript = None if plan.voice_file is None else plan.voice_transcript
+    side, script = plan.settings[setting], plan.scripts[pair.trial.script]
+    runtime, params = asdict(side.runtime), side.params_of(pair.trial.seed)
     figures = {name: runtime[name] for name in ("model", "precision", "device")}
-    figures |= pair.facts[clip] | {"seed": seed, "numerics": plan.numerics}
-    return request.metadata(seed) | {"figures": figures}
+    figures |= pair.facts[clip] | {"seed": params.seed, "numerics": plan.numerics}
+    beside = side.speed, side.normalise, side.pronunciations, transcript
+    return request_metadata(script, params, *beside) | {"figures": figures}
 
 
 def with_x(clips: Sequence[np.ndarray], x: int, sample_rate: int) -> list[np.ndarray]:

@@ -18,10 +18,10 @@ FACTOR = 1.2
 def expected_audio(plan: ComparisonPlan, slot: TakeSlot, synthesis: Synthesis) -> float:
     """The expected seconds of audio of a take."""
     setting = plan.settings[slot.setting]
-    info = synthesis.info(setting.runtime.model)
+    info = synthesis.models[setting.runtime.model]
     script = plan.scripts[slot.script]
     script = info.reading(script, setting.normalise, setting.pronunciations).text
-    seconds = expected_seconds(script, info.seconds_per_character)
+    seconds = expected_seconds(script, info.profile.seconds_per_character)
     return min(seconds, info.seconds_of(setting.params.max_tokens)) / setting.speed
 
 
@@ -31,7 +31,7 @@ def plan_time(plan: ComparisonPlan, synthesis: Synthesis) -> TimeLeft | None:
     slots = [slot for slot in plan.slots if slot.state != TakeState.MADE]
     total = time_of(plan, slots, synthesis)
     for runtime in dict.fromkeys(plan.settings[slot.setting].runtime for slot in slots):
-        loading = synthesis.loading(runtime)
+        loading = synthesis.loading(synthesis.models[runtime.model], runtime)
         total = None if total is None or loading is None else total + loading
     return total
 
@@ -47,7 +47,7 @@ def time_of(
     together = sqrt(min(PLACES, max(1, len(slots))))
     for slot in slots:
         runtime = plan.settings[slot.setting].runtime
-        rate = synthesis.speed.seconds_per_second(synthesis.info(runtime.model), runtime)
+        rate = synthesis.speed.seconds_per_second(synthesis.models[runtime.model], runtime)
         if rate is None:
             return None
         seconds = rate * expected_audio(plan, slot, synthesis) / together

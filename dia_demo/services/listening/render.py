@@ -173,7 +173,8 @@ class Renderer:
 
     def _request(self, slot: TakeSlot) -> Request:
         setting = self.plan.settings[slot.setting]
-        request = setting.request(self.plan.scripts[slot.script], slot.seed, self._voice)
+        info, script = self.synthesis.models[setting.runtime.model], self.plan.scripts[slot.script]
+        request = setting.request(info, script, slot.seed, self._voice)
         # The number of threads is this machine's, wherever the plan comes from.
         threads = self.synthesis.settings.runtime.threads
         return replace(request, runtime=replace(request.runtime, threads=threads))
@@ -287,5 +288,6 @@ class Renderer:
 def check_plan(plan: ComparisonPlan, synthesis: Synthesis, voice: VoicePrompt | None) -> None:
     """Raise InputError if a take of the plan is impossible."""
     for setting in plan.settings:
+        info = synthesis.models[setting.runtime.model]
         for script in plan.scripts:
-            synthesis.validate(setting.request(script, plan.seeds[0], voice))
+            synthesis.validate(setting.request(info, script, plan.seeds[0], voice))

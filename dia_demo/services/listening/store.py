@@ -96,7 +96,7 @@ class ComparisonStore:
 
     def _check_models(self, plan: ComparisonPlan) -> None:
         """Raise InputError for models that this page does not offer: a zip may name any."""
-        names = [info.name for info in self.synthesis.models()]
+        names = list(self.synthesis.models)
         for setting in plan.settings:
             if setting.runtime.model not in names:
                 raise InputError(
@@ -156,7 +156,7 @@ class ComparisonStore:
         slots = [slot for trial in plan.trials for slot in plan.slots_of(trial)]
         samples = sum(
             expected_audio(plan, slot, self.synthesis)
-            * self.synthesis.info(plan.settings[slot.setting].runtime.model).sample_rate
+            * self.synthesis.models[plan.settings[slot.setting].runtime.model].sample_rate
             for slot in slots
             if slot.id in waiting
         )

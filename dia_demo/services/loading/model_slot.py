@@ -9,26 +9,26 @@ from dia_demo.accelerator.accelerator import Accelerator
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.model_loader import load_on_cpu
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
-from dia_demo.model.packed_cache import prepared_file
-from dia_demo.services.models import ModelRef
+from dia_demo.services.models import fetch_with_progress
 from dia_demo.services.speed.machine_speed import MachineSpeed
 
 
 class ModelSlot:
     """Holds at most one engine.
 
-    accelerator: returns the Accelerator of a device. wait: for a calibration of the runtime's model
-    that has begun, once no model is in memory.
+    accelerator: returns the Accelerator of a device. wait: for a calibration of a model that has
+    begun, once no model is in memory.
     """
 
     def __init__(
         self,
         accelerator: Callable[[str], Accelerator],
-        wait: Callable[[RuntimeConfig], Iterator[Loading]],
+        wait: Callable[[ModelInfo, RuntimeConfig], Iterator[Loading]],
         speed: MachineSpeed,
     ) -> None:
         self._accelerator, self._wait, self._speed = accelerator, wait, speed
@@ -47,8 +47,10 @@ class ModelSlot:
             self._engine.close()
         self._engine = self._runtime = None
 
-    def load(self, runtime: RuntimeConfig, is_usual: bool = True) -> Iterator[Loading]:
-        """Load the model of a runtime unless that is what is loaded.
+    def load(
+        self, info: ModelInfo, runtime: RuntimeConfig, is_usual: bool = True
+    ) -> Iterator[Loading]:
+        """Load a model unless that is what is loaded; fetch what is missing of a hub model.
 
         is_usual: it takes as long as later loadings will, which then are expected to.
         """
@@ -56,15 +58,16 @@ class ModelSlot:
             return
         # Two models may not fit into memory together, so the old one is freed first.
         self.unload()
-        yield from self._wait(runtime)
+        info = yield from fetch_with_progress(info)
+        yield from self._wait(info, runtime)
         on_cpu = runtime.device == "cpu"
         loader = load_on_cpu if on_cpu else self._accelerator(runtime.device).load
-        is_prepared, began = _is_prepared(runtime), time.monotonic()
-        self._engine = yield from Engine.load(runtime, loader)
+        is_prepared, began = _is_prepared(info, runtime), time.monotonic()
+        self._engine = yield from Engine.load(info, runtime, loader)
         self._runtime = runtime
         if is_usual and is_prepared is not None:
             precision, seconds = self._engine.placement.precision, time.monotonic() - began
-            self._speed.learn_load(runtime.model, precision, is_prepared, seconds)
+            self._speed.learn_load(info.name, precision, is_prepared, seconds)
 
     def has(self, runtime: RuntimeConfig) -> bool:
         """Whether the loaded model is what this runtime needs.
@@ -76,11 +79,11 @@ class ModelSlot:
             return False
         if runtime.device != "cpu":
             return True
-        now, then = place_on_cpu(runtime, self._engine.config), self._engine.placement
+        now, then = place_on_cpu(runtime, self._engine.info), self._engine.placement
         return (now.precision, now.threads) == (then.precision, then.threads)
 
     def time_to_load(
-        self, runtime: RuntimeConfig, behind: RuntimeConfig | None = None
+        self, info: ModelInfo, runtime: RuntimeConfig, behind: RuntimeConfig | None = None
     ) -> TimeLeft | None:
         """How long it takes until a take with this runtime can begin; None if unknown.
 
@@ -88,26 +91,21 @@ class ModelSlot:
         """
         if self.has(runtime) if behind is None else behind == runtime:
             return NOTHING
-        is_prepared = _is_prepared(runtime)
+        is_prepared = _is_prepared(info, runtime)
         if is_prepared is None:
             return None
-        info = ModelRef.resolve(runtime.model).describe()
-        return self._speed.loading(info, place_on_cpu(runtime, info.config).precision, is_prepared)
+        return self._speed.loading(info, place_on_cpu(runtime, info).precision, is_prepared)
 
 
-def _is_prepared(runtime: RuntimeConfig) -> bool | None:
+def _is_prepared(info: ModelInfo, runtime: RuntimeConfig) -> bool | None:
     """Whether the weights are stored as they are used; None if they are not on this machine, have
     to be calibrated first, or are for another device."""
-    if runtime.device != "cpu":
+    if runtime.device != "cpu" or not info.has_weights:
         return None
     try:
-        ref = ModelRef.resolve(runtime.model)
-        if ref.folder is None or not ref.has_weights:
-            return None
-        config = ref.describe().config
-        precision = place_on_cpu(runtime, config).precision
+        precision = place_on_cpu(runtime, info).precision
     except InputError:
         return None
-    if config.prepared is not None or prepared_file(ref.folder, precision).is_file():
+    if info.config.prepared is not None or info.prepared_file(precision).is_file():
         return True
     return None if precision == "int4" else False

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
-from dia_demo.codec.codec import Codec, load_codec, random_codec
+from dia_demo.codec.codec import Codec, load_codec
 from dia_demo.config import GenerationParams, ModelConfig, RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.events import Loading
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import check_free
 from dia_demo.engine.model_loader import PlacedModel
-from dia_demo.engine.placement import Placement, place_on_cpu
+from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row
+from dia_demo.families.resolve import random_sizes
 from dia_demo.model.dia import Dia
-from dia_demo.model.loading import LoadedModel, random_model
-from dia_demo.services.measurements.sizes import RANDOM_SIZES
+from dia_demo.services.measurements.sizes import model_info
 from dia_demo.services.measurements.types import Job
 from dia_demo.services.worker.messages import ReportProgress
 from dia_demo.task import Task
@@ -32,39 +32,27 @@ GUIDANCE = 3.0
 # text's keys and values are computed once per take.
 NOT_READ = ("embedding", "embeddings", "cross_attention.k_proj", "cross_attention.v_proj")
 WORDS = b"we walk along the river and talk of the weather, of bread and of the long way home. "
-# A codec that is quick to build, for the channels of the tiny random model.
-TINY_CODEC = dict(
-    encoder_dim=4,
-    encoder_rates=[2, 4, 8, 8],
-    decoder_dim=32,
-    decoder_rates=[8, 8, 4, 2],
-    latent_dim=16,
-    n_codebooks=9,
-    codebook_size=1024,
-    codebook_dim=4,
-    sample_rate=44100,
-)
 
 
 class RandomEngine(Engine):
     """An engine with random weights, which has no folder to load from."""
 
-    def __init__(self, name: str, loaded: LoadedModel, placement: Placement) -> None:
-        placed = PlacedModel(loaded.model, placement, loaded)
-        super().__init__(name, Path("random weights"), placed)
-
     def open_codec(self) -> Generator[Loading, None, Codec]:
         if self._codec is None:
             yield Loading("Building a codec", 0.0)
-            self._codec = _random_codec(self.name)
+            self._codec = random_sizes()[self.info.name].codec()
         return self._codec
 
 
 def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
     """The engine of a job's model (or random weights), precision and threads, without its codec."""
     runtime = RuntimeConfig(model=job.model, precision=job.precision, threads=job.threads)
+    info = model_info(job.model, job.random)
     doing = "Drawing random weights" if job.random else f"Loading {job.model}"
-    task = Task(_load_random(job.random, runtime) if job.random else Engine.load(runtime))
+    load = (
+        RandomEngine.load(info, runtime, _load_random) if job.random else Engine.load(info, runtime)
+    )
+    task = Task(load)
     for loading in task:
         report_progress(doing, loading.fraction or 0.0)
     return task.result
@@ -73,24 +61,18 @@ def load_engine(job: Job, report_progress: ReportProgress) -> Engine:
 def load_any_codec(job: Job, precision: str = "auto") -> Codec:
     """The codec of a job's model, or one of the same size with random weights."""
     if job.random:
-        return _random_codec(job.random, precision)
-    assert job.folder is not None, "a checkpoint's folder, or random weights"
-    return load_codec(Path(job.folder), allow_download=False, precision=precision)
+        return random_sizes()[job.random].codec(precision=precision)
+    return load_codec(model_info(job.model, None).folder, allow_download=False, precision=precision)
 
 
-def _random_codec(size: str, precision: str = "auto") -> Codec:
-    arguments = TINY_CODEC if size == "tiny" else dict(sample_rate=44100)
-    return random_codec(precision=precision, **arguments)
-
-
-def _load_random(size: str, runtime: RuntimeConfig) -> Generator[Loading, None, Engine]:
-    config = RANDOM_SIZES[size]
-    placement = place_on_cpu(runtime, config)
-    check_free(config, placement.precision)
-    making = Task(random_model(config, placement.precision, placement.threads))
+def _load_random(info: ModelInfo, runtime: RuntimeConfig) -> Generator[Loading, None, PlacedModel]:
+    """The ModelLoader of random weights."""
+    placement = place_on_cpu(runtime, info)
+    check_free(info, placement.precision)
+    making = Task(random_sizes()[info.name].load(placement.precision, placement.threads))
     for name, fraction in making:
         yield Loading(name, fraction)
-    return RandomEngine(size, making.result, placement)
+    return PlacedModel(making.result.model, placement, making.result)
 
 
 # Rows

@@ -18,13 +18,11 @@ from dia_demo.engine.engine import Engine
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.errors import DiaDemoError
-from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.model.linear import SMALL_WEIGHTS, decoder_weights
+from dia_demo.model.linear import SMALL_WEIGHTS
 from dia_demo.services.measurements import words
 from dia_demo.services.measurements.fixtures import load_engine, with_guidance
 from dia_demo.services.measurements.types import Job, PrecisionQuality, QualityResult
 from dia_demo.services.worker.messages import ReportProgress
-from dia_demo.text.script import encode_script
 
 REFERENCE = "float32"
 FORCED_TAKES = 8
@@ -108,7 +106,7 @@ class _Comparison:
         logits = [forced_logits(engine.model, take) for take in self.takes]
         self.expected = self.expected or logits
         quality = compare(self.expected, logits, self.takes, engine.config.num_codes)
-        if self.job.model != EMBEDDED or self.job.random:
+        if not engine.info.is_embedded:
             return quality
         report_progress("listening", 0.6)
         word_error, self.note = heard_error(engine, self.job.sentences)
@@ -120,12 +118,12 @@ class _Comparison:
 
 def make_takes(engine: Engine) -> list[Forced]:
     """Takes with the checkpoint's default parameters, seeds 0, 1, 2..."""
-    config, params = engine.config, with_guidance(engine.config)
-    small = decoder_weights(config) < SMALL_WEIGHTS
+    info, config, params = engine.info, engine.config, with_guidance(engine.config)
+    small = info.family.weights.step(config) < SMALL_WEIGHTS
     if not small:
         params = replace(params, max_tokens=min(LARGE_TOKENS, params.max_tokens))
     rows = [
-        Row(config, encode_script(script), replace(params, seed=seed))
+        info.family.row(config, info.family.encode(script, ""), replace(params, seed=seed))
         for seed, script in enumerate(scripts(FORCED_TAKES if small else LARGE_TAKES))
     ]
     run_to_end(engine.model, rows)
@@ -192,7 +190,7 @@ def heard_error(engine: Engine, count: int) -> tuple[float | None, str | None]:
         recogniser = words.Recogniser()
     except ImportError:
         return None, words.GET_IT
-    if engine.format.sample_rate != words.SAMPLE_RATE:
+    if engine.info.sample_rate != words.SAMPLE_RATE:
         return None, f"the recogniser only supports {words.SAMPLE_RATE} Hz"
     texts = scripts(count)
     heard = [recogniser.hear(samples) for samples in speak(engine, texts)]
@@ -201,10 +199,10 @@ def heard_error(engine: Engine, count: int) -> tuple[float | None, str | None]:
 
 def speak(engine: Engine, texts: Sequence[str]) -> Iterator[np.ndarray]:
     """The samples of a take of each script, with seeds 0, 1, 2... and the default parameters."""
-    params = engine.config.defaults
+    params, family = engine.config.defaults, engine.info.family
     for start in range(0, len(texts), TOGETHER):
         rows = [
-            Row(engine.config, encode_script(text), replace(params, seed=start + number))
+            family.row(engine.config, family.encode(text, ""), replace(params, seed=start + number))
             for number, text in enumerate(texts[start : start + TOGETHER])
         ]
         run_to_end(engine.model, rows)

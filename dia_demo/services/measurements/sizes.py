@@ -1,15 +1,15 @@
-"""The sizes of what is measured: models with random weights, texts, and steps before the timing."""
+"""What is measured: the model of a plan or of a job, and the sizes that all measurements share."""
 
 from __future__ import annotations
 
-from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
+from dia_demo.engine.family import ModelInfo
+from dia_demo.families.resolve import random_model
+from dia_demo.services.models import find_model
 
-# Models with random weights: speed and memory do not depend on the values. tiny is for trying out.
-RANDOM_SIZES = {
-    "dia-1.6b": ModelConfig(),
-    "tiny": ModelConfig(
-        encoder=EncoderConfig(2, 32, 2, 2, 16, 64),
-        decoder=DecoderConfig(2, 64, 4, 2, 16, 2, 2, 16, 96, max_positions=512),
-    ),
-}
-WARM_STEPS, TEXT_BYTES = 5, 120
+WARM_STEPS = 5
+TEXT_BYTES = 120
+
+
+def model_info(model: str, random: str | None) -> ModelInfo:
+    """The model of this name, or one with random weights. Raises InputError if there is none."""
+    return random_model(random) if random else find_model(model)

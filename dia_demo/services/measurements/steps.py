@@ -69,7 +69,7 @@ def _described(engine: Engine) -> dict[str, Any]:
     """The fields of a result that are known before the measurement."""
     return {
         "precision": engine.placement.precision,
-        "frames_per_second": engine.format.frames_per_second,
+        "frames_per_second": engine.info.frames_per_second,
         "kernels": kernels_of(engine),
         "threads": engine.placement.threads,
         "reason": engine.placement.reason,

@@ -22,13 +22,12 @@ class JobKind(StrEnum):
 class Job:
     """One measurement. Fields that its kind does not use keep their defaults.
 
-    folder: the checkpoint's, None for random weights. available_bytes: free memory. codec_seconds:
-    length of the audio to decode, None for the default.
+    model: its name, or a folder; random: as in BenchPlan. available_bytes: free memory.
+    codec_seconds: length of the audio to decode, None for the default.
     """
 
     kind: JobKind
     model: str = "nano"
-    folder: str | None = None
     random: str | None = None
     threads: int | None = None
     available_bytes: int | None = None

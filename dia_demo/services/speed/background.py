@@ -12,7 +12,6 @@ from typing import Any
 from dia_demo.errors import RunError
 from dia_demo.machine import system
 from dia_demo.machine.background import Background
-from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.services.measurements.types import Job, JobKind, QuickResult
 from dia_demo.services.speed import quick
 from dia_demo.services.speed.machine_speed import MachineSpeed
@@ -104,8 +103,7 @@ class BackgroundMeasurement:
         free = system.available_bytes()
         if free is not None and free < LEAST_MEMORY:
             raise RunError("there is too little free memory")
-        folder = str(local_folder(EMBEDDED))
-        job = Job(JobKind.QUICK, EMBEDDED, folder, threads=self._speed.threads)
+        job = Job(JobKind.QUICK, threads=self._speed.threads)
         deadline = time.monotonic() + LONGEST_SECONDS
         with closing(Task(self._worker(job, self._busy))) as work:
             for _ in work:

@@ -11,31 +11,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from dia_demo.config import ModelConfig, RuntimeConfig
-from dia_demo.engine.memory import (
-    DESCRIPT_CHANNELS,
-    STEP_BYTES,
-    embeddings,
-    gb,
-    needed_bytes,
-    other_weights,
-)
+from dia_demo.codec.config import CodecFormat
+from dia_demo.config import RuntimeConfig
+from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.memory import STEP_BYTES, gb, needed_bytes
 from dia_demo.engine.placement import CACHED_BYTES, place_on_cpu
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.machine import system
-from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.model.linear import decoder_weights
 from dia_demo.services.measurements.types import QuickResult
-from dia_demo.services.models import ModelInfo
 
 # The share of the memory bandwidth that a step of one utterance reaches, from the tables of
 # docs/performance.md and its processors.
 STEP_SHARE = {"float32": 0.85, "bfloat16": 0.90, "int8": 0.88, "int4": 0.75}
 # The share of its largest convolution's rate that Descript's whole decoder reaches.
 CODEC_SHARE = 0.9
-# The model whose codec and text encoder the quick measurement represents.
-DIA_SAMPLE_RATE = 44_100
+# The codec that the quick measurement represents.
+DESCRIPT = CodecFormat()
 
 
 @dataclass(frozen=True)
@@ -67,18 +59,17 @@ def derived_pace(
     The quick measurement includes the embedded voice in its own precision. It determines other
     models like Dia-1.6B: weights far larger than a cache, compiled kernels, and Descript's codec.
     """
-    config, per_byte = info.config, seconds_per_byte(info.config, quick)
-    if info.name == EMBEDDED:
-        if precision != place_on_cpu(RuntimeConfig(), config).precision:
+    config, weights, per_byte = info.config, info.family.weights, seconds_per_byte(info, quick)
+    if info.is_embedded:
+        if precision != place_on_cpu(RuntimeConfig(), info).precision:
             return None
         return Pace(per_byte, quick.nano_ms_per_step / 1000, 1 / quick.nano_codec)
-    size = decoder_weights(config) * STEP_BYTES[precision]
-    descript = config.decoder.num_channels == DESCRIPT_CHANNELS
-    like_dia = descript and info.sample_rate == DIA_SAMPLE_RATE and size > 2 * CACHED_BYTES
+    size = weights.step(config) * STEP_BYTES[precision]
+    like_dia = info.codec == DESCRIPT and size > 2 * CACHED_BYTES
     if not like_dia or find_spec("numba") is None:
         return None
     middle = config.steps_within(round(audio_seconds * info.frames_per_second / 2))
-    size += cached_bytes(config, precision, middle)
+    size += weights.cache_bytes(config, precision, middle)
     per_step = size / (1e9 * quick.read_gb_s * STEP_SHARE[precision])
     return Pace(
         per_byte,
@@ -88,17 +79,9 @@ def derived_pace(
     )
 
 
-def seconds_per_byte(config: ModelConfig, quick: QuickResult) -> float:
-    """Seconds per byte of text: a product with every weight that no step reads, tables excluded."""
-    return 2e-9 * (other_weights(config) - embeddings(config)) / quick.gflops
-
-
-def cached_bytes(config: ModelConfig, precision: str, positions: int) -> int:
-    """Bytes of the key/value cache that a step with guidance reads at this position."""
-    d = config.decoder
-    itemsize = 4 if precision == "float32" else 2
-    values = 2 * d.num_layers * d.num_kv_heads * d.head_dim * positions
-    return config.guided_halves * values * itemsize
+def seconds_per_byte(info: ModelInfo, quick: QuickResult) -> float:
+    """Seconds per byte of text: a product with every weight that only the text needs."""
+    return 2e-9 * info.family.weights.text(info.config) / quick.gflops
 
 
 @dataclass(frozen=True)
@@ -118,12 +101,12 @@ class Expectation:
     has_voice: bool = False
 
 
-def memory_shortage(config: ModelConfig, precision: str) -> str | None:
+def memory_shortage(info: ModelInfo, precision: str) -> str | None:
     """Why a model does not fit into this machine's memory; None if it fits.
 
     Memory that this process uses now counts as free: it is freed before another model is loaded.
     """
-    needed = needed_bytes(config, precision)
+    needed = needed_bytes(info, precision)
     granted, free = system.memory_bytes(), system.available_bytes()
     needs = f"it needs {gb(needed)} of memory in {precision}"
     if granted is not None and needed > granted:
@@ -136,8 +119,8 @@ def memory_shortage(config: ModelConfig, precision: str) -> str | None:
 def precision_here(info: ModelInfo, runtime: RuntimeConfig) -> tuple[str, str | None]:
     """The precision that a model would run in on this CPU, and why it cannot run, or None."""
     try:
-        precision = place_on_cpu(runtime, info.config).precision
+        precision = place_on_cpu(runtime, info).precision
     except InputError as error:
         precision = "int8" if runtime.precision == "auto" else runtime.precision
-        return precision, memory_shortage(info.config, precision) or str(error)
-    return precision, memory_shortage(info.config, precision)
+        return precision, memory_shortage(info, precision) or str(error)
+    return precision, memory_shortage(info, precision)

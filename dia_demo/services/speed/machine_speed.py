@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Figures
+from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import model_bytes
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.files import cache_folder, write_atomic
 from dia_demo.services.measurements.types import QuickResult, RunResult
-from dia_demo.services.models import ModelInfo, ModelRef
 from dia_demo.services.speed.estimate import (
     Expectation,
     Pace,
@@ -158,9 +158,9 @@ class MachineSpeed:
         """What a take needs here. Its time is unknown with a voice prompt, which must be encoded
         as well, and for a script that the model cannot read as a whole."""
         text = info.reading(script, normalise, pronunciations).text
-        audio = expected_seconds(text, info.seconds_per_character)
+        audio = expected_seconds(text, info.profile.seconds_per_character)
         audio = min(audio, info.seconds_of(max_tokens))
-        download = not ModelRef.resolve(info.name).has_weights
+        download = not info.has_weights
         if runtime.device != "cpu":
             return Expectation(audio, download=download)
         precision, shortage = precision_here(info, runtime)
@@ -174,13 +174,13 @@ class MachineSpeed:
     ) -> ExpectedTake:
         """How long a take of this text, as the model reads it, is expected to be, and its speed."""
         config, longest = info.config, info.seconds_of(max_tokens)
-        audio = expected_seconds(text, info.seconds_per_character) + SILENCE_SECONDS
+        audio = expected_seconds(text, info.profile.seconds_per_character) + SILENCE_SECONDS
         pace = None
         if runtime.device == "cpu":
             pace = self.pace(info, runtime, min(audio, longest))
         take = ExpectedTake(
             steps=audio * info.frames_per_second + config.max_delay,
-            deviation=info.length_deviation,
+            deviation=info.profile.length_deviation,
             limit=longest * info.frames_per_second + config.max_delay,
         )
         if pace is None:
@@ -200,7 +200,7 @@ class MachineSpeed:
             known = self._rates.loads.get(_load_key(info.name, precision, is_prepared))
         if known:
             return TimeLeft.around(statistics.median_low(known), MEASURED_FACTOR)
-        size = model_bytes(info.config, precision if is_prepared else "float32")
+        size = model_bytes(info, precision if is_prepared else "float32")
         slow, fast = READ_RATES if is_prepared else PREPARE_RATES
         return TimeLeft(size / fast, size / slow)
 
@@ -221,13 +221,13 @@ class MachineSpeed:
         audio: length in seconds, with which the time of a step grows. Raises InputError if the
         model cannot run.
         """
-        placed = place_on_cpu(runtime, info.config)
+        placed = place_on_cpu(runtime, info)
         with self._lock:
             last = self._rates.takes.get(_key(info.name, placed.precision, placed.threads))
             quick = self._rates.quick
         if last:
             steps, codecs = zip(*last, strict=True)
-            per_byte = 0.0 if quick is None else seconds_per_byte(info.config, quick)
+            per_byte = 0.0 if quick is None else seconds_per_byte(info, quick)
             return Pace(per_byte, statistics.median_low(steps), statistics.median_low(codecs))
         return None if quick is None else derived_pace(info, placed.precision, quick, audio)
 
@@ -262,7 +262,7 @@ class MachineSpeed:
             self._learn_stretch(key, figures, speed)
             return
         quick = self.quick
-        reading = 0.0 if quick is None else text_bytes * seconds_per_byte(info.config, quick)
+        reading = 0.0 if quick is None else text_bytes * seconds_per_byte(info, quick)
         # At least half, because the time of the encoder is an estimate.
         per_frame = max(figures.token_seconds - reading, figures.token_seconds / 2) / figures.steps
         self._learn(key, per_frame, figures.codec_seconds / figures.audio_seconds)

@@ -12,18 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.prompt.voice_file import SUFFIX, VoiceFile
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.services.voices.kept import KeptVoices
 
 MOST_CHOICES = 2
 
 
-def with_voices(
-    request: Request, choices: Sequence[str | None], info: ModelInfo, kept: KeptVoices
-) -> Request:
+def with_voices(request: Request, choices: Sequence[str | None], kept: KeptVoices) -> Request:
     """The request with the chosen voices of S1 and S2.
 
     choices: for each of the first speakers the name of a kept voice, a voice file, or a voice of
@@ -37,7 +35,7 @@ def with_voices(
         raise InputError(f"There are two speakers, so at most 2 voices, not {len(choices)}.")
     if request.voice is not None:
         raise InputError("Give a voice prompt or a kept voice, not both.")
-    found = [None if name is None else _find(name, info, kept) for name in choices]
+    found = [None if name is None else _find(name, request.model, kept) for name in choices]
     files = [voice if isinstance(voice, VoiceFile) else None for voice in found]
     names = [voice if isinstance(voice, str) else None for voice in found] + [None]
     return replace(request, voice=_prompt_of(files), voices=(names[0], names[1]))

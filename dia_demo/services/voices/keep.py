@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from dia_demo import audio
-from dia_demo.codec.codec import load_codec
 from dia_demo.engine.events import FinishReason
 from dia_demo.errors import InputError
-from dia_demo.hub.fetch import fetch_checkpoint
-from dia_demo.model.checkpoint import local_folder
 from dia_demo.prompt.codes import unpack_codes
 from dia_demo.prompt.decode import LONGEST_SECONDS as LONGEST_RECORDING
 from dia_demo.prompt.decode import decode
 from dia_demo.prompt.prompt import read_prompt
 from dia_demo.prompt.voice_file import LONGEST_TRANSCRIPT, RECORDING, TAKE, VoiceFile, checked_name
-from dia_demo.services.models import fetch_description
+from dia_demo.services.models import fetch_description, fetch_files
 from dia_demo.task import result_of
 from dia_demo.text.script import TAG, has_words
 
@@ -94,8 +91,9 @@ def keep_recording(
         heard = _cut(path, part, Path(temporary)) if part != WHOLE else path
         prompt = read_prompt(heard, info.sample_rate, LONGEST_SECONDS)
     _check_seconds(len(prompt.samples) / info.sample_rate)
-    folder = local_folder(model) or result_of(fetch_checkpoint(model))
-    codec = load_codec(folder)
+    info = result_of(fetch_files(info))
+    assert info.folder is not None, "its files were fetched"
+    codec = result_of(info.family.codecs.open(info.folder))
     return VoiceFile(
         name=checked_name(name),
         codes=codec.encode(prompt.samples),

@@ -138,7 +138,7 @@ class CompareForm:
     def _setting(self, synthesis: Synthesis, index: int, values: dict) -> Setting:
         if not values["model"]:
             raise InputError("Choose a model.")
-        info = synthesis.info(values["model"])
+        info = synthesis.models[values["model"]]
         try:
             setting = Setting(info.config.defaults, RuntimeConfig(model=info.name)).changed(values)
             setting.params.checked(info.config)
@@ -216,7 +216,7 @@ def side_of(values: dict, defaults: dict) -> dict:
 
 def default_side(synthesis: Synthesis, model: str, precision: str = "auto") -> dict:
     """The fields of a side with the defaults of a model."""
-    setting = Setting(synthesis.info(model).config.defaults, RuntimeConfig(model=model))
+    setting = Setting(synthesis.models[model].config.defaults, RuntimeConfig(model=model))
     setting = replace(setting, runtime=replace(setting.runtime, precision=precision))
     return {name: _as_choice(setting.values()[name]) for name in SIDE_FIELDS}
 

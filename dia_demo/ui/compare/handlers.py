@@ -207,7 +207,7 @@ class CompareHandlers:
             compare_form = CompareForm.of(values)
             plan = compare_form.plan(self.synthesis)
             for setting in plan.settings:
-                self.synthesis.downloads.check_here(self.synthesis.info(setting.runtime.model))
+                self.synthesis.downloads.check_here(self.synthesis.models[setting.runtime.model])
             identity = self.comparisons.create(key, plan, compare_form.voice)
         except Exception as error:
             yield {self.parts.make_problem: press_problem(explain(error))}

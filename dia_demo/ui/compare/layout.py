@@ -8,10 +8,10 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.services.listening.verdict.planning import TIES
 from dia_demo.services.listening.votes.table import EXPLANATION
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui import files, html
 from dia_demo.ui.compare.form import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dia_demo.config import PARAMS, PRECISIONS
-from dia_demo.services.models import DIA_NAME, ModelInfo
+from dia_demo.engine.family import ModelInfo
 from dia_demo.ui.compare.form import MENUS
 from dia_demo.ui.generate.form import slider_ends
 
@@ -33,9 +33,10 @@ def default_values(name: str, side: dict, models: Sequence[ModelInfo]) -> tuple[
     """Two values of a setting to begin with: that of a side's fields and one that should sound
     different."""
     if name == "model":
-        others = [info.name for info in models if info.name != side["model"]]
+        others = [info for info in models if info.name != side["model"]]
+        others.sort(key=lambda info: not info.is_recommended)
         # Where there is only one model, the plan says that the two are the same.
-        return side["model"], DIA_NAME if DIA_NAME in others else [*others, side["model"]][0]
+        return side["model"], others[0].name if others else side["model"]
     if name in _PAIRS:
         return _PAIRS[name]
     (info,) = (info for info in models if info.name == side["model"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.plan.names import LABELS, in_sentence
 from dia_demo.services.listening.plan.plan import ComparisonPlan
@@ -18,7 +19,6 @@ from dia_demo.services.listening.verdict.claims import (
     voices_warning,
     what_it_can_show,
 )
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import duration, plural
 from dia_demo.text.checks.script_check import ScriptReport
@@ -101,7 +101,7 @@ class SetupHandlers:
 
     def _models(self, plan: ComparisonPlan) -> dict[str, ModelInfo]:
         names = {setting.runtime.model for setting in plan.settings}
-        return {name: self.synthesis.info(name) for name in names}
+        return {name: self.synthesis.models[name] for name in names}
 
     def _cautions(self, plan: ComparisonPlan, has_voice: bool) -> list[str]:
         """What a result will not show."""
@@ -114,7 +114,7 @@ class SetupHandlers:
                 "caused it."
             )
         models = self._models(plan)
-        if "normalise" in differing and all(info.normalises for info in models.values()):
+        if "normalise" in differing and all(info.profile.normalises for info in models.values()):
             cautions.append("This voice always reads text in words, so both sides are the same.")
         voices = None if has_voice else voices_warning(plan.settings, models)
         warnings = (voices, abx_warning(plan.kind, plan.settings))
@@ -137,13 +137,16 @@ class SetupHandlers:
         transcript = compare_form.voice.transcript if compare_form.voice else ""
         settings = compare_form.settings(self.synthesis)
         limits = dict.fromkeys(
-            (setting.runtime.model, int(setting.params.max_tokens), transcript, setting.normalise)
+            (setting.runtime.model, int(setting.params.max_tokens), setting.normalise)
             for setting in settings
         )
         listed = compare_form.pronunciations
 
         def check(script: str) -> ScriptReport:
-            first, *others = (self.synthesis.check(script, *limit, listed) for limit in limits)
+            first, *others = (
+                self.synthesis.models[model].check(script, tokens, transcript, in_words, listed)
+                for model, tokens, in_words in limits
+            )
             for other in others:
                 codes = {finding.code for finding in first.findings}
                 new = tuple(finding for finding in other.findings if finding.code not in codes)
@@ -211,13 +214,13 @@ class SetupHandlers:
         return {self.parts.fields[f"{side}_model"]: gr.skip()}
 
     def _defaults(self, side: str, model: str) -> Updates:
-        values = form.defaults_of(self.synthesis.info(model)) | {"model": model}
+        values = form.defaults_of(self.synthesis.models[model]) | {"model": model}
         fields = self.parts.fields
         return {fields[f"{side}_{name}"]: gr.update(value=values[name]) for name in values}
 
     def _question(self, name: str, side: dict) -> Updates:
         """The values of the setting in question, from the fields of the first side."""
-        fields, models = self.parts.fields, self.synthesis.models()
+        fields, models = self.parts.fields, list(self.synthesis.models.values())
         first, second = default_values(name, side, models)
         values = {"values": round_values(name, first, second)}
         values |= _pair(name, first, second)
@@ -242,7 +245,7 @@ class SetupHandlers:
             fields[field]: gr.update(visible=visible) for field, visible in shown.items()
         }
         if name in MENUS:
-            choices = menu_choices(name, self.synthesis.models())
+            choices = menu_choices(name, list(self.synthesis.models.values()))
             for field in ("first_choice", "second_choice"):
                 updates[fields[field]] |= {"choices": choices}
         else:
@@ -261,8 +264,9 @@ class SetupHandlers:
     def start_from(self, values: dict, name: str) -> list:
         """The fields of START from values of the Generate tab or of an earlier take."""
         side = side_of(values, default_side(self.synthesis, values["model"]))
-        first, second = default_values(name, side, self.synthesis.models())
-        other = side | form.defaults_of(self.synthesis.info(second)) if name == "model" else side
+        first, second = default_values(name, side, list(self.synthesis.models.values()))
+        own = form.defaults_of(self.synthesis.models[second]) if name == "model" else {}
+        other = side | own
         named = {"scripts": values["script"], "values": round_values(name, first, second)}
         named |= _pair(name, first, second)
         for letter, fields in zip(SIDES, (side, other), strict=True):

@@ -17,9 +17,9 @@ import gradio as gr
 from dia_demo.audio import suffix_of
 from dia_demo.config import PARAMS, PRECISIONS
 from dia_demo.engine.events import Failed, Started
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import RunError
 from dia_demo.services.earlier.labels import file_stem
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
 from dia_demo.text.checks.script_check import ScriptReport
@@ -38,7 +38,7 @@ from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
 def add_endpoints(handlers: GenerateHandlers) -> None:
     """Add the endpoints "/generate", "/check" and "/models" to the page being built."""
     synthesis = handlers.synthesis
-    models, runtime = synthesis.models(), synthesis.settings.runtime
+    models, runtime = list(synthesis.models.values()), synthesis.settings.runtime
     arguments = arguments_of_generate(models, runtime.model, runtime.precision)
     figures = described("Figures", FIGURES)
     take = gr.Audio(label="Take", visible=False)
@@ -66,10 +66,11 @@ def make_generate(
         """
         named = _checked(arguments, values)
         with handlers.calls.run(request) as cancel, handlers.files.scratch() as folder:
-            for name, default in form.defaults_of(handlers.synthesis.info(named["model"])).items():
+            info = handlers.synthesis.models[named["model"]]
+            for name, default in form.defaults_of(info).items():
                 named[name] = default if named[name] is None else named[name]
             form_values = form.Form.of([named[name] for name in form.FIELDS])
-            take, notes = whole_take(handlers.synthesis, form_values, cancel)
+            take, notes = whole_take(handlers.synthesis, info, form_values, cancel)
             report = take.report()
             report["remarks"] = [*notes, *report["remarks"]]
             # Yielded while the folder exists: gradio copies the file first.
@@ -86,11 +87,11 @@ def _checked(arguments: dict[str, Argument], values: tuple) -> dict[str, Any]:
 
 
 def whole_take(
-    synthesis: Synthesis, values: form.Form, cancel: threading.Event
+    synthesis: Synthesis, info: ModelInfo, values: form.Form, cancel: threading.Event
 ) -> tuple[Take, tuple[str, ...]]:
     """Run to the end: the take, and the notes on its start. Raises RunError without audio."""
     notes: tuple[str, ...] = ()
-    request = values.to_request(synthesis.settings.runtime)
+    request = values.to_request(info, synthesis.settings.runtime)
     with closing(synthesis.stream(request, cancel, in_int8_meanwhile=True)) as events:
         for event in events:
             if isinstance(event, Failed):
@@ -108,14 +109,13 @@ def make_check(synthesis: Synthesis, arguments: dict[str, Argument]) -> Callable
     def check(request: gr.Request, *values: Any) -> dict:
         """Check a script without generating anything: what the page shows below the script."""
         named = _checked(arguments, values)
-        info = synthesis.info(named["model"])
+        info = synthesis.models[named["model"]]
         tokens = named["max_tokens"]
         if tokens is None:
             tokens = info.config.defaults.max_tokens
         PARAMS["max_tokens"].range(info.config).check("max_tokens", tokens)
-        report = synthesis.check(
+        report = info.check(
             named["script"],
-            info.name,
             int(tokens),
             named["voice_transcript"],
             named["normalise"],
@@ -144,7 +144,7 @@ def make_models(synthesis: Synthesis) -> Callable[[], list[dict]]:
 
     def models() -> list[dict]:
         """The models to choose from, with the range and the default of each parameter."""
-        return [model_of(info, pace(info)) for info in synthesis.models()]
+        return [model_of(info, pace(info)) for info in synthesis.models.values()]
 
     def pace(info: ModelInfo) -> float | None:
         runtime = replace(synthesis.settings.runtime, model=info.name)
@@ -169,7 +169,7 @@ def model_of(info: ModelInfo, seconds_per_second: float | None) -> dict[str, Any
         "note": info.note,
         "sample_rate": info.sample_rate,
         "byte_limit": info.config.encoder.max_positions,
-        "normalises": info.normalises,
+        "normalises": info.profile.normalises,
         "precisions": list(PRECISIONS),
         "parameters": parameters,
         "seconds_per_second": seconds_per_second,

@@ -17,8 +17,8 @@ from gradio.data_classes import FileData
 
 from dia_demo.audio import FORMAT_LABELS, FORMAT_NAMES, SPEEDS, STORED_SUFFIX
 from dia_demo.config import PARAMS, PRECISIONS, SEED_LIMIT
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
-from dia_demo.services.models import ModelInfo
 from dia_demo.text.pronunciations import MAX_CHARACTERS, MAX_ENTRIES
 from dia_demo.ui.generate import form
 
@@ -157,7 +157,7 @@ def arguments_of_check(models: Sequence[ModelInfo], model: str) -> dict[str, Arg
 
 def _arguments_of_script(models: Sequence[ModelInfo], model: str) -> list[Argument]:
     """The arguments that say what is spoken and by which model."""
-    always = " and ".join(info.name for info in models if info.normalises)
+    always = " and ".join(info.name for info in models if info.profile.normalises)
     return [
         Argument(
             "script",

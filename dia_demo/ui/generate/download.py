@@ -17,7 +17,6 @@ from dia_demo.config import PRECISIONS
 from dia_demo.files import PAGE_FILES
 from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
-from dia_demo.services.models import ModelInfo, ModelRef
 from dia_demo.services.people import is_key
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about, byte_size, duration, plural
@@ -86,15 +85,14 @@ class DownloadHandlers:
         self, request: gr.Request, key: object, model: str, precision: str, described: str
     ) -> Updates:
         """The card for the chosen model; the sliders as well, once its config has arrived."""
-        infos = {info.name: info for info in self.synthesis.models()}
-        if model not in infos or precision not in PRECISIONS:
+        if model not in self.synthesis.models or precision not in PRECISIONS:
             return {self.panel.timer: gr.skip()}
         status = self._status_to_show(model, person_of(request, key))
         updates: Updates = {
             self.panel.timer: gr.Timer(active=status is not None and status.state in CHANGING),
-            self.panel.card: "" if status is None else self._card(infos, status, precision),
+            self.panel.card: "" if status is None else self._card(status, precision),
         }
-        known = model if ModelRef.resolve(model).folder is not None else f"unknown {model}"
+        known = model if self.synthesis.models[model].folder is not None else f"unknown {model}"
         if described == f"unknown {model}" and known == model:
             updates |= dict(zip(self.sampling, self.change_model(model), strict=True))
         return updates | {self.panel.described: known}
@@ -140,8 +138,8 @@ class DownloadHandlers:
         start = downloads.status(self.synthesis.settings.runtime.model, person)
         return start if start.state is DownloadState.FAILED else None
 
-    def _card(self, infos: dict[str, ModelInfo], status: DownloadStatus, precision: str) -> str:
-        info = infos.get(status.model) or self.synthesis.info(status.model)
+    def _card(self, status: DownloadStatus, precision: str) -> str:
+        info = self.synthesis.models[status.model]
         if status.state is not DownloadState.NEEDED:
             return card_html(info.title, status)
         runtime = replace(

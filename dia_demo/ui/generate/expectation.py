@@ -14,10 +14,11 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.memory import gb, model_bytes, needed_bytes
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
-from dia_demo.model.checkpoint import EMBEDDED
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelInfo
+from dia_demo.services.models import Models
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import time_left
@@ -39,10 +40,6 @@ FIELDS = (
 )
 SECONDS_BETWEEN_QUESTIONS = 3.0
 MEASURING = "measuring this machine"
-SPEAKERS = {
-    EMBEDDED: ("Nano", "a small synthetic voice for trying"),
-    DIA_NAME: ("Dia-1.6B", "the original model by Nari Labs, which sounds like people"),
-}
 
 
 @dataclass(frozen=True)
@@ -75,24 +72,24 @@ class ExpectationHandlers:
     def refresh(self, *values: Any) -> Updates:
         """Time and line for the values of FIELDS as typed; skipped while a number is incomplete."""
         fields = dict(zip(FIELDS, values, strict=True))
-        models = {info.name: info for info in self.synthesis.models()}
+        models = self.synthesis.models
         numbers = fields["max_tokens"], fields["speed"]
         complete = all(isinstance(number, int | float) and number > 0 for number in numbers)
         if not complete or fields["model"] not in models or fields["precision"] not in PRECISIONS:
             return {self.panel.timer: gr.skip()}
-        info, measuring, dia = models[fields["model"]], self.synthesis.speed.measuring, None
-        can_switch = other_model(info.name) in models
-        calibration = self.synthesis.calibration.describe(self._runtime(info, fields))
+        info, measuring = models[fields["model"]], self.synthesis.speed.measuring
+        other, better = other_model(info, models), None
+        calibration = self.synthesis.calibration.describe(info, self._runtime(info, fields))
         if calibration:
             fields["precision"] = "int8"  # Of the takes that are made until then.
         expected = self._expect(info, fields)
-        if info.name == EMBEDDED and can_switch:
-            most = models[DIA_NAME].config.defaults.max_tokens
-            dia = self._expect(models[DIA_NAME], fields | {"max_tokens": most})
+        if info.is_embedded and other is not None:
+            most = other.config.defaults.max_tokens
+            better = self._expect(other, fields | {"max_tokens": most})
         changes = measuring or self.synthesis.calibration.running or self.synthesis.is_warming_up
         return {
             self.panel.wait: wait_html(wait_text(expected, measuring)),
-            self.panel.speaker: speaker_html(info, expected, dia, can_switch, calibration),
+            self.panel.speaker: speaker_html(info, expected, other, better, calibration),
             self.panel.timer: gr.Timer(active=changes),
         }
 
@@ -119,7 +116,7 @@ class ExpectationHandlers:
         )
         if expected.left is None or expected.download:
             return expected
-        loading = self.synthesis.loading(runtime)
+        loading = self.synthesis.loading(info, runtime)
         return replace(expected, left=None if loading is None else expected.left + loading)
 
 
@@ -131,9 +128,13 @@ def _listed(text: str | None) -> Pronunciations:
         return NONE
 
 
-def other_model(model: str) -> str:
-    """The model that the line's button switches to."""
-    return DIA_NAME if model == EMBEDDED else EMBEDDED
+def other_model(info: ModelInfo, models: Models) -> ModelInfo | None:
+    """The model that the line's button switches to: from the embedded voice to the recommended
+    model, and from any other to the embedded voice; None if the page does not offer that."""
+    offered = models.values()
+    if info.is_embedded:
+        return next((each for each in offered if each.is_recommended), None)
+    return next((each for each in offered if each.is_embedded), None)
 
 
 def wait_text(expected: Expectation, measuring: bool) -> str:
@@ -154,51 +155,50 @@ def wait_html(text: str) -> str:
 def speaker_html(
     info: ModelInfo,
     expected: Expectation,
-    dia: Expectation | None,
-    can_switch: bool = True,
+    other: ModelInfo | None,
+    better: Expectation | None = None,
     calibration: str = "",
 ) -> str:
     """The voice and what it needs, with the switch to the other model.
 
-    dia: what Dia-1.6B would need, if the embedded voice is selected and Dia-1.6B can be.
+    other: that of `other_model`. better: what it would need, if the embedded voice is selected.
     calibration: what to know of int4, if it is chosen and not calibrated yet.
     """
-    original = info.name if info.config.prepared is None else info.config.prepared.base
-    name, what = SPEAKERS.get(original, (info.title, "a Dia checkpoint of your own"))
-    if info.config.prepared is not None:
-        name = info.title
-    text = f"{name}: {what}."
-    if dia is None:
-        switch = f"Back to {SPEAKERS[EMBEDDED][0]}" if can_switch else ""
+    name = info.profile.short_name if info.config.prepared is None else ""
+    text = f"{name or info.title}: {info.profile.summary}."
+    if other is None or better is None:
+        switch = f"Back to {other.profile.short_name}" if other is not None else ""
         # The time of a model that is here is beside Generate.
         left = expected.left if expected.download else None
-        needs = _needs(replace(expected, left=left), info.name == DIA_NAME)
+        needs = _needs(info, replace(expected, left=left))
         text += f" {needs[0].upper()}{needs[1:]}." if needs else ""
         text += f" {calibration}" if calibration else ""
     else:
-        name, what = SPEAKERS[DIA_NAME]
-        switch = "" if dia.shortage else f"Use {name}"
-        needs = _needs(dia, True)
-        joint = ", but " if dia.shortage else ": " if needs else ""
-        text += f" {name} is {what}{joint}{needs}."
+        name = other.profile.short_name
+        switch = "" if better.shortage else f"Use {name}"
+        needs = _needs(other, better)
+        joint = ", but " if better.shortage else ": " if needs else ""
+        text += f" {name} is {other.profile.summary}{joint}{needs}."
     button = f' <button type="button" class="switch-model">{switch}</button>' if switch else ""
-    # The name must not break at its hyphen.
-    dia_name = escape(SPEAKERS[DIA_NAME][0])
-    shown = escape(text).replace(dia_name, f'<span class="name">{dia_name}</span>')
+    # A name must not break at its hyphen.
+    shown = escape(text)
+    for each in (info, other):
+        if each is not None and "-" in (name := escape(each.profile.short_name)):
+            shown = shown.replace(name, f'<span class="name">{name}</span>')
     return f'<p class="speaker"><span>{shown}</span>{button}</p>'
 
 
-def _needs(expected: Expectation, is_dia: bool) -> str:
+def _needs(info: ModelInfo, expected: Expectation) -> str:
     """What a model needs here, without a full stop; empty if nothing is known."""
     if expected.shortage:
         return f"it cannot run here: {expected.shortage.rstrip('.')}"
     needs = []
     if expected.left is not None:
         needs.append(f"{time_left(expected.left)} for this script on this machine")
-    if is_dia and expected.precision in DIA_MEMORY:
-        needs.append(f"{DIA_MEMORY[expected.precision]} of memory")
-    if expected.download and is_dia:
-        needs.append(f"{DIA_DOWNLOAD} to download once")
+    if info.is_recommended and expected.precision:
+        needs.append(f"{gb(needed_bytes(info, expected.precision))} of memory")
+        if expected.download:
+            needs.append(f"{gb(model_bytes(info, 'float32'))} to download once")
     return ", ".join(needs)
 
 
@@ -233,8 +233,10 @@ def connect(
     )
 
     def switch(model: str):
-        chosen = other_model(model)
-        return [chosen, *change_model(chosen)]
+        models = handlers.synthesis.models
+        chosen = other_model(models[model], models)
+        assert chosen is not None, "the line has a button"
+        return [chosen.name, *change_model(chosen.name)]
 
     changed = [fields[name] for name in ("model", *form.SAMPLING, "normalise")]
     panel.speaker.click(switch, fields["model"], changed, **IMMEDIATE)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dia_demo.config import PARAMS, SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.take import Request, VoicePrompt, random_seed
 from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
 
@@ -72,8 +72,9 @@ class Form:
         named = dict(zip(FIELDS, values, strict=True))
         return cls(sampling={name: named.pop(name) for name in SAMPLING}, **named)
 
-    def to_request(self, runtime: RuntimeConfig) -> Request:
-        """The request for the services; what the page does not set is taken from `runtime`.
+    def to_request(self, info: ModelInfo, runtime: RuntimeConfig) -> Request:
+        """The request for the services; what the page does not set is taken from `runtime`. info:
+        the form's model.
 
         Raises InputError for an invalid seed, an unknown precision and a bad list.
         """
@@ -83,7 +84,7 @@ class Form:
         params = GenerationParams(**self.sampling, seed=chosen_seed(self.seed))
         runtime = replace(
             runtime,
-            model=self.model,
+            model=info.name,
             precision=self.precision,
             device="xpu" if self.xpu else "cpu",
             # The page shows beside the toggle that the card is slower: turning it on insists.
@@ -92,6 +93,7 @@ class Form:
         return Request(
             self.script or "",
             params,
+            info,
             runtime,
             voice,
             self.speed,

@@ -12,8 +12,8 @@ from typing import Any
 
 import gradio as gr
 
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError, InputError
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt, words_in
 from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
@@ -97,11 +97,10 @@ class FormHandlers:
 
     def _read(self, checked: dict) -> tuple[ModelInfo, ScriptReport] | None:
         """The model and the report on a script; None while a number is incomplete."""
-        models = self.synthesis.models()
-        info = next((info for info in models if info.name == checked["model"]), None)
-        tokens = checked["max_tokens"]
-        if info is None or not isinstance(tokens, int | float):
+        models, tokens = self.synthesis.models, checked["max_tokens"]
+        if checked["model"] not in models or not isinstance(tokens, int | float):
             return None
+        info = models[checked["model"]]
         low, high = form.slider_ends(info)["max_tokens"]
         return (info, self._report(checked)) if low <= tokens <= high else None
 
@@ -114,9 +113,8 @@ class FormHandlers:
             report = self._report(checked | {"pronunciations": ""})
             bad = Finding("pronunciations", Level.ERROR, str(error))
             return replace(report, findings=(bad, *report.findings))
-        return self.synthesis.check(
+        return self.synthesis.models[checked["model"]].check(
             checked["script"] or "",
-            checked["model"],
             int(checked["max_tokens"]),
             (checked["voice_transcript"] or "") if checked["voice_prompt"] else "",
             checked["normalise"] is True,
@@ -125,27 +123,27 @@ class FormHandlers:
 
     def live_rate(self, model: str) -> dict:
         """The sample rate of a model, which the page's player has to know before a run starts."""
-        return {"rate": self.synthesis.info(model).sample_rate}
+        return {"rate": self.synthesis.models[model].sample_rate}
 
     def change_model(self, model: str):
         """The defaults of a model: sliders in the order of `form.SAMPLING`, then whether the choice
         to normalise is shown."""
-        info = self.synthesis.info(model)
+        info = self.synthesis.models[model]
         defaults = form.defaults_of(info)
         sliders = [
             gr.update(value=defaults[name], **slider) for name, slider in sliders_of(info).items()
         ]
-        return [*sliders, gr.update(visible=not info.normalises)]
+        return [*sliders, gr.update(visible=not info.profile.normalises)]
 
     def restore(self, saved: object) -> list:
         """The form from saved values: fields in the order of `form.REMEMBERED`."""
-        names = [info.name for info in self.synthesis.models()]
-        if not isinstance(saved, dict) or saved.get("model") not in names:
+        models = self.synthesis.models
+        if not isinstance(saved, dict) or saved.get("model") not in models:
             return [gr.skip()] * len(form.REMEMBERED)
-        info = self.synthesis.info(saved["model"])
+        info = models[saved["model"]]
         values = form.restored(saved, form.slider_ends(info))
         changes: dict[str, dict[str, Any]] = {name: {} for name in form.REMEMBERED}
-        changes |= sliders_of(info) | {"normalise": {"visible": not info.normalises}}
+        changes |= sliders_of(info) | {"normalise": {"visible": not info.profile.normalises}}
         for name, value in values.items():
             changes[name]["value"] = value
         return [gr.update(**changes[name]) for name in form.REMEMBERED]
@@ -172,7 +170,7 @@ class FormHandlers:
         """What was done to a voice prompt, or why it cannot be used; nothing without one."""
         if not path:
             return ""
-        info = self.synthesis.info(model)
+        info = self.synthesis.models[model]
         voice, longest = VoicePrompt(audio=Path(path)), self.synthesis.settings.prompt_seconds
         try:
             notes = voice.read(info, int(tokens), longest).notes

@@ -111,8 +111,9 @@ class GenerateHandlers:
 
     def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         self.files.check_space()
-        request = values.to_request(self.synthesis.settings.runtime)
-        self.synthesis.downloads.check_here(self.synthesis.info(request.runtime.model))
+        info = self.synthesis.models[values.model]
+        request = values.to_request(info, self.synthesis.settings.runtime)
+        self.synthesis.downloads.check_here(info)
         status, shown_at = PREPARING, 0.0
         with closing(self.synthesis.stream(request, run.cancel, in_int8_meanwhile=True)) as events:
             for event in events:

@@ -15,7 +15,6 @@ from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
 from dia_demo.machine.processor import why_it_may_differ
 from dia_demo.services.earlier.history import EarlierTake, History, form_values, read_take
-from dia_demo.services.models import ModelRef
 from dia_demo.services.people import is_key
 from dia_demo.text.pronunciations import Pronunciations, merged
 from dia_demo.ui import html
@@ -208,7 +207,7 @@ class HistoryHandlers:
         """
         values = form_values(take)
         self._check_model(values)
-        info = self.page.synthesis.info(values["model"])
+        info = self.page.synthesis.models[values["model"]]
         # A file of an earlier version lacks the parameters that came later.
         values = form.defaults_of(info) | values
         *voice, note = _voice_of(take["voice_transcript"], sound, words or "")
@@ -217,7 +216,7 @@ class HistoryHandlers:
         device = str(take["figures"].get("device", "cpu"))
         if device != "cpu":
             notes.append(f"Note: it was generated on {device}; the XPU switch is off.")
-        weights = ModelRef.resolve(values["model"]).stored_weights(values.get("precision", ""))
+        weights = info.stored_weights(values.get("precision", ""))
         if remark := why_it_may_differ(take["figures"].get("numerics"), weights):
             notes.append(f"Note: {remark[0].lower()}{remark[1:]}")
         for name, end in form.out_of_reach(values, form.slider_ends(info)).items():

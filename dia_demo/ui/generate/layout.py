@@ -10,8 +10,8 @@ from typing import Any
 import gradio as gr
 
 from dia_demo.config import PARAMS, PRECISIONS, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.files import ASSETS, PAGE_FILES
-from dia_demo.services.models import ModelInfo
 from dia_demo.text.pronunciations import MAX_CHARACTERS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import files, html
@@ -147,7 +147,7 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     normalise = gr.Checkbox(
         value=False,
         label="Write out numbers and symbols as words",
-        visible=not info.normalises,
+        visible=not info.profile.normalises,
         elem_id="normalise",
     )
     # Folded: most people need no list.
@@ -287,7 +287,7 @@ def slider_info(info: ModelInfo, name: str, value: float | None = None) -> str:
     if name == "max_tokens":
         count = int(info.config.defaults.max_tokens if value is None else value)
         return f"At most {tokens_hint(count, info.seconds_of(count))}."
-    hint = info.hints.get(name)
+    hint = info.profile.hints.get(name)
     return f"{PARAMS[name].help} {hint}" if hint else PARAMS[name].help
 
 

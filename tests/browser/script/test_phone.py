@@ -10,8 +10,8 @@ import pytest
 import soundfile
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.services.measurements.words import SAMPLE_RATE, Recogniser, words
+from tests.helpers.models.known import EMBEDDED_FOLDER
 from tests.helpers.page.browser import PHONE, Watch, script_of, wait_state
 
 sync_api = pytest.importorskip("playwright.sync_api")

@@ -8,8 +8,8 @@ import pytest
 from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.turns.passages import PARAGRAPH, marks_of, passages, readable
 from dia_demo.engine.turns.pauses import Pauses
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 TABLE = read_model_config(EMBEDDED_FOLDER).voices
 RATE = 16000 / 384

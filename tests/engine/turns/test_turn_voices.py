@@ -11,9 +11,9 @@ from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.engine.turns.passages import passages
 from dia_demo.engine.turns.voices import TurnVoices
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from dia_demo.text.script import encode_script
 from tests.helpers.models.checkpoints import load
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 pytestmark = pytest.mark.processor
 

@@ -13,7 +13,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dia_demo.checkpoint_config import read_model_config
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.config import DecoderConfig, EncoderConfig, ModelConfig
 from dia_demo.engine.row import Row
@@ -22,6 +21,7 @@ from dia_demo.model import checkpoint
 from dia_demo.model.dia import Dia
 from dia_demo.model.linear import Kernel
 from dia_demo.task import result_of
+from tests.helpers.models.known import NANO
 from tools.make_random_dia import write_checkpoint
 
 # Small enough for tens of runs in a second; room beyond one growth of the cache (256 positions).
@@ -47,7 +47,7 @@ SMALL = ModelConfig(
     delay_pattern=(0, 2, 3),
 )
 # What the embedded voice generates with unless other values are given.
-NANO_DEFAULTS = read_model_config(checkpoint.EMBEDDED_FOLDER).defaults
+NANO_DEFAULTS = NANO.config.defaults
 # A codec of SMALL's three channels of 64 codes: 62.5 frames of 256 samples a second.
 CODEC = dict(
     encoder_dim=2,

@@ -41,7 +41,7 @@ def make_pairs(folder: Path, kind="preference", sides=(COLD, HOT), seeds=(41, 42
     """A comparison of a tiny model's takes, made without the page. A take has 60 tokens, 0.9 s."""
     synthesis = small_voice()
     model = synthesis.settings.runtime.model
-    params = replace(synthesis.info(model).config.defaults, **({"max_tokens": 60} | common))
+    params = replace(synthesis.models[model].config.defaults, **({"max_tokens": 60} | common))
     base = Setting(params, RuntimeConfig(model=model))
     plan = make_plan(kind, [base.changed(side) for side in sides], (SCRIPT,), seeds)
     comparison = Comparison.create(folder / "plan", plan, synthesis)

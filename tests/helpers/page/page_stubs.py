@@ -21,6 +21,7 @@ from dia_demo.ui.compare.form import FIELDS, HEAD, SHARED
 from dia_demo.ui.generate import form, layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
+from tests.helpers.models.known import NANO
 
 FIGURES = Figures(
     audio_seconds=14.2,
@@ -52,7 +53,7 @@ def result(reason: str = "end", samples: int = 160) -> Result:
 def silent_take(script: str = "[S1] Hi.", samples: int = 4000) -> Take:
     """A take that was not generated."""
     wave = np.zeros(samples, np.float32)
-    request = Request(script, GenerationParams())
+    request = Request(script, GenerationParams(), NANO)
     codes = np.zeros((3, 5), np.int16)
     return Take(wave, 16000, codes, FIGURES, request, audio.health(wave, 16000))
 
@@ -90,7 +91,7 @@ def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
 
     real = Synthesis(Settings(takes_folder=home / "takes"))
     synthesis = SimpleNamespace(settings=real.settings, stream=stream, take=real.take)
-    synthesis.info, synthesis.models = real.info, real.models
+    synthesis.models = real.models
     synthesis.in_background, synthesis.downloads = real.in_background, real.downloads
     parts = parts_by_name(layout.GenerateParts)
     return GenerateHandlers(synthesis, parts, LiveAudio(), History(home / "kept")), seen

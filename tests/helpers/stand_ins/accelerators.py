@@ -15,6 +15,7 @@ from dia_demo.accelerator.selfcheck.report import (
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
 from dia_demo.accelerator.status import DeviceStatus
 from dia_demo.config import GenerationParams, RuntimeConfig
+from dia_demo.families.resolve import resolve
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
@@ -57,7 +58,7 @@ def request(folder, device="xpu", seed=5, sound=False, **runtime) -> Request:
     params = GenerationParams(temperature=1.0, max_tokens=60, top_k=20, seed=seed)
     runtime = RuntimeConfig(model=str(folder), device=device, threads=1, **runtime)
     script = "[S1] Hello there. [S2] Hi."
-    return Request(script, params, runtime, with_audio=sound)
+    return Request(script, params, resolve(str(folder)), runtime, with_audio=sound)
 
 
 def events_of(synthesis, asked) -> list:

@@ -14,10 +14,10 @@ from dia_demo.services.bench import runner
 from dia_demo.services.bench.last_report import keep_report, last_report
 from dia_demo.services.bench.report import BenchReport, FailedRun
 from dia_demo.services.measurements.types import CodecResult, PrecisionQuality, QualityResult
-from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
+from tests.helpers.models.known import DIA_NAME
 from tests.helpers.stand_ins.bench_stubs import (
     CODEC,
     HARDWARE,
@@ -98,5 +98,5 @@ def test_a_benchmark_is_kept_and_learnt_from(monkeypatch):
     synthesis = Synthesis(Settings())
     result_of(runner.bench(synthesis, plan, threading.Event()))
     assert last_report()[0].plan == plan
-    pace = synthesis.speed.pace(synthesis.info(DIA_NAME), plan.runtime("int8"), 10.0)
+    pace = synthesis.speed.pace(synthesis.models[DIA_NAME], plan.runtime("int8"), 10.0)
     assert pace.measured and pace.per_frame == 0.1

@@ -66,7 +66,7 @@ def test_rows_go_on_to_their_last_token():
 
 
 def job_of(kind: JobKind, folder) -> Job:
-    return Job(kind, str(folder), folder=str(folder), threads=1, codec_seconds=0.5)
+    return Job(kind, str(folder), threads=1, codec_seconds=0.5)
 
 
 @pytest.mark.parametrize("random", [None, "tiny"])

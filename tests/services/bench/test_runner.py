@@ -18,6 +18,7 @@ from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.measurements.types import HardwareResult, Job, JobKind
 from dia_demo.services.worker.messages import JobProgress
 from dia_demo.task import Task
+from tests.helpers.models.known import info_of
 from tests.helpers.stand_ins.bench_stubs import CODEC, HARDWARE, RAW, TINY, fake_child
 
 pytestmark = pytest.mark.processor
@@ -76,7 +77,7 @@ def test_auto_chooses_by_a_finished_benchmark(monkeypatch):
     plan = BenchPlan(random="dia-1.6b", rows=(1, 8), threads=1)
     _, report = drain(runner.measure(plan, threading.Event(), child))
     assert report.automatic == "bfloat16"
-    placed = place_on_cpu(RuntimeConfig(threads=1), ModelConfig())
+    placed = place_on_cpu(RuntimeConfig(threads=1), info_of(ModelConfig()))
     assert placed.precision == "bfloat16" and "48 ms" in placed.reason
 
 

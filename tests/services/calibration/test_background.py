@@ -12,6 +12,7 @@ pytest.importorskip("numba")
 
 from dia_demo.engine.events import Cancelled, Finished, Loading, Started
 from dia_demo.errors import InputError, RunError
+from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
 from dia_demo.model.packed_cache import prepared_file
 from dia_demo.services.calibration import background
@@ -134,7 +135,7 @@ def test_it_pauses_while_a_take_is_made(service):
 
 def test_a_paused_child_goes_on_where_it_was(folder):
     paused = threading.Event()
-    job = CalibrationJob(folder, threads=1)
+    job = CalibrationJob(resolve(str(folder)), threads=1)
     child = Task(run_calibration(job, threading.Event(), must_pause=paused.is_set))
     seconds_paused = 0
     for report in child:
@@ -168,22 +169,23 @@ def test_a_failed_calibration_is_explained(service, folder):
     wait_for_end()
     precision, notes, _ = take(service)
     assert precision == "int8" and "could not be calibrated" in notes and "disk is full" in notes
-    assert children.jobs == [CalibrationJob(folder, threads=1)]
+    assert children.jobs == [CalibrationJob(resolve(str(folder)), threads=1)]
 
 
 def test_memory_that_the_calibration_itself_takes_does_not_end_the_waiting(service, monkeypatch):
     service.calibration = BackgroundCalibration(threading.Event(), worker=Children())
     take(service)
     monkeypatch.setattr(system, "available_bytes", lambda: 0)
-    serving, _ = service.calibration.meanwhile(service.settings.runtime)
+    serving, _ = service.calibration.meanwhile(service.models.first, service.settings.runtime)
     assert serving.precision == "int8"
 
 
 def test_without_memory_for_the_calibration_int4_is_loaded_as_it_is(service, monkeypatch):
     monkeypatch.setattr(system, "available_bytes", lambda: 0)
     asked = service.settings.runtime
-    assert service.calibration.meanwhile(asked) == (asked, "")
-    assert service.calibration.describe(asked) == ""
+    info = service.models.first
+    assert service.calibration.meanwhile(info, asked) == (asked, "")
+    assert service.calibration.describe(info, asked) == ""
 
 
 def test_a_benchmark_ends_the_calibration_and_the_next_take_begins_it_again(service):
@@ -202,15 +204,20 @@ def test_nothing_begins_after_the_end(service):
     children = Children()
     service.calibration = BackgroundCalibration(threading.Event(), worker=children)
     service.close()
-    assert service.calibration.meanwhile(service.settings.runtime)[0].precision == "int8"
+    assert (
+        service.calibration.meanwhile(service.models.first, service.settings.runtime)[0].precision
+        == "int8"
+    )
     assert not children.jobs
 
 
 def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
     other = shutil.copytree(folder, tmp_path / "other")
     service.calibration = BackgroundCalibration(threading.Event(), worker=(children := Children()))
-    service.calibration.meanwhile(service.settings.runtime)
-    serving, note = service.calibration.meanwhile(runtime(other, precision="int4"))
+    service.calibration.meanwhile(service.models.first, service.settings.runtime)
+    serving, note = service.calibration.meanwhile(
+        resolve(str(other)), runtime(other, precision="int4")
+    )
     assert serving.precision == "int8" and "another model" in note
     assert len(children.jobs) <= 1
 
@@ -219,7 +226,10 @@ def test_a_second_model_waits_for_its_turn(service, folder, tmp_path):
 def test_small_models_and_other_precisions_are_loaded_at_once(folder, changes):
     calibration = BackgroundCalibration(threading.Event(), worker=Children())
     asked = runtime(folder, **changes)
-    assert calibration.meanwhile(asked) == (asked, "") and not calibration.running
+    assert (
+        calibration.meanwhile(resolve(str(folder)), asked) == (asked, "")
+        and not calibration.running
+    )
 
 
 def test_the_page_says_it_beforehand(service):

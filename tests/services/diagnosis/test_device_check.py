@@ -17,10 +17,12 @@ from tests.helpers.stand_ins.accelerators import events_of, request, service, st
 
 def test_after_a_passed_check_the_device_runs(folder, in_threads):
     synthesis, xpu_request = service(stand_in(late=10**9)), request(folder, insist=True)
-    assert last_report(synthesis, xpu_request.runtime) is None
-    report = result_of(check_device(synthesis, xpu_request.runtime, threading.Event()))
+    assert last_report(synthesis, xpu_request.model, xpu_request.runtime) is None
+    report = result_of(
+        check_device(synthesis, xpu_request.model, xpu_request.runtime, threading.Event())
+    )
     assert report.passed, report.as_text()
-    assert last_report(synthesis, xpu_request.runtime) == report
+    assert last_report(synthesis, xpu_request.model, xpu_request.runtime) == report
     assert isinstance(events_of(synthesis, xpu_request)[-1], Finished)
 
 
@@ -28,9 +30,9 @@ def test_a_check_that_is_stopped_leaves_no_verdict(folder, in_threads):
     synthesis, cancel = service(stand_in("slow device")), threading.Event()
     xpu_request = request(folder)
     with pytest.raises(CheckStopped):
-        for _ in check_device(synthesis, xpu_request.runtime, cancel):
+        for _ in check_device(synthesis, xpu_request.model, xpu_request.runtime, cancel):
             cancel.set()
-    assert last_report(synthesis, xpu_request.runtime) is None
+    assert last_report(synthesis, xpu_request.model, xpu_request.runtime) is None
 
 
 def doctor(synthesis, folder, capsys, *more) -> tuple[int, str]:

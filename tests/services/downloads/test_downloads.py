@@ -8,9 +8,9 @@ from pathlib import Path
 from huggingface_hub import constants
 
 from dia_demo.codec import files as codec_files
+from dia_demo.families.resolve import resolve
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads, DownloadState
 from dia_demo.services.downloads.plan import is_here
-from dia_demo.services.models import ModelRef
 from dia_demo.task import result_of
 from tests.helpers.downloads import (
     FIRST,
@@ -81,7 +81,7 @@ def test_a_download_ends_with_the_model_on_this_machine(server, downloads):
     status = settled(downloads, "anna")
     assert status.state is DownloadState.HERE and status.mine
     assert not downloads.status(NAME, "berta").mine, "who did not ask is shown nothing"
-    assert is_here(NAME) and ModelRef.resolve(NAME).has_weights
+    assert is_here(NAME) and resolve(NAME).has_weights
 
 
 def test_who_asks_too_late_shares_the_end(server, downloads):

@@ -11,9 +11,10 @@ from safetensors.torch import load_file, save_file
 
 from dia_demo.checkpoint_files import SAFETENSORS
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import resolve
 from dia_demo.model import checkpoint
 from dia_demo.services.downloads.downloads import DownloadState
-from dia_demo.services.models import ModelRef, choices
+from dia_demo.services.models import Models
 from dia_demo.task import result_of
 from tests.helpers.downloads import SHARD, problem, settled
 from tests.helpers.stand_ins.stand_in_hub import NAME, point_at
@@ -88,7 +89,7 @@ def test_another_architecture_does_not_empty_the_menu(server, downloads):
     """Its config in the cache once made the page fail for everybody."""
     server.files["config.json"] = json.dumps({"model_type": "llama"}).encode()
     settled(downloads)
-    assert [info.name for info in choices(("nano", NAME), "nano")] == ["nano", NAME]
+    assert [info.name for info in Models(("nano", NAME), "nano").values()] == ["nano", NAME]
 
 
 class Payload:
@@ -146,7 +147,7 @@ def test_nan_is_refused_when_the_model_is_loaded(server, downloads, source, tmp_
     downloads.start(NAME, "anna")
     assert settled(downloads).state is DownloadState.HERE
     with pytest.raises(InputError) as caught:
-        result_of(checkpoint.load(ModelRef.resolve(NAME).cached, "float32"))
+        result_of(checkpoint.load(resolve(NAME).folder, "float32"))
     assert name in str(caught.value) and "NaN" in str(caught.value)
 
 
@@ -156,5 +157,5 @@ def test_without_a_connection_the_message_is_about_it_and_names_the_button_that_
     point_at(monkeypatch, "http://127.0.0.1:9")
     assert "config.json" not in problem(downloads)
     with pytest.raises(InputError, match="hub cannot be reached.*press Try again") as error:
-        downloads.check_here(ModelRef.resolve(NAME).describe())
+        downloads.check_here(resolve(NAME))
     assert "Download" not in str(error.value)

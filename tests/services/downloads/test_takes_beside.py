@@ -6,12 +6,13 @@ import threading
 
 import pytest
 
-from dia_demo.engine.engine import Engine
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import resolve
 from dia_demo.services.downloads.downloads import PROGRAM, DownloadState
-from dia_demo.services.models import ModelRef, choices, first_choice
+from dia_demo.services.models import Models, fetch_with_progress, find_model
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.task import Task
 from tests.helpers.downloads import assert_each_was_fetched_once, runtime_of_hub, settled, wait_for
 from tests.helpers.stand_ins.stand_in_hub import NAME
 from tests.helpers.synthesis_requests import make_request
@@ -19,26 +20,18 @@ from tests.helpers.synthesis_requests import make_request
 # A take beside it
 
 
-def test_the_engine_joins_the_download(server, downloads):
+def test_fetching_joins_the_download(server, downloads):
     """It waits for the same files, and no file is fetched twice."""
     settled(downloads)
     server.hold = threading.Event()
     downloads.start(NAME, "anna")
     wait_for(downloads, "", lambda status: status.here > 0)
-    folders = []
-
-    def load(runtime, folder):
-        folders.append(folder)
-        raise InputError("far enough")
-        yield
-
-    loading = Engine.load(runtime_of_hub(), load)
-    event = next(loading)
-    assert event.what == f"Fetching {NAME}"
+    fetching = Task(fetch_with_progress(find_model(NAME)))
+    events = iter(fetching)
+    assert next(events).what == f"Fetching {NAME}"
     server.hold.set()
-    with pytest.raises(InputError, match="far enough"):
-        list(loading)
-    assert folders == [ModelRef.resolve(NAME).cached]
+    list(events)
+    assert fetching.result.has_weights and fetching.result == resolve(NAME)
     assert_each_was_fetched_once(server)
 
 
@@ -63,7 +56,7 @@ def test_a_take_joins_the_download(server, downloads, tmp_path):
 
 
 def test_a_page_is_told_to_download_first(server, downloads):
-    info = ModelRef.resolve(NAME).describe()
+    info = resolve(NAME)
     settled(downloads)
     with pytest.raises(InputError, match="is not on this machine.*press Download"):
         downloads.check_here(info)
@@ -80,11 +73,12 @@ def test_a_page_is_told_to_download_first(server, downloads):
 
 
 def test_a_page_begins_with_nano_until_the_start_model_is_there(server, downloads):
-    assert first_choice(NAME) == "nano"
+    models = Models((), NAME)
+    assert models.first.name == "nano"
     downloads.start(NAME, PROGRAM)
     settled(downloads)
-    assert first_choice(NAME) == NAME
-    assert [info.name for info in choices((), NAME)] == [NAME]
+    assert models.first.name == NAME
+    assert list(models) == [NAME]
 
 
 def test_the_start_model_is_downloaded_in_the_background(server, tmp_path):

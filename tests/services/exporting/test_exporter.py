@@ -18,6 +18,7 @@ from dia_demo.checkpoint_files import MANIFEST, FileRecord, read_manifest, weigh
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.errors import InputError, RunError
+from dia_demo.families.resolve import resolve
 from dia_demo.files import cache_folder
 from dia_demo.machine.processor import classes_here
 from dia_demo.model import checkpoint, loading, packed_cache
@@ -26,7 +27,6 @@ from dia_demo.model.packed_linear import PackedLinear
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.diagnosis.doctor import examine
 from dia_demo.services.exporting import exporter
-from dia_demo.services.models import ModelRef
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.task import result_of
@@ -117,14 +117,14 @@ def test_an_export_that_gives_other_codes_is_not_kept(original, tmp_path, monkey
 
 
 def test_auto_is_the_precision_of_the_export(exported):
-    placement = place_on_cpu(RuntimeConfig(str(exported)), read_model_config(exported))
+    placement = place_on_cpu(RuntimeConfig(str(exported)), resolve(str(exported)))
     assert placement.precision == "int8" and "prepared" in placement.reason
 
 
 def test_another_precision_is_refused_with_the_one_that_there_is(exported):
     runtime = RuntimeConfig(str(exported), precision="int4")
     with pytest.raises(InputError, match="in int8 and cannot run in int4: choose int8 or auto, or"):
-        place_on_cpu(runtime, read_model_config(exported))
+        place_on_cpu(runtime, resolve(str(exported)))
 
 
 def test_original_weights_where_they_are_needed_are_named(exported):
@@ -138,16 +138,14 @@ def test_an_export_is_not_exported_again(exported, tmp_path):
 
 
 def test_the_choice_of_a_model_names_the_precision(exported):
-    info = ModelRef.resolve(str(exported)).describe()
+    info = resolve(str(exported))
     assert info.title == f"{exported}, prepared in int8"
     assert info.note == "Weights of ./small, prepared in int8."
 
 
 def test_an_export_of_the_nano_voice_reads_as_it_does(tmp_path):
     export_of("nano", tmp_path / "nano-float32", "float32")
-    nano, ours = (
-        ModelRef.resolve(name).describe() for name in ("nano", str(tmp_path / "nano-float32"))
-    )
+    nano, ours = (resolve(name) for name in ("nano", str(tmp_path / "nano-float32")))
     assert ours.title == "Nano voice (embedded), prepared in float32"
     assert ours.reading("10 km").text == nano.reading("10 km").text != "10 km"
     assert ours.config.defaults == nano.config.defaults
@@ -176,7 +174,7 @@ def test_the_page_says_the_precision(exported):
     values = ("[S1] Hello.", False, "", str(exported), 60, "auto", 1.0, None, False)
     html = " ".join(text for text in handlers.refresh(*values).values() if isinstance(text, str))
     assert f"{exported}, prepared in int8: a Dia checkpoint of your own." in html
-    assert str(exported) in [info.name for info in Synthesis(settings).models()]
+    assert str(exported) in Synthesis(settings).models
 
 
 def test_the_page_says_that_another_precision_cannot_run(exported):

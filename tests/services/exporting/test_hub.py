@@ -11,9 +11,10 @@ import pytest
 
 from dia_demo.checkpoint_files import MANIFEST
 from dia_demo.errors import InputError
+from dia_demo.families.resolve import resolve
 from dia_demo.hub.cache import cached_source
 from dia_demo.hub.fetch import fetch_checkpoint
-from dia_demo.services.models import ModelRef, fetch_description
+from dia_demo.services.models import fetch_description
 from dia_demo.task import result_of
 from tests.helpers.models.exports import codes_of, export_of
 from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, hub_of_this_process
@@ -51,7 +52,7 @@ def test_the_description_needs_no_weights(uploaded):
     info = result_of(fetch_description(NAME))
     assert info.config.prepared.precision == "int8" and info.sample_rate == 16000
     assert sorted(fetched(uploaded)) == sorted(CONFIGS)
-    assert not ModelRef.resolve(NAME).has_weights
+    assert not resolve(NAME).has_weights
 
 
 def test_the_second_time_nothing_is_asked(uploaded):
@@ -83,5 +84,5 @@ def test_a_hub_model_is_exported_with_its_revision(server, original, tmp_path, m
     assert f"base_model: {NAME}\nbase_model_relation: quantized\n" in card and COMMIT in card
     said = json.loads((tmp_path / "export" / MANIFEST).read_text())
     assert said["base_model"]["revision"] == COMMIT
-    folder = ModelRef.resolve(NAME).cached
+    folder = resolve(NAME).folder
     assert cached_source(folder) == (NAME, COMMIT) and cached_source(original) is None

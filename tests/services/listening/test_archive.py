@@ -265,7 +265,9 @@ def test_deleting_a_comparison_makes_room_for_another(comparisons, packed, monke
 
 @pytest.fixture(scope="module")
 def take(synthesis, base):
-    request = Request(SCRIPT, base.params, synthesis.settings.runtime, speed=1.25)
+    request = Request(
+        SCRIPT, base.params, synthesis.models.first, synthesis.settings.runtime, speed=1.25
+    )
     *_, finished = synthesis.stream(request, threading.Event())
     return synthesis.take(request, finished.result)
 

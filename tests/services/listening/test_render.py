@@ -46,7 +46,12 @@ def test_a_pairs_take_equals_the_take_made_alone(finished, synthesis, base):
     secret = finished.plan.secrets[trial.id]
     for clip in (0, 1):
         setting = finished.plan.settings[secret.setting_of(trial, clip)]
-        request = setting.request(finished.plan.scripts[trial.script], trial.seed, None)
+        request = setting.request(
+            synthesis.models[setting.runtime.model],
+            finished.plan.scripts[trial.script],
+            trial.seed,
+            None,
+        )
         request = replace(request, runtime=synthesis.settings.runtime)
         events = list(synthesis.stream(request, threading.Event()))
         alone = synthesis.take(request, events[-1].result).samples

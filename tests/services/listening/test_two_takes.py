@@ -24,7 +24,7 @@ def earlier(base, synthesis, tmp_path_factory):
     history = History(tmp_path_factory.mktemp("kept"))
 
     def make(seed: int, script: str = SCRIPTS[0], **changes):
-        request = base.changed(changes).request(script, seed, None)
+        request = base.changed(changes).request(synthesis.models.first, script, seed, None)
         request = replace(request, runtime=synthesis.settings.runtime)
         *_, finished = synthesis.stream(request, threading.Event())
         take = synthesis.take(request, finished.result)

@@ -11,7 +11,6 @@ import pytest
 
 from dia_demo.errors import RunError
 from dia_demo.machine import system
-from dia_demo.model.checkpoint import EMBEDDED, local_folder
 from dia_demo.services.measurements.types import Job, JobKind
 from dia_demo.services.queue import Queue
 from dia_demo.services.speed import background, quick
@@ -156,7 +155,7 @@ def test_a_measurement_that_takes_too_long_is_given_up(monkeypatch):
 
 @pytest.mark.slow
 def test_the_real_measurement_gives_rates_of_this_machine():
-    job = Job(JobKind.QUICK, EMBEDDED, str(local_folder(EMBEDDED)), threads=1)
+    job = Job(JobKind.QUICK, threads=1)
     result = quick.run_job(job, lambda *_, **results: None)
     # From a slow laptop's memory and core to the fastest server's.
     assert 1 < result.read_gb_s < 2000 and 1 < result.gflops < 10_000
@@ -167,7 +166,7 @@ def test_the_real_measurement_gives_rates_of_this_machine():
 @pytest.mark.slow
 def test_a_real_child_has_a_low_priority_until_it_is_interrupted():
     cancel = threading.Event()
-    job = Job(JobKind.QUICK, EMBEDDED, str(local_folder(EMBEDDED)), threads=1)
+    job = Job(JobKind.QUICK, threads=1)
     # A browser of other tests may be a child of this process as well, and so is multiprocessing's
     # resource tracker from the first worker on.
     resource_tracker.ensure_running()

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from dia_demo.config import RuntimeConfig
+from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
-from dia_demo.services.models import DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.speed.estimate import derived_pace, memory_shortage, precision_here
+from tests.helpers.models.known import DIA_MEMORY, DIA_NAME
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
-DIA, NANO = (ModelRef.resolve(name).describe() for name in (DIA_NAME, "nano"))
+DIA, NANO = (resolve(name) for name in (DIA_NAME, "nano"))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_the_embedded_voice_is_known_in_its_own_precision_only():
 
 
 def test_nothing_follows_for_a_small_model_of_ones_own(folder):
-    info = ModelRef.resolve(str(folder)).describe()
+    info = resolve(str(folder))
     assert derived_pace(info, "float32", QUICK, 10.0) is None
 
 
@@ -58,7 +59,7 @@ def test_a_longer_script_takes_longer():
 
 def test_the_shortage_names_both_amounts(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**9)
-    text = memory_shortage(DIA.config, "int8")
+    text = memory_shortage(DIA, "int8")
     assert text == f"it needs {DIA_MEMORY['int8']} of memory in int8, and this machine has 1.0 GB"
 
 
@@ -66,14 +67,14 @@ def test_memory_that_others_hold_is_a_shortage(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**11)
     monkeypatch.setattr(system, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(system, "resident_bytes", lambda: 4 * 10**8)
-    assert "1.0 GB are free now" in memory_shortage(DIA.config, "int8")
+    assert "1.0 GB are free now" in memory_shortage(DIA, "int8")
 
 
 def test_memory_that_this_process_holds_is_freed_for_the_next_model(monkeypatch):
     monkeypatch.setattr(system, "memory_bytes", lambda: 10**11)
     monkeypatch.setattr(system, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(system, "resident_bytes", lambda: 3 * 10**9)
-    assert memory_shortage(DIA.config, "int8") is None
+    assert memory_shortage(DIA, "int8") is None
 
 
 def test_what_cannot_run_for_another_reason_gives_it():

@@ -9,22 +9,23 @@ import pytest
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.placement import place_on_cpu
+from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
-from dia_demo.services.models import DIA_NAME, ModelRef
 from dia_demo.services.speed import machine_speed as speed_module
 from dia_demo.services.speed.machine_speed import FEWEST_STEPS, LAST_TAKES, MachineSpeed
+from tests.helpers.models.known import DIA_NAME
 from tests.helpers.page.page_stubs import FIGURES
 from tests.helpers.stand_ins.bench_stubs import QUICK, run_result
 from tests.helpers.stand_ins.disks import fill, mounted
 
-DIA, NANO = (ModelRef.resolve(name).describe() for name in (DIA_NAME, "nano"))
+DIA, NANO = (resolve(name) for name in (DIA_NAME, "nano"))
 ON_NANO, ON_DIA = RuntimeConfig(), RuntimeConfig(DIA_NAME, "int8")
 SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
 # A take of nano: 1,000 steps of 2 ms, and a tenth of its 10 s for the codec.
 TAKE = replace(
     FIGURES,
     model="nano",
-    precision=place_on_cpu(ON_NANO, NANO.config).precision,
+    precision=place_on_cpu(ON_NANO, NANO).precision,
     steps=1000,
     token_seconds=2.0,
     audio_seconds=10.0,

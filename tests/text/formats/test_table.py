@@ -1,17 +1,16 @@
 """Every recogniser of the table reads its own examples, and leaves alone what only looks alike."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from dia_demo.services.models import DIA_NAME
-from dia_demo.services.settings import Settings
-from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
 from dia_demo.text.checks.script_check import check_script
 from dia_demo.text.formats.table import FORMATS, in_turns, recognise
 from dia_demo.text.normaliser import normalise
 from dia_demo.text.script import TAG
+from tests.helpers.models.known import DIA, NANO
 
 EXAMPLES = [
     pytest.param(row.name, written, turns, id=f"{row.name} {number}")
@@ -88,12 +87,12 @@ def test_edits_tell_where_the_words_were():
 
 def test_a_take_says_what_its_script_was_read_as():
     script = "Ann: Hi there.\nBen: Ho."
-    nano, dia = (Synthesis(Settings()).info(name) for name in ("nano", DIA_NAME))
-    request = Request(script, nano.config.defaults)
-    assert request.notes(nano)[0].startswith("Read as a dialogue with names: Ann is [S1]")
-    assert "“Ann:” and “Ben:” are read aloud as written" in request.notes(dia)[0]
-    assert request.encode(dia) == script.encode()
-    assert Request("[S1] Hi there.", nano.config.defaults).notes(nano) == ()
+    nano, dia = NANO, DIA
+    request = Request(script, nano.config.defaults, nano)
+    assert request.notes[0].startswith("Read as a dialogue with names: Ann is [S1]")
+    assert "“Ann:” and “Ben:” are read aloud as written" in replace(request, model=dia).notes[0]
+    assert replace(request, model=dia).encode() == script.encode()
+    assert Request("[S1] Hi there.", nano.config.defaults, nano).notes == ()
 
 
 def test_the_length_of_a_script_is_that_of_its_words():
@@ -102,7 +101,7 @@ def test_the_length_of_a_script_is_that_of_its_words():
         f"{n}\n00:00:{n:02},000 --> 00:00:{n:02},900\nThe river was quiet.\n\n"
         for n in range(1, 41)
     )
-    report = Synthesis(Settings()).check(cues * 2, "nano", 1536)
+    report = NANO.check(cues * 2, 1536)
     assert report.reading is not None and "-->" not in report.reading.text
     (cut,) = [one for one in report.findings if one.code == "too_many_bytes"]
     assert cut.repaired.startswith("[S1] The river was quiet.") and len(cut.repaired) < 1024
@@ -111,14 +110,13 @@ def test_the_length_of_a_script_is_that_of_its_words():
 
 
 def test_read_as_written_undoes_a_format():
-    synthesis = Synthesis(Settings())
     script = "Ann: Hi there.\nBen: Ho."
-    report = synthesis.check(script, "nano", 400)
+    report = NANO.check(script, 400)
     assert report.reading is not None and report.reading.text == "[S1] Hi there.\n[S2] Ho."
     (choice,) = [one for one in report.findings if one.code == "format_read"]
     assert choice.repair_label == "Read as written" and choice not in report.fixes
     assert "Ann is [S1], Ben is [S2]" in choice.message
-    undone = synthesis.check(choice.repaired, "nano", 400)
+    undone = NANO.check(choice.repaired, 400)
     assert undone.reading is None and "format_read" not in {one.code for one in undone.findings}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dia_demo.checkpoint_config import read_model_config
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from tests.helpers.models.known import EMBEDDED_FOLDER
 from training.voice.corpus import heldout
 from training.voice.judge import codec_gate, intonation, measures, speakers, trials, voice_trials
 from training.voice.judge.speakers import Traits

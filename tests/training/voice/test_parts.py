@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
 from tests.helpers.models.checkpoints import load
+from tests.helpers.models.known import EMBEDDED_FOLDER
 from training.voice import parallel
 from training.voice.codec import marks, network
 from training.voice.corpus import heldout

@@ -10,12 +10,12 @@ import pytest
 from dia_demo.config import PARAMS
 from dia_demo.errors import InputError
 from dia_demo.services.listening.plan_time import expected_audio
-from dia_demo.services.models import DIA_NAME
 from dia_demo.ui.compare.form import FIELDS, MAX_SCRIPTS_CHARACTERS, SIDE_FIELDS, CompareForm
 from dia_demo.ui.compare.form import default_side as default_fields
 from dia_demo.ui.compare.question import default_values, round_values
 from dia_demo.ui.compare.setup import START, SetupHandlers
 from tests.helpers.models.checkpoints import NANO_DEFAULTS
+from tests.helpers.models.known import DIA_NAME, NANO
 from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values
 
 
@@ -131,9 +131,8 @@ def test_the_pronunciations_of_the_generate_tab_count(setup, synthesis, side_val
     side_values = side_values | {"max_tokens": 600}
     values = compare_values(side_values, pronunciations="Hello = hello again and again and again")
     plan = CompareForm.of(values).plan(synthesis)
-    request = plan.settings[0].request("[S1] Hello.", 3, None)
-    info = synthesis.info(side_values["model"])
-    assert request.encode(info) == b"\x01 hello again and again and again."
+    request = plan.settings[0].request(NANO, "[S1] Hello.", 3, None)
+    assert request.encode() == b"\x01 hello again and again and again."
     (slot, *_), without = plan.slots, CompareForm.of(compare_values(side_values)).plan(synthesis)
     assert expected_audio(plan, slot, synthesis) > expected_audio(without, slot, synthesis)
     assert "1 pronunciation of the Generate tab applies to both sides" in note_of(setup, values)
@@ -174,7 +173,7 @@ def test_the_power_of_a_test_is_told_in_plain_words(setup, side_values):
 def test_every_setting_has_two_values_to_begin_with(synthesis, model):
     side = default_fields(synthesis, model)
     for name in SIDE_FIELDS:
-        first, second = default_values(name, side, synthesis.models())
+        first, second = default_values(name, side, list(synthesis.models.values()))
         assert first != second and type(first) is type(second)
         if name in PARAMS:
             assert first == side[name], "the model's own default comes first"
@@ -186,7 +185,8 @@ def test_values_to_begin_with_suit_the_model(synthesis):
     def pairs(model):
         side = default_fields(synthesis, model)
         return [
-            default_values(name, side, synthesis.models()) for name in ("temperature", "cfg_scale")
+            default_values(name, side, list(synthesis.models.values()))
+            for name in ("temperature", "cfg_scale")
         ]
 
     own = NANO_DEFAULTS.temperature

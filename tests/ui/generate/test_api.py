@@ -92,7 +92,9 @@ def test_the_snippets_of_gradio_are_within_range(offered):
         value = parameter["parameter_default"]
         if not parameter["parameter_has_default"]:
             value = parameter["example_input"]
-        arguments = arguments_of_generate(Synthesis(Settings()).models(), "nano", "auto")
+        arguments = arguments_of_generate(
+            list(Synthesis(Settings()).models.values()), "nano", "auto"
+        )
         arguments[name].checked(value)
         low, high = (parameter["type"].get(end) for end in ("minimum", "maximum"))
         assert value is None or low is None or low <= value <= high
@@ -110,8 +112,8 @@ def test_the_figures_are_described_one_by_one(offered):
 
 
 def test_an_answer_has_the_keys_that_are_described(synthesis):
-    info = synthesis.models()[0]
-    report = api.report_of(synthesis.check("[S1] Hi.", info.name, 60), "[S1] Hi.", info)
+    info = list(synthesis.models.values())[0]
+    report = api.report_of(info.check("[S1] Hi.", 60), "[S1] Hi.", info)
     assert list(report) == list(api.REPORT["properties"])
     assert list(api.model_of(info, None)) == list(api.MODELS["items"]["properties"])
 
@@ -144,14 +146,14 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_value_of_the_wrong_type_is_refused_in_words(name):
-    arguments = arguments_of_generate(Synthesis(Settings()).models(), "nano", "auto")
+    arguments = arguments_of_generate(list(Synthesis(Settings()).models.values()), "nano", "auto")
     for value in WRONG[name]:
         with pytest.raises(InputError, match=f"^{name} must be .*not "):
             arguments[name].checked(value)
 
 
 def test_a_long_value_is_not_repeated_whole():
-    arguments = arguments_of_check(Synthesis(Settings()).models(), "nano")
+    arguments = arguments_of_check(list(Synthesis(Settings()).models.values()), "nano")
     with pytest.raises(InputError) as refusal:
         arguments["normalise"].checked("x" * 10_000)
     assert len(str(refusal.value)) < 200
@@ -159,7 +161,7 @@ def test_a_long_value_is_not_repeated_whole():
 
 @pytest.mark.parametrize("tokens", [0, 10**9, 7.5, "many", True])
 def test_a_check_refuses_impossible_tokens(synthesis, tokens):
-    models = synthesis.models()
+    models = list(synthesis.models.values())
     arguments = arguments_of_check(models, models[0].name)
     check = api.make_check(synthesis, arguments)
     values = {name: None for name in arguments} | {"script": "[S1] Hi.", "max_tokens": tokens}

@@ -9,11 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.model.checkpoint import EMBEDDED_FOLDER
+from dia_demo.families import resolve
 from dia_demo.services.downloads.downloads import DownloadState, DownloadStatus
 from dia_demo.services.downloads.needs import Needs, needs_of
 from dia_demo.services.listening.store import ComparisonStore
-from dia_demo.services.models import DIA_NAME, ModelRef
 from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
@@ -22,6 +21,7 @@ from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.generate import download
 from dia_demo.ui.generate.download import DownloadHandlers, card_html, figures, person_of
+from tests.helpers.models.known import DIA, DIA_NAME, EMBEDDED_FOLDER
 from tests.helpers.page.page_stubs import (
     STARTED,
     compare_values,
@@ -71,9 +71,8 @@ def test_too_little_memory_is_said_before_the_download():
 def test_the_needs_of_dia_are_those_of_this_machine(monkeypatch):
     service = Synthesis(Settings())
     service.speed.learn_quick(QUICK)
-    info = ModelRef(DIA_NAME, None, None).describe()
     runtime = RuntimeConfig(model=DIA_NAME, precision="int4", threads=2)
-    needs = needs_of(info, runtime, service.speed)
+    needs = needs_of(DIA, runtime, service.speed)
     assert needs.precision == "int4" and 0.5e9 < needs.prepared < needs.memory < 4e9
     assert needs.shortage or needs.realtime > 0
 
@@ -184,7 +183,7 @@ def test_the_sliders_follow_a_config_that_arrives_later(handlers, monkeypatch):
     """Until then they are those of Dia-1.6B."""
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", "nano")
     assert updates["described"] == f"unknown {DIA_NAME}" and "slider" not in updates
-    monkeypatch.setattr(ModelRef, "folder", EMBEDDED_FOLDER)
+    monkeypatch.setattr(resolve, "cached_config", lambda name: EMBEDDED_FOLDER)
     updates = handlers.refresh(PAGE, None, DIA_NAME, "auto", updates["described"])
     assert updates["described"] == DIA_NAME and updates["slider"] == 7
     assert "slider" not in handlers.refresh(PAGE, None, DIA_NAME, "auto", DIA_NAME)

@@ -9,14 +9,16 @@ import pytest
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.time_left import TimeLeft
+from dia_demo.families.resolve import resolve
 from dia_demo.machine import system
-from dia_demo.services.models import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, ModelRef
 from dia_demo.services.settings import Settings
 from dia_demo.services.speed.estimate import Expectation, precision_here
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import about
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
+from tests.helpers.models.known import DIA as DIA_INFO
+from tests.helpers.models.known import DIA_DOWNLOAD, DIA_MEMORY, DIA_NAME, NANO
 from tests.helpers.page.page_stubs import FIGURES, parts_by_name
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
@@ -87,9 +89,9 @@ def test_a_script_that_cannot_be_made_has_no_time(measured):
 
 def test_a_model_that_is_not_loaded_takes_longer(measured, monkeypatch):
     before = shown(measured)["wait"]
-    monkeypatch.setattr(Synthesis, "loading", lambda self, runtime: TimeLeft(200, 210))
+    monkeypatch.setattr(Synthesis, "loading", lambda *_: TimeLeft(200, 210))
     assert before != shown(measured)["wait"] == "about 3 min 30 s"
-    monkeypatch.setattr(Synthesis, "loading", lambda self, runtime: None)
+    monkeypatch.setattr(Synthesis, "loading", lambda *_: None)
     assert shown(measured)["wait"] == ""
 
 
@@ -109,7 +111,7 @@ def test_the_time_follows_the_form(measured, changes):
 
 
 def test_the_time_follows_the_speed_once_a_change_was_measured(measured):
-    info, learn = measured.synthesis.info("nano"), measured.synthesis.speed.learn_take
+    info, learn = measured.synthesis.models["nano"], measured.synthesis.speed.learn_take
     precision, _ = precision_here(info, RuntimeConfig())
     take = replace(FIGURES, precision=precision, codec_seconds=1.0)
     learn(info, take, 1, 80)
@@ -156,15 +158,15 @@ def test_an_empty_script_has_no_time(measured):
 
 
 def test_a_model_of_ones_own_can_be_left_for_nano(folder):
-    info = ModelRef.resolve(str(folder)).describe()
-    line = expectation.speaker_html(info, Expectation(3.0), None)
+    info = resolve(str(folder))
+    line = expectation.speaker_html(info, Expectation(3.0), NANO)
     assert "a Dia checkpoint of your own." in line and "Back to Nano" in line
 
 
 def test_a_name_is_escaped():
-    info = ModelRef.resolve("nano").describe()
+    info = NANO
     evil = Expectation(3.0, shortage="<img src=x>")
-    assert "<img" not in expectation.speaker_html(info, evil, evil)
+    assert "<img" not in expectation.speaker_html(info, evil, DIA_INFO, evil)
 
 
 @pytest.mark.parametrize(

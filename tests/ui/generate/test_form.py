@@ -9,12 +9,12 @@ import pytest
 from dia_demo.audio import write_audio
 from dia_demo.config import PARAMS, GenerationParams, RuntimeConfig
 from dia_demo.errors import InputError
-from dia_demo.services.models import DIA_NAME
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.layout import GenerateParts
+from tests.helpers.models.known import DIA_NAME, NANO
 from tests.helpers.page.page_stubs import field_values, parts_by_name
 from tests.helpers.voices import RATE, speech_like, write_voice
 
@@ -37,7 +37,7 @@ def test_a_seed_means_the_same_typed_or_sent(asked):
 
 def test_a_request_combines_the_page_with_the_start_options():
     fields = field_values(voice_prompt="/tmp/a.wav", voice_transcript=" [S1] Yes. ")
-    asked = form.Form.of(fields).to_request(RuntimeConfig(threads=1))
+    asked = form.Form.of(fields).to_request(NANO, RuntimeConfig(threads=1))
     assert asked.runtime == RuntimeConfig("nano", "float32", "cpu", 1)
     assert asked.params == GenerationParams(0.4, 1.5, 0.9, 40, 200, 7)
     assert asked.voice.transcript == "[S1] Yes." and asked.script == "[S1] Hi. [S2]"
@@ -84,10 +84,12 @@ def test_a_remembered_choice_to_normalise_is_true_or_false():
 
 
 def test_a_list_of_pronunciations_reaches_the_request_or_is_refused():
-    asked = form.Form.of(field_values(pronunciations="Nguyen = win")).to_request(RuntimeConfig())
+    asked = form.Form.of(field_values(pronunciations="Nguyen = win")).to_request(
+        NANO, RuntimeConfig()
+    )
     assert asked.pronunciations.entries == (("Nguyen", "win"),)
     with pytest.raises(InputError, match="line 1"):
-        form.Form.of(field_values(pronunciations="Nguyen")).to_request(RuntimeConfig())
+        form.Form.of(field_values(pronunciations="Nguyen")).to_request(NANO, RuntimeConfig())
     assert form.restored({"pronunciations": "a = b"}, {}) == {"pronunciations": "a = b"}
     assert form.restored({"pronunciations": 5}, {}) == {}
 
@@ -122,7 +124,7 @@ def test_a_takes_file_brings_its_words(form_handlers, take_file, tmp_path):
     other = write_voice(tmp_path / "other.wav")
     assert form_handlers.words(str(other)) == gr.skip(), "what a person wrote stays"
     values = field_values(voice_prompt=str(take_file), voice_transcript="")
-    voice = form.Form.of(values).to_request(RuntimeConfig()).voice
+    voice = form.Form.of(values).to_request(NANO, RuntimeConfig()).voice
     assert voice.transcript == "[S1] Hm. [S2]" and voice.has_own_words
 
 
@@ -148,7 +150,7 @@ def test_what_is_found_in_a_voice_prompt_is_shown_at_once(form_handlers, tmp_pat
 @pytest.mark.parametrize("model", ["nano", DIA_NAME])
 def test_sliders_reach_as_far_as_programs(synthesis, model):
     """Once the page ended at temperature 2.5, and Compare and programs at 5."""
-    info = synthesis.info(model)
+    info = synthesis.models[model]
     for name, ends in form.slider_ends(info).items():
         allowed = PARAMS[name].range(info.config)
         assert ends == (allowed.low, allowed.high)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from dia_demo import audio
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.services.earlier import history
 from dia_demo.services.earlier.formats import in_format, read_samples
 from dia_demo.services.earlier.history import History
 from dia_demo.services.listening.plan.plan import make_plan
-from dia_demo.services.models import ModelRef
 from dia_demo.services.people import new_key
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.pronunciations import MAX_CHARACTERS, Pronunciations
@@ -37,7 +37,8 @@ def kept_take(synthesis, side_values, tmp_path):
         (COMPARE_SCRIPT,),
         (1,),
     ).settings[0]
-    request = Request(COMPARE_SCRIPT, replace(setting.params, seed=5), synthesis.settings.runtime)
+    params, runtime = replace(setting.params, seed=5), synthesis.settings.runtime
+    request = Request(COMPARE_SCRIPT, params, synthesis.models[runtime.model], runtime)
     *_, finished = synthesis.stream(request, threading.Event())
     take = synthesis.take(request, finished.result)
     takes, key = History(tmp_path / "kept"), new_key()
@@ -125,7 +126,7 @@ def test_a_file_brings_the_precision_it_was_made_in(kept_take, synthesis, tmp_pa
 @pytest.mark.parametrize("changed", [{}, {"processor": "riscv64"}, {"weights": "calibrated as 0"}])
 def test_a_take_made_elsewhere_says_that_it_may_differ(kept_take, synthesis, changed, monkeypatch):
     """Both as an earlier take and as a file."""
-    monkeypatch.setattr(ModelRef, "stored_weights", lambda *_: "calibrated as 1")
+    monkeypatch.setattr(ModelInfo, "stored_weights", lambda *_: "calibrated as 1")
     numerics = kept_take.take.figures.numerics | changed
     figures = replace(kept_take.take.figures, numerics=numerics)
     take = replace(kept_take.take, figures=figures)
@@ -191,7 +192,7 @@ def test_a_file_without_a_parameter_brings_its_default_back(kept_take, synthesis
     path = tmp_path / "old.wav"
     audio.write_audio(path, kept_take.take.samples, kept_take.take.sample_rate, metadata)
     values, *_ = handlers_of(kept_take, synthesis).drop(str(path), None, "", "")
-    info = synthesis.info(synthesis.settings.runtime.model)
+    info = synthesis.models[synthesis.settings.runtime.model]
     assert values["top_k"] == info.config.defaults.top_k
 
 

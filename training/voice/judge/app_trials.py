@@ -11,6 +11,7 @@ import numpy as np
 
 from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine.events import Failed, Finished
+from dia_demo.families.resolve import resolve
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
@@ -33,7 +34,13 @@ class App:
     def say(self, script: str, voice: VoicePrompt | None = None, *, seed: int = 0, **changes):
         """(the Take, its Figures). Seeds count from that of `params`."""
         params = replace(self.params, seed=self.params.seed + seed, **changes)
-        request = Request(script=script, params=params, runtime=self.runtime, voice=voice)
+        request = Request(
+            script=script,
+            params=params,
+            model=resolve(self.runtime.model),
+            runtime=self.runtime,
+            voice=voice,
+        )
         for event in self.synthesis.stream(request, threading.Event()):
             if isinstance(event, Failed):
                 raise RuntimeError(event.message)

@@ -18,6 +18,7 @@ import torch
 
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
+from dia_demo.families.resolve import resolve
 from dia_demo.task import result_of
 from training.voice.corpus import heldout, shards
 from training.voice.judge import app_trials, trials, voice_trials
@@ -36,7 +37,7 @@ SETTINGS = (("temperature", float), ("cfg_scale", float), ("top_p", float), ("to
 
 def load_engine(folder: str, threads: int) -> Engine:
     runtime = RuntimeConfig(model=folder, threads=threads)
-    engine = result_of(Engine.load(runtime))
+    engine = result_of(Engine.load(resolve(folder), runtime))
     engine.load_codec()
     return engine
 

@@ -20,6 +20,7 @@ import numpy as np
 from dia_demo.config import RuntimeConfig
 from dia_demo.engine.engine import Engine
 from dia_demo.engine.row import Row
+from dia_demo.families.resolve import resolve
 from dia_demo.task import result_of
 from dia_demo.text.script import encode_script
 from dia_demo.voices import Voice, VoiceTable
@@ -102,7 +103,7 @@ def main() -> None:
     parser.add_argument("--marks", type=Path, default=SHIPPED, help="the marks of its voices")
     args = parser.parse_args()
     table = untold(json.loads(args.marks.read_text()))
-    engine = result_of(Engine.load(RuntimeConfig(model=str(args.folder), threads=1)))
+    engine = result_of(Engine.load(resolve(str(args.folder)), RuntimeConfig(threads=1)))
     path = args.folder / "config.json"
     config = json.loads(path.read_text())
     before = config.get("voices", {}).get("table", [])

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from dia_demo.config import SEED_LIMIT, GenerationParams, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.services.take import Request, VoicePrompt
 from dia_demo.text.pronunciations import NONE, Pronunciations
@@ -61,13 +62,18 @@ class Setting:
             **beside,
         )
 
-    def request(self, script: str, seed: int, voice: VoicePrompt | None) -> Request:
-        """The request of one take."""
-        seed = (seed + self.seed_shift) % (SEED_LIMIT + 1)
-        params = replace(self.params, seed=seed)
+    def params_of(self, seed: int) -> GenerationParams:
+        """The parameters of the take with this seed of the plan."""
+        return replace(self.params, seed=(seed + self.seed_shift) % (SEED_LIMIT + 1))
+
+    def request(
+        self, info: ModelInfo, script: str, seed: int, voice: VoicePrompt | None
+    ) -> Request:
+        """The request of one take. info: the model that `runtime` names."""
         return Request(
             script,
-            params,
+            self.params_of(seed),
+            info,
             self.runtime,
             voice,
             self.speed,

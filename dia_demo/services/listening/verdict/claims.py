@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dia_demo.engine.family import ModelInfo
 from dia_demo.services.listening.plan.plan import ComparisonKind
 from dia_demo.services.listening.plan.setting import Setting, differences
 from dia_demo.services.listening.verdict import stats
 from dia_demo.services.listening.verdict.planning import FEWEST_SCRIPTS, TIES, chances
-from dia_demo.services.models import ModelInfo
 from dia_demo.services.wording import plural
 
 # Settings that do not change the codes of a take, but perhaps where it ends.

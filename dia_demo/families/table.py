@@ -1,0 +1,8 @@
+"""The families, in the order in which they are tried on a config.json."""
+
+from __future__ import annotations
+
+from dia_demo.engine.family import Family
+from dia_demo.families.dia.family import DIA_FAMILY
+
+FAMILIES: list[Family] = [DIA_FAMILY]
