@@ -11,10 +11,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dia_demo.errors import InputError
+from dia_demo.files import Stamp, file_stamp
 from dia_demo.untrusted import read_json
 
 SAFETENSORS = "model.safetensors"
@@ -214,11 +216,19 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def shard_names(index: Path) -> list[str]:
-    """The files that an index lists. Raises InputError unless all are in its folder."""
+    """The files that an index lists; it is parsed again only when it changes.
+
+    Raises InputError unless all are in its folder.
+    """
+    return list(_shard_names(index, file_stamp(index)))
+
+
+@lru_cache(maxsize=16)
+def _shard_names(index: Path, _stamp: Stamp | None) -> tuple[str, ...]:
     weight_map = read_json(index).get("weight_map")
     names = set(map(str, weight_map.values())) if isinstance(weight_map, dict) else set()
     if not names or not all(SHARD.fullmatch(name) for name in names):
         raise InputError(
             f"{index} must map tensors to .safetensors files in its folder: fetch it again."
         )
-    return sorted(names)
+    return tuple(sorted(names))

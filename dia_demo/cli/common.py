@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from dia_demo.config import DEVICES, PRECISIONS, RuntimeConfig
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
+from dia_demo.services.models import fetch_description, find_model
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import VoicePrompt
-from dia_demo.task import Task
+from dia_demo.task import Task, result_of
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.untrusted import read_codes
 
@@ -47,6 +49,12 @@ def runtime_of(options: argparse.Namespace, settings: Settings) -> RuntimeConfig
     values = {name: getattr(options, name) for name in names}
     chosen = {name: value for name, value in values.items() if value is not None}
     return replace(settings.runtime, **chosen)
+
+
+def model_of(name: str) -> ModelInfo:
+    """The model of a name, with the config of a hub model fetched. Raises InputError if there is
+    none."""
+    return result_of(fetch_description(find_model(name)))
 
 
 def add_voice(parser: argparse.ArgumentParser) -> None:

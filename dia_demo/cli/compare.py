@@ -17,6 +17,7 @@ from dia_demo.cli.common import (
     add_pronunciations,
     add_runtime,
     add_voice,
+    model_of,
     pronunciations_of,
     runtime_of,
     stop_on_interrupt,
@@ -26,7 +27,6 @@ from dia_demo.cli.score import score
 from dia_demo.config import Range
 from dia_demo.errors import InputError, RunError
 from dia_demo.machine.processor import why_it_may_differ
-from dia_demo.services import models
 from dia_demo.services.listening.archive import export_zip
 from dia_demo.services.listening.comparison import Comparison, rebuilt
 from dia_demo.services.listening.plan import plan_file
@@ -50,7 +50,6 @@ from dia_demo.services.listening.votes.table import EXPLANATION
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.wording import time_left
-from dia_demo.task import result_of
 
 PAIRS = 12
 _LETTERS = NAMES.lower()
@@ -230,7 +229,7 @@ def _setting(words: Sequence[str], runtime) -> Setting:
             raise InputError(f"{word!r} is not a setting: write NAME=VALUE, as in temperature=1.2.")
         changes[name.strip().replace("-", "_")] = value.strip()
     model = changes.get("model", runtime.model)
-    info = result_of(models.fetch_description(model))
+    info = model_of(model)
     return Setting(info.config.defaults, runtime).changed(changes)
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from dia_demo.cli.common import follow
+from dia_demo.cli.common import follow, model_of
 from dia_demo.config import PRECISIONS
 from dia_demo.services.exporting.exporter import ExportReport, export
 from dia_demo.services.settings import Settings
@@ -36,7 +36,8 @@ def _export(options: argparse.Namespace) -> int:
         **{name: value for name, value in values.items() if value is not None},
     )
     cancel = threading.Event()
-    with closing(export(runtime, options.output, cancel)) as work:
+    info = model_of(runtime.model)
+    with closing(export(info, runtime, options.output, cancel)) as work:
         report = follow(work, cancel, lambda step: f"{step[0]} {step[1]:.0%}")
     print(json.dumps(_as_json(report)) if options.json else _as_text(report))
     return 0

@@ -11,18 +11,17 @@ from dia_demo.cli.common import (
     add_pronunciations,
     add_runtime,
     add_voice,
+    model_of,
     pronunciations_of,
     runtime_of,
     voice_of,
 )
 from dia_demo.cli.script_input import script_of
 from dia_demo.config import PARAMS
-from dia_demo.services import models
 from dia_demo.services.settings import Settings
 from dia_demo.services.take import Request, random_seed
 from dia_demo.services.voices.choice import with_voices
 from dia_demo.services.voices.kept import KeptVoices
-from dia_demo.task import result_of
 
 
 def add_take_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +54,7 @@ def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool
     """The request of these options; a random seed without one. Raises InputError if a file or a
     voice cannot be used."""
     runtime = runtime_of(options, settings)
-    info = result_of(models.fetch_description(runtime.model))
+    info = model_of(runtime.model)
     values = {name: getattr(options, name) for name in PARAMS}
     values["seed"] = random_seed() if options.seed is None else options.seed
     chosen = {name: value for name, value in values.items() if value is not None}

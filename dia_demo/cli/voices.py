@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dia_demo.audio import STORED_SUFFIX
 from dia_demo.prompt.voice_file import SUFFIX, VoiceFile
+from dia_demo.services.models import Models
 from dia_demo.services.settings import Settings
 from dia_demo.services.voices.keep import keep
 from dia_demo.services.voices.kept import KeptVoices
@@ -74,10 +75,11 @@ def _described(voice: VoiceFile) -> dict:
 
 def _keep(options: argparse.Namespace) -> int:
     settings = Settings.from_env()
+    start = settings.runtime.model
     voice = keep(
         options.audio,
         options.name,
-        model=options.model or settings.runtime.model,
+        model=Models(settings.models, start)[options.model or start],
         transcript=options.transcript,
         has_consent=options.consent,
         part=(options.start, options.end),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from dia_demo.config import ModelConfig, Range
 from dia_demo.errors import InputError
+from dia_demo.files import Stamp, file_stamp
 from dia_demo.untrusted import read_json
 
 SAMPLE_RATES = Range(4000, 384_000, whole=True)
@@ -48,13 +51,23 @@ def read_codec_format(folder: Path) -> CodecFormat:
     if not (folder / "codec").is_dir():
         return CodecFormat()
     file = folder / "codec" / "config.json"
-    raw = read_json(file)
+    raw = read_codec_config(file)
     missing = [key for key in ("sample_rate", "encoder_rates") if key not in raw]
     if missing:
         raise InputError(f"{file} must contain {' and '.join(missing)}.")
     check_codec_sizes(raw, str(file))
     sizes = {key: raw[key] for key in ("n_codebooks", "codebook_size") if key in raw}
     return CodecFormat(raw["sample_rate"], math.prod(raw["encoder_rates"]), **sizes)
+
+
+def read_codec_config(file: Path) -> dict[str, Any]:
+    """The parsed config.json of a codec, read again only when it changes."""
+    return dict(_parsed(file, file_stamp(file)))
+
+
+@lru_cache(maxsize=16)
+def _parsed(file: Path, _stamp: Stamp | None) -> dict[str, Any]:
+    return read_json(file)
 
 
 def check_codec_sizes(raw: dict, source: str) -> None:

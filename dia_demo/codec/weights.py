@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dia_demo.codec.config import check_codec_sizes
+from dia_demo.codec.config import check_codec_sizes, read_codec_config
 from dia_demo.codec.files import CodecSource, import_dac
 from dia_demo.codec.names import dac_name, fold, fold_names, from_transformers, is_transformers
 from dia_demo.errors import InputError
@@ -26,7 +26,6 @@ from dia_demo.model.tensor_files import (
     unreadable_error,
     weight_fault,
 )
-from dia_demo.untrusted import read_json
 
 # A pickle is mapped again after this many bytes, so that pages already read are released.
 _MAPPED_BYTES = 64 * 2**20
@@ -148,7 +147,7 @@ def _product(rates: list[int] | None) -> int:
 def _open(source: CodecSource) -> tuple[dict, Shapes, Callable[[str], Tensor]]:
     """The config as stored; shapes, and a function that reads a tensor, by names in the file."""
     if source.config is not None:
-        return read_json(source.config), *_open_safetensors(source.weights)
+        return read_codec_config(source.config), *_open_safetensors(source.weights)
     metadata = _load_pickle(source.weights)["metadata"]["kwargs"]
     # Training stores arguments of its own there; dac's loader drops them too.
     kwargs = {name: metadata[name] for name in _dac_arguments() & metadata.keys()}

@@ -76,6 +76,11 @@ def random_model(name: str) -> ModelInfo:
     return ModelInfo(name, family, config, family.codecs.format, family.other)
 
 
+def recommended() -> ModelInfo:
+    """The model that is recommended beside the included voice, as if nothing of it were here."""
+    return next(info for info in map(assumed, known_models()) if info.is_recommended)
+
+
 def known_models() -> tuple[str, ...]:
     """The names of the included voice and of the models that are recommended beside it."""
     profiles = [item for family in FAMILIES for item in family.profiles.items()]

@@ -59,17 +59,20 @@ def find_model(name: str) -> ModelInfo:
         return assumed(name)
 
 
-def recommended() -> ModelInfo:
-    """The model that is recommended beside the embedded voice."""
-    return next(info for info in map(find_model, known_models()) if info.is_recommended)
+def completed(info: ModelInfo) -> ModelInfo:
+    """The model as the files that are on this machine by now describe it.
+
+    Raises InputError where they describe none that can run here.
+    """
+    return info if info.is_local else resolve(info.name)
 
 
-def fetch_description(name: str) -> Generator[float, None, ModelInfo]:
-    """The model of a name. Downloads the config files of a hub model first and yields the fraction
-    done."""
-    if local_folder(name) is None:
-        yield from fetch_config(name)
-    return resolve(name)
+def fetch_description(info: ModelInfo) -> Generator[float, None, ModelInfo]:
+    """The model with its config, of which nothing is assumed. Downloads the config files of a hub
+    model and yields the fraction done."""
+    if not info.is_local:
+        yield from fetch_config(info.name)
+    return completed(info)
 
 
 def fetch_files(info: ModelInfo) -> Generator[float, None, ModelInfo]:
@@ -77,10 +80,9 @@ def fetch_files(info: ModelInfo) -> Generator[float, None, ModelInfo]:
 
     Raises InputError where the hub does not have them, or the model is none that can run here.
     """
-    if info.is_local:
-        return info
-    yield from fetch_checkpoint(info.name)
-    return resolve(info.name)
+    if not info.is_local:
+        yield from fetch_checkpoint(info.name)
+    return completed(info)
 
 
 def fetch_with_progress(info: ModelInfo) -> Generator[Loading, None, ModelInfo]:

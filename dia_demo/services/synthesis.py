@@ -71,7 +71,7 @@ class Synthesis:
         self._precompilation: Precompilation | None = None
         self._compiles = False
         self._shutdown = Shutdown()
-        self.downloads = Downloads()
+        self.downloads = Downloads(self.models)
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
         self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)

@@ -9,8 +9,8 @@ import gradio as gr
 
 from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import gb, model_bytes, needed_bytes
+from dia_demo.families.resolve import recommended
 from dia_demo.files import PAGE_FILES
-from dia_demo.services.models import recommended
 from dia_demo.services.wording import duration
 from dia_demo.ui.generate.person_runs import UNATTENDED_SECONDS
 

@@ -12,11 +12,11 @@ from datetime import date
 import gradio as gr
 
 from dia_demo.engine.events import Waiting
+from dia_demo.families.resolve import recommended
 from dia_demo.services.bench.last_report import last_report
 from dia_demo.services.bench.plan import BenchPlan
 from dia_demo.services.bench.report import BenchReport
 from dia_demo.services.bench.runner import Measuring, bench, model_of
-from dia_demo.services.models import recommended
 from dia_demo.services.speed.words import recommended_sentence
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import torch_remark

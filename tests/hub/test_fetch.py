@@ -15,7 +15,7 @@ from dia_demo.families.resolve import resolve
 from dia_demo.hub.cache import cached_config
 from dia_demo.hub.fetch import fetch_checkpoint
 from dia_demo.model import checkpoint
-from dia_demo.services.models import fetch_description
+from dia_demo.services.models import fetch_description, find_model
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import nari_state, say, write_shards
 from tests.helpers.models.known import DIA_NAME
@@ -117,7 +117,7 @@ def test_the_second_time_nothing_is_asked(server, repository):
 
 
 def test_the_description_needs_no_weights(server, repository):
-    info = result_of(fetch_description(NAME))
+    info = result_of(fetch_description(find_model(NAME)))
     assert info.config.decoder.num_channels == 4
     assert server.fetched() == ["config.json", "generation_config.json"]
     server.asked.clear()
@@ -173,7 +173,7 @@ def test_offline_without_a_cache_no_request_is_sent(server, monkeypatch):
 
 
 def test_offline_with_config_alone_says_that_the_weights_are_missing(repository, monkeypatch):
-    result_of(fetch_description(NAME))
+    result_of(fetch_description(find_model(NAME)))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert "local cache" in refusal()
 

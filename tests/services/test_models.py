@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
+from dia_demo import checkpoint_config, checkpoint_files
+from dia_demo.codec import config as codec_config
+from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import resolve
 from dia_demo.services.settings import Settings
@@ -111,3 +114,24 @@ def test_a_hub_model_has_no_local_folder(fetched):
 def test_an_unknown_model_is_refused():
     with pytest.raises(InputError, match="neither 'nano', nor a folder"):
         resolve("no such model")
+
+
+def test_a_load_parses_each_config_once(copy, monkeypatch):
+    """And none again for the next load of the same files."""
+    parsed = []
+    for module in (checkpoint_config, checkpoint_files, codec_config):
+        read = module.read_json
+
+        def counted(path, read=read):
+            parsed.append(path)
+            return read(path)
+
+        monkeypatch.setattr(module, "read_json", counted)
+    runtime = RuntimeConfig(str(copy), "float32", threads=1)
+    for _ in range(2):
+        synthesis = Synthesis(Settings(runtime))
+        for _event in synthesis.load():
+            pass
+        synthesis.close()
+    assert copy / "config.json" in parsed and copy / "codec" / "config.json" in parsed
+    assert len(parsed) == len(set(parsed)), parsed

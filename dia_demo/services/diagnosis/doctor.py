@@ -17,9 +17,10 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import PROGRAM, gb, model_bytes, needed_bytes
 from dia_demo.engine.placement import Placement, place_on_cpu
 from dia_demo.errors import DiaDemoError
+from dia_demo.families.resolve import recommended
 from dia_demo.files import cache_folder
 from dia_demo.model.autotune import wrong_results
-from dia_demo.services.models import find_model, recommended
+from dia_demo.services.models import find_model
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.words import recommended_sentence
 from dia_demo.services.system_info import Machine, describe_machine, torch_build

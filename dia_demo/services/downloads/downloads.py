@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -94,8 +94,8 @@ class DownloadStatus:
 class _ModelDownload:
     """One model: what the hub said of it, and the work that asks or fetches, if there is any."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, model: str, models: Mapping[str, ModelInfo]) -> None:
+        self.model, self._models = model, models
         self.plan: DownloadPlan | None = None
         self.problem = ""
         self.askers: set[str] = set()
@@ -105,12 +105,17 @@ class _ModelDownload:
         self.grew_at = 0.0
 
     @property
+    def info(self) -> ModelInfo:
+        """The model as it is now."""
+        return self._models[self.model]
+
+    @property
     def state(self) -> DownloadState:
         if self.is_working:
             return DownloadState.RUNNING if self.askers else DownloadState.LOOKING
         if self.problem:
             return DownloadState.FAILED
-        if is_here(self.model):
+        if is_here(self.info):
             return DownloadState.HERE
         return DownloadState.LOOKING if self.plan is None else DownloadState.NEEDED
 
@@ -147,9 +152,10 @@ class _ModelDownload:
 
 
 class Downloads:
-    """The downloads of this program."""
+    """The downloads of this program. models: by name, as they are now."""
 
-    def __init__(self) -> None:
+    def __init__(self, models: Mapping[str, ModelInfo]) -> None:
+        self._models = models
         self._downloads: dict[str, _ModelDownload] = {}
         self._lock = threading.Lock()
         self._closed = False
@@ -205,7 +211,7 @@ class Downloads:
 
     def check_here(self, info: ModelInfo) -> None:
         """Raise InputError, which says what to do, if a take would have to download the model."""
-        if is_here(info.name):
+        if is_here(self._models[info.name]):  # It may have arrived since `info` was made.
             return
         status = self.status(info.name)
         if status.state is DownloadState.RUNNING:
@@ -226,7 +232,7 @@ class Downloads:
         stop_all(works, SECONDS_TO_END)
 
     def _of(self, model: str) -> _ModelDownload:
-        return self._downloads.setdefault(model, _ModelDownload(model))
+        return self._downloads.setdefault(model, _ModelDownload(model, self._models))
 
     def _begin(
         self,
@@ -259,12 +265,12 @@ class Downloads:
             if other is not download
         )
         check_disk(list(download.plan.files), reserved)
-        yield from fetch_all(download.model)
+        yield from fetch_all(download.info)
         download.finished_for, download.askers = download.askers, set()
 
 
 def _look(download: _ModelDownload) -> Steps:
-    plan = Task(plan_download(download.model))
+    plan = Task(plan_download(download.info))
     yield from plan
     download.plan = plan.result
 
@@ -319,6 +325,6 @@ def _status_of(download: _ModelDownload, person: str) -> DownloadStatus:
         mine=person in (download.askers or download.finished_for),
         others=len(download.askers - {person}),
         problem=download.problem,
-        can_retry=not is_here(download.model),
+        can_retry=not is_here(download.info),
         free_disk=free_disk(),
     )

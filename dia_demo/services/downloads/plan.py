@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dia_demo.codec.files import HUB_NAME
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.hub.cache import is_hub_name
 from dia_demo.hub.fetch import remote_files
 from dia_demo.hub.partial import part_files, remove, whole_files
 from dia_demo.hub.transfer import RemoteFile
-from dia_demo.services.models import fetch_description, fetch_files, find_model
+from dia_demo.services.models import completed, fetch_files
 
 
 @dataclass(frozen=True)
@@ -31,35 +32,34 @@ class DownloadPlan:
         return sum(file.bytes_here() for file in self.files)
 
 
-def is_here(model: str) -> bool:
+def is_here(info: ModelInfo) -> bool:
     """Whether a take with this model needs no download."""
-    info = find_model(model)
     if info.is_local or info.folder is None:
         return info.is_local
     return info.has_weights and info.family.codecs.is_here(info.folder)
 
 
-def plan_download(model: str) -> Generator[float, None, DownloadPlan]:
+def plan_download(info: ModelInfo) -> Generator[float, None, DownloadPlan]:
     """Fetch the model's config files, and ask the hub for the sizes of all others.
 
     Raises InputError where the hub has no such model, or it is not a Dia checkpoint.
     """
-    files = yield from remote_files(model)
-    info = yield from fetch_description(model)
+    files = yield from remote_files(info.name)
+    info = completed(info)
     assert info.folder is not None, "its config was fetched"
     try:
         files += yield from info.family.codecs.remote_files(info.folder)
     except InputError:
         pass  # Descript's own release is tried as well, at an unknown size.
-    return DownloadPlan(model, tuple(files))
+    return DownloadPlan(info.name, tuple(files))
 
 
-def fetch_all(model: str) -> Generator[float, None, None]:
+def fetch_all(info: ModelInfo) -> Generator[float, None, None]:
     """Fetch the model and its codec, and compare its tensors with its config.
 
     Raises InputError where a tensor is missing, surplus or misshapen, or a file cannot be read.
     """
-    info = yield from fetch_files(find_model(model))
+    info = yield from fetch_files(info)
     assert info.folder is not None, "its files were fetched"
     for _ in info.family.codecs.find(info.folder):
         yield 1.0

@@ -19,6 +19,7 @@ from time import perf_counter
 import numpy as np
 from safetensors import SafetensorError
 
+from dia_demo.checkpoint_config import read_config_file
 from dia_demo.checkpoint_files import (
     QUANT_METHOD,
     FileRecord,
@@ -52,7 +53,7 @@ from dia_demo.services.exporting.base_model import (
     fetch_base,
 )
 from dia_demo.services.exporting.card import Measured, model_card
-from dia_demo.services.models import fetch_description, find_model
+from dia_demo.services.models import fetch_description
 from dia_demo.task import Task
 
 SCRIPT = "[S1] Hello. This is a short check. [S2] Both must sound alike."
@@ -79,16 +80,16 @@ class ExportReport:
 
 
 def export(
-    runtime: RuntimeConfig, target: Path, cancel: threading.Event
+    info: ModelInfo, runtime: RuntimeConfig, target: Path, cancel: threading.Event
 ) -> Generator[tuple[str, float], None, ExportReport]:
-    """Write the runtime's model to the new folder `target`; yields stages with their fractions.
+    """Write a model to the new folder `target`; yields stages with their fractions.
 
     Raises InputError for what cannot be done, and RunError where writing fails, the check fails, or
     `cancel` was set: then nothing is left behind.
     """
     target = target.expanduser().absolute()
     check_target(target)
-    with closing(Task(_export(runtime, target))) as task:
+    with closing(Task(_export(info, runtime, target))) as task:
         for step in task:
             if cancel.is_set():
                 raise RunError(f"Stopped: {target} was not written.")
@@ -111,12 +112,12 @@ def check_target(target: Path) -> None:
         )
 
 
-def _export(runtime: RuntimeConfig, target: Path) -> Stages[ExportReport]:
-    what = f"Fetching {runtime.model}"
-    info = yield from with_stage(what, fetch_description(runtime.model))
+def _export(info: ModelInfo, runtime: RuntimeConfig, target: Path) -> Stages[ExportReport]:
+    what = f"Fetching {info.name}"
+    info = yield from with_stage(what, fetch_description(info))
     if (prepared := info.config.prepared) is not None:
         raise InputError(
-            f"{runtime.model} contains prepared weights already, in {prepared.precision}: copy its "
+            f"{info.name} contains prepared weights already, in {prepared.precision}: copy its "
             f"folder, or export {prepared.base}."
         )
     placement = place_on_cpu(runtime, info)
@@ -215,7 +216,8 @@ def _check_codes(
 ) -> Stages[Measured]:
     """Load the export in `part`; its short take must have the codes of the original's."""
     began = perf_counter()
-    exported = find_model(str(part))
+    config = info.family.read_config(read_config_file(part), part)
+    exported = replace(info, name=str(part), folder=part, config=config)
     loaded = yield from info.family.load(exported, placement.precision, placement.threads)
     load_seconds = perf_counter() - began
     yield "Making the same take with the export", 0.0

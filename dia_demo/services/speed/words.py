@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.services.models import recommended
+from dia_demo.families.resolve import recommended
 from dia_demo.services.speed.estimate import precision_here
 from dia_demo.services.speed.machine_speed import EXAMPLE_SECONDS, MachineSpeed
 from dia_demo.services.wording import about

@@ -9,6 +9,7 @@ from typing import Any
 
 from dia_demo import audio
 from dia_demo.engine.events import FinishReason
+from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.prompt.codes import unpack_codes
 from dia_demo.prompt.decode import LONGEST_SECONDS as LONGEST_RECORDING
@@ -70,7 +71,7 @@ def keep_recording(
     path: Path,
     name: str,
     transcript: str,
-    model: str,
+    model: ModelInfo,
     *,
     has_consent: bool,
     part: Part = WHOLE,
@@ -101,7 +102,7 @@ def keep_recording(
         codec=codec.identity,
         sample_rate=info.sample_rate,
         fps=info.frames_per_second,
-        model=model,
+        model=info.name,
         source=RECORDING,
         consent="The person heard agreed, according to whoever kept this voice.",
     )
@@ -111,7 +112,7 @@ def keep(
     path: Path,
     name: str,
     *,
-    model: str,
+    model: ModelInfo,
     transcript: str = "",
     has_consent: bool = False,
     part: Part = WHOLE,

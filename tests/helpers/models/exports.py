@@ -22,7 +22,7 @@ from tests.helpers.models.checkpoints import say
 
 def export_of(model: Path | str, target: Path, precision: str = "int8") -> ExportReport:
     runtime = RuntimeConfig(model=str(model), precision=precision, threads=1)
-    return result_of(export(runtime, target, threading.Event()))
+    return result_of(export(resolve(str(model)), runtime, target, threading.Event()))
 
 
 def codes_of(folder: Path, precision: str = "int8") -> np.ndarray:

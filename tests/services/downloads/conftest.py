@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from dia_demo.checkpoint_files import INDEX, SAFETENSORS
 from dia_demo.codec import files as codec_files
 from dia_demo.services.downloads.downloads import Downloads
+from dia_demo.services.models import Models
 from tests.helpers.models.checkpoints import write_shards, write_small
 from tests.helpers.stand_ins.stand_in_hub import hub_of_this_process
 
@@ -47,6 +48,6 @@ def server(source, tmp_path, monkeypatch):
 
 @pytest.fixture
 def downloads():
-    service = Downloads()
+    service = Downloads(Models((), "nano"))
     yield service
     service.close()

@@ -11,6 +11,7 @@ from dia_demo.codec import files as codec_files
 from dia_demo.families.resolve import resolve
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads, DownloadState
 from dia_demo.services.downloads.plan import is_here
+from dia_demo.services.models import Models
 from dia_demo.task import result_of
 from tests.helpers.downloads import (
     FIRST,
@@ -37,7 +38,7 @@ def test_the_size_is_known_before_the_download(server, downloads):
 
 def test_what_is_here_already_is_subtracted(server, downloads):
     first = fetch_part(server, downloads)
-    again = Downloads()  # As after a restart.
+    again = Downloads(Models((), NAME))  # As after a restart.
     status = settled(again)
     assert status.state is DownloadState.NEEDED and status.total == weights_size(server)
     assert status.here == status.on_disk == first + 500
@@ -55,7 +56,7 @@ def test_the_codec_is_part_of_the_size(server, downloads, tmp_path):
     sizes = [len(content) for content in server.others[codec_files.HUB_NAME].values()]
     assert settled(downloads).total == weights_size(server) + sum(sizes)
     downloads.start(NAME, "anna")
-    assert settled(downloads).state is DownloadState.HERE and is_here(NAME)
+    assert settled(downloads).state is DownloadState.HERE and is_here(resolve(NAME))
 
 
 def test_offline_the_reason_is_said(server, downloads, monkeypatch):
@@ -81,7 +82,7 @@ def test_a_download_ends_with_the_model_on_this_machine(server, downloads):
     status = settled(downloads, "anna")
     assert status.state is DownloadState.HERE and status.mine
     assert not downloads.status(NAME, "berta").mine, "who did not ask is shown nothing"
-    assert is_here(NAME) and resolve(NAME).has_weights
+    assert is_here(resolve(NAME)) and resolve(NAME).has_weights
 
 
 def test_who_asks_too_late_shares_the_end(server, downloads):
@@ -153,7 +154,7 @@ def test_after_a_restart_it_is_continued(server, downloads):
     server.hold.set()
     server.hold = None
     server.ranges.clear()
-    again = Downloads()
+    again = Downloads(Models((), NAME))
     again.start(NAME, PROGRAM)
     assert settled(again).state is DownloadState.HERE
     (start,) = server.starts(FIRST)
@@ -196,7 +197,7 @@ def test_what_a_cancelled_download_left_can_be_removed_at_once(server, downloads
 def test_without_a_network_a_partial_download_can_be_removed(server, downloads, monkeypatch):
     fetch_part(server, downloads)
     point_at(monkeypatch, "http://127.0.0.1:9")
-    again = Downloads()
+    again = Downloads(Models((), NAME))
     assert settled(again).on_disk > 0
     again.remove(NAME)
     assert settled(again).on_disk == 0 and large_files() == []

@@ -297,12 +297,13 @@ def test_a_disk_that_fills_up_has_no_half_export(size, original, tmp_path, monke
 
 def test_a_stop_leaves_nothing(original, tmp_path):
     runtime = RuntimeConfig(str(original), "int8", threads=1)
-    run = exporter.export(runtime, tmp_path / "whole", threading.Event())
+    info = resolve(runtime.model)
+    run = exporter.export(info, runtime, tmp_path / "whole", threading.Event())
     stages = list(dict.fromkeys(stage for stage, _ in run))
     for stopped in (stages[0], "Writing the prepared weights", stages[-2]):
         cancel = threading.Event()
         with pytest.raises(RunError, match="Stopped"):
-            for stage, _ in exporter.export(runtime, tmp_path / "export", cancel):
+            for stage, _ in exporter.export(info, runtime, tmp_path / "export", cancel):
                 if stage == stopped:
                     cancel.set()
         assert not (tmp_path / "export").exists() and not list(tmp_path.glob(".dia-*"))

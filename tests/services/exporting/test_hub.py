@@ -14,7 +14,7 @@ from dia_demo.errors import InputError
 from dia_demo.families.resolve import resolve
 from dia_demo.hub.cache import cached_source
 from dia_demo.hub.fetch import fetch_checkpoint
-from dia_demo.services.models import fetch_description
+from dia_demo.services.models import fetch_description, find_model
 from dia_demo.task import result_of
 from tests.helpers.models.exports import codes_of, export_of
 from tests.helpers.stand_ins.stand_in_hub import COMMIT, NAME, hub_of_this_process
@@ -49,7 +49,7 @@ def test_what_the_manifest_lists_is_fetched(uploaded, exported):
 
 
 def test_the_description_needs_no_weights(uploaded):
-    info = result_of(fetch_description(NAME))
+    info = result_of(fetch_description(find_model(NAME)))
     assert info.config.prepared.precision == "int8" and info.sample_rate == 16000
     assert sorted(fetched(uploaded)) == sorted(CONFIGS)
     assert not resolve(NAME).has_weights

@@ -8,6 +8,7 @@ from dia_demo.audio import read_metadata
 from dia_demo.errors import InputError
 from dia_demo.prompt.voice_file import SUFFIX
 from dia_demo.services.voices.keep import keep, keep_take
+from tests.helpers.models.known import NANO
 from tests.helpers.voices import write_voice
 
 SCRIPT = "[S1] Hello there, how are you? [S2] I am fine, thank you."
@@ -85,7 +86,7 @@ def test_a_kept_voice_speaks_what_its_prompt_would(model, anna, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".opus"])
 def test_a_saved_take_has_its_codes_inside(model, anna, tmp_path, suffix):
-    voice = keep(anna.save(tmp_path / f"anna{suffix}"), "Anna", model="nano")
+    voice = keep(anna.save(tmp_path / f"anna{suffix}"), "Anna", model=NANO)
     assert np.array_equal(voice.codes, anna.codes) and voice.codec == model._kept.get("Anna").codec
 
 
@@ -139,15 +140,15 @@ def test_a_kept_voice_and_a_voice_prompt_exclude_each_other(model, anna, tmp_pat
 def test_a_part_needs_its_own_words(model, anna, tmp_path):
     path = anna.save(tmp_path / "anna.wav")
     with pytest.raises(InputError, match="Write down exactly what is said in this part"):
-        keep(path, "Part", model="nano", part=(0.0, 1.2))
-    voice = keep(path, "Part", model="nano", part=(0.0, 1.2), transcript="Hello there,")
+        keep(path, "Part", model=NANO, part=(0.0, 1.2))
+    voice = keep(path, "Part", model=NANO, part=(0.0, 1.2), transcript="Hello there,")
     fps = model.info.frames_per_second
     assert np.array_equal(voice.codes, anna.codes[: round(1.2 * fps)])
     assert voice.transcript == "[S1] Hello there,"
     with pytest.raises(InputError, match="from a time to a later one"):
-        keep(path, "Part", model="nano", part=(1.0, 0.5), transcript="Hello")
+        keep(path, "Part", model=NANO, part=(1.0, 0.5), transcript="Hello")
     with pytest.raises(InputError, match="0.5 s"):
-        keep(path, "Part", model="nano", part=(0.5, 1.0), transcript="Hello")
+        keep(path, "Part", model=NANO, part=(0.5, 1.0), transcript="Hello")
 
 
 def test_a_take_that_was_cut_off_is_not_kept_whole(model):
@@ -167,13 +168,13 @@ def test_a_recording_is_encoded_once_and_needs_consent(model, tmp_path):
     path = write_voice(tmp_path / "me.wav", 4.0)
     assert read_metadata(path) is None
     with pytest.raises(InputError, match="consent"):
-        keep(path, "Me", model="nano", transcript="Hello")
+        keep(path, "Me", model=NANO, transcript="Hello")
     with pytest.raises(InputError, match="Write down exactly"):
-        keep(path, "Me", model="nano", has_consent=True)
-    voice = keep(path, "Me", model="nano", transcript="Hello to you.", has_consent=True)
+        keep(path, "Me", model=NANO, has_consent=True)
+    voice = keep(path, "Me", model=NANO, transcript="Hello to you.", has_consent=True)
     assert voice.source == "recording" and "agreed" in voice.consent
     assert 4.0 <= voice.seconds < 4.6 and voice.codec == model._kept.get("Anna").codec
-    part = keep(path, "Me", model="nano", transcript="Hello.", has_consent=True, part=(1.0, 3.0))
+    part = keep(path, "Me", model=NANO, transcript="Hello.", has_consent=True, part=(1.0, 3.0))
     assert 2.0 <= part.seconds < 2.6
 
 
@@ -183,4 +184,4 @@ def test_noise_is_not_a_voice(model, tmp_path):
     noise = np.random.default_rng(0).normal(0, 0.1, 3 * 16000)
     soundfile.write(tmp_path / "noise.wav", noise, 16000)
     with pytest.raises(InputError, match="not speech"):
-        keep(tmp_path / "noise.wav", "N", model="nano", transcript="a", has_consent=True)
+        keep(tmp_path / "noise.wav", "N", model=NANO, transcript="a", has_consent=True)
