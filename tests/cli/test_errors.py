@@ -11,7 +11,7 @@ import pytest
 import soundfile
 import torch
 
-from dia_demo.engine import engine as engine_module
+from dia_demo.engine.engine import Engine
 from dia_demo.files import ROOT
 from tests.helpers.cli import SCRIPT, error_line
 from tests.helpers.models.checkpoints import SMALL, write_small
@@ -68,7 +68,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_take_is_made(
     say, option, tmp_path, monkeypatch
 ):
     """Minutes of speaking must not end in 'no such folder'."""
-    monkeypatch.setattr(engine_module, "run", lambda *_: pytest.fail("the take was made"))
+    monkeypatch.setattr(Engine, "stream", lambda *_: pytest.fail("the take was made"))
     assert "does not exist" in error_line(say(SCRIPT, option, "no/such/folder/take.wav"))
     (tmp_path / "taken.wav").mkdir()
     assert "taken.wav" in error_line(say(SCRIPT, option, "taken.wav"))
@@ -132,7 +132,7 @@ def test_a_process_ends_with_the_code_of_its_error():
 
 @pytest.mark.parametrize("option", ["-o", "--codes"])
 def test_a_name_that_is_too_long_is_refused_before_the_take_is_made(say, option, monkeypatch):
-    monkeypatch.setattr(engine_module, "run", lambda *_: pytest.fail("the take was made"))
+    monkeypatch.setattr(Engine, "stream", lambda *_: pytest.fail("the take was made"))
     assert "File name too long" in error_line(say(SCRIPT, option, "a" * 296 + ".wav"))
 
 

@@ -55,7 +55,7 @@ class Measuring:
 
 
 @dataclass(frozen=True)
-class Part:
+class BenchPart:
     """The work of one process. name: for people. weight: its share of the time."""
 
     name: str
@@ -134,7 +134,7 @@ def _activity(step: JobProgress) -> str:
     return f"{step.doing}, {step.seconds} s" if step.seconds else step.doing
 
 
-def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
+def prepare(plan: BenchPlan) -> tuple[BenchReport, list[BenchPart]]:
     """The parts to run, and a report that already contains the runs that are not possible.
 
     Raises InputError if none of the runs is possible.
@@ -158,17 +158,17 @@ def prepare(plan: BenchPlan) -> tuple[BenchReport, list[Part]]:
         for rows in plan.rows:
             together = "one utterance" if rows == 1 else f"{rows} utterances"
             job = replace(shared, precision=placed.precision, rows=rows)
-            runs.append(Part(f"{placed.precision}, {together}", job, 2.0))
+            runs.append(BenchPart(f"{placed.precision}, {together}", job, 2.0))
     if refused is not None and not runs:
         raise refused
     threads = placed.threads if runs else plan.threads
     # The rates of the whole machine, even if a small model uses only some of its cores.
     hardware = Job(JobKind.HARDWARE, threads=plan.threads, available_bytes=available_bytes())
     codec = replace(shared, kind=JobKind.CODEC, threads=threads)
-    parts = [Part("The machine", hardware), Part("The codec", codec), *runs]
+    parts = [BenchPart("The machine", hardware), BenchPart("The codec", codec), *runs]
     if plan.quality:
         quality = replace(shared, precisions=plan.precisions, sentences=plan.sentences)
-        parts.append(Part("Quality", replace(quality, kind=JobKind.QUALITY), 4.0))
+        parts.append(BenchPart("Quality", replace(quality, kind=JobKind.QUALITY), 4.0))
     return BenchReport(plan, threads, _automatic(plan), runs=tuple(impossible)), parts
 
 
@@ -179,12 +179,12 @@ def _automatic(plan: BenchPlan) -> str | None:
         return None
 
 
-def _with_known(report: BenchReport, part: Part, known: dict[str, Any]) -> BenchReport:
+def _with_known(report: BenchReport, part: BenchPart, known: dict[str, Any]) -> BenchReport:
     """The report with the results so far of a running part. A run is added when it is complete."""
     return report if part.job.kind == JobKind.RUN else _with_result(report, part, known)
 
 
-def _with_result(report: BenchReport, part: Part, result: dict[str, Any]) -> BenchReport:
+def _with_result(report: BenchReport, part: BenchPart, result: dict[str, Any]) -> BenchReport:
     match part.job.kind:
         case JobKind.HARDWARE:
             return replace(report, hardware=HardwareResult.from_json(result))
@@ -196,7 +196,7 @@ def _with_result(report: BenchReport, part: Part, result: dict[str, Any]) -> Ben
 
 
 def _with_failure(
-    report: BenchReport, part: Part, known: dict[str, Any], error: str
+    report: BenchReport, part: BenchPart, known: dict[str, Any], error: str
 ) -> BenchReport:
     if part.job.kind == JobKind.RUN:
         failed = FailedRun(part.job.precision, part.job.rows, error, known)
