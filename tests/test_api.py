@@ -194,7 +194,7 @@ def test_the_python_examples_of_the_documents_run(tmp_path):
     ]
     assert blocks
     for block in blocks:
-        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        env = os.environ | {"PYTHONPATH": str(ROOT), "DIA_KEPT": str(tmp_path / "kept")}
         command = [sys.executable, "-c", block]
         out = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
         assert out.returncode == 0, out.stderr

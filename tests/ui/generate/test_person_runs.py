@@ -7,12 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from dia_demo.machine.background import Background
 from dia_demo.services.people import new_key
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.ui.generate import person_runs
 from dia_demo.ui.generate.person_runs import MAX_ENDED, MAX_UNATTENDED, PersonRuns
 
 WAIT = 30
+NO_WARM_UP = Background("warm-up", lambda: None)
 
 
 def page(session: str) -> SimpleNamespace:
@@ -38,7 +40,7 @@ class Steps:
 def runs():
     shutdown = Shutdown()
     yield PersonRuns(["start"], "stop", shutdown.start)
-    shutdown.begin(None)
+    shutdown.begin(NO_WARM_UP)
 
 
 def begin(runs, session, key, steps=None):
@@ -174,7 +176,7 @@ def test_the_end_of_the_program_keeps_what_was_made():
     steps = Steps()
     run, _, _ = begin(runs, "first", new_key(), steps)
     threading.Timer(0.1, steps.go_on.release).start()
-    shutdown.begin(None)
+    shutdown.begin(NO_WARM_UP)
     assert run.ended and run.shown["take"] == "part"
     assert not any(thread.name == "take" for thread in set(threading.enumerate()) - before)
 
