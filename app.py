@@ -6,7 +6,7 @@ import signal
 import sys
 
 # Loading leaves no garbage, and collections would take a quarter of its time. The server enables
-# them (dia_demo/ui/serving.py).
+# them (dia_demo/server/application.py).
 gc.disable()
 
 # isort: split
@@ -22,11 +22,12 @@ from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
 # isort: split
 from dia_demo.errors import DiaDemoError
 from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
+from dia_demo.server.run import serve
 from dia_demo.services.folders import app_folders
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.page import build_ui, serve
-from dia_demo.ui.serving import configure_gradio
+from dia_demo.ui.gradio_internals import configure_gradio
+from dia_demo.ui.page import build_ui
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 """The app's settings, from environment variables, which docs/settings.md lists. Host and port are
-gradio's own GRADIO_SERVER_NAME and GRADIO_SERVER_PORT.
+the server's GRADIO_SERVER_NAME and GRADIO_SERVER_PORT.
 """
 
 from __future__ import annotations

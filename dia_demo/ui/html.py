@@ -19,9 +19,9 @@ from dia_demo.services.wording import plural
 from dia_demo.text.checks.script_check import Finding, ScriptReport
 from dia_demo.text.normaliser import Reading
 from dia_demo.text.remark import Level
-from dia_demo.ui.head import TITLE
 from dia_demo.ui.status import Status
 
+TITLE = "Dia on your CPU"
 SPECTROGRAM_SIZE = (880, 160)
 _ENDED = ("done", "cut", "stopped", "failed")
 

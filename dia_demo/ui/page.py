@@ -1,9 +1,9 @@
-"""The page as a whole: header, tabs, and how it is served."""
+"""The page as a whole: header, tabs, events, look."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
+from typing import Any
 
 import gradio as gr
 
@@ -16,7 +16,7 @@ from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.system_info import describe_machine
 from dia_demo.services.wording import plural
-from dia_demo.ui import about, files, head, html, problems, xpu
+from dia_demo.ui import about, files, html, problems, xpu
 from dia_demo.ui import machine as machine_tab
 from dia_demo.ui.compare import events as compare_events
 from dia_demo.ui.compare import layout as compare_layout
@@ -34,9 +34,8 @@ from dia_demo.ui.generate.history import HistoryHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.generate.returning import ReturnHandlers
+from dia_demo.ui.gradio_internals import Page
 from dia_demo.ui.machine import MachineHandlers, MachinePanel
-from dia_demo.ui.middleware.gate import on_disconnect
-from dia_demo.ui.serving import Page, server_options, threads
 from dia_demo.ui.space import zero_gpu
 from dia_demo.ui.theme import make_theme
 from dia_demo.ui.xpu import XpuHandlers
@@ -64,15 +63,15 @@ STYLES = [
 STORAGE_SECRET = "dia-on-your-cpu"
 
 
-def build_ui(synthesis: Synthesis) -> gr.Blocks:
-    """The whole page over one `Synthesis`, ready to be launched with `launch_options(settings)`."""
+def build_ui(synthesis: Synthesis) -> Page:
+    """The whole page over one `Synthesis`, which `dia_demo.server` serves."""
     models, settings = list(synthesis.models.values()), synthesis.settings
     info = synthesis.models.first
     live = LiveAudio()
     history, comparisons = _stores(synthesis)
     machine: MachinePanel | None = None
 
-    with Page(title=head.TITLE, analytics_enabled=False) as page:
+    with Page(title=html.TITLE, analytics_enabled=False) as page:
         gr.HTML(html.header(_machine_facts()), js_on_load=None)
         saved = gr.BrowserState(None, storage_key="dia-form-1", secret=STORAGE_SECRET)
         saved_plan = gr.BrowserState(None, storage_key="dia-compare-1", secret=STORAGE_SECRET)
@@ -119,9 +118,15 @@ def build_ui(synthesis: Synthesis) -> gr.Blocks:
         # Last, because it covers only the events registered before it.
         problems.explain_errors(page)
         zero_gpu.add_probe()
-    on_disconnect(page, handlers.calls.disconnected)
+    page.stop_run = handlers.calls.disconnected
     # Runs wait in the services' own queue, which shows their position; gradio's lets them through.
-    return page.queue(max_size=threads(settings), default_concurrency_limit=None)
+    page.queue(max_size=threads(settings), default_concurrency_limit=None)
+    return page
+
+
+def threads(settings: Settings) -> int:
+    """The number of threads: one for every run that may wait, and some for other events."""
+    return settings.queue_size + 40
 
 
 def _stores(synthesis: Synthesis) -> tuple[History, ComparisonStore]:
@@ -137,34 +142,19 @@ def _stores(synthesis: Synthesis) -> tuple[History, ComparisonStore]:
     return History(settings.kept_folder, take_bytes), comparisons
 
 
-def launch_options(settings: Settings) -> dict:
-    """How the page is served, locally and on a Space: no external resources.
-
-    gradio takes the server's name and port from the environment.
-    """
+def page_options() -> dict[str, Any]:
+    """The look of the page, for `mount_gradio_app`: no external resources."""
     return {
         "theme": make_theme(),
         "css_paths": [*STYLES, *compare_layout.STYLES, problems.STYLE],
-        "favicon_path": head.ICON,
+        "favicon_path": str(PAGE_FILES / "icon.png"),
         "head": "".join(f"<script>{path.read_text('utf-8')}</script>" for path in HEAD_SCRIPTS),
         "js": (PAGE_FILES / "page.js").read_text(encoding="utf-8"),
         "footer_links": ["api"],
         "run_history": False,
         "ssr_mode": False,
         "pwa": False,
-        **server_options(settings),
     }
-
-
-def serve(page: gr.Blocks, settings: Settings) -> None:
-    """Serve the page until the program ends.
-
-    Quiet, because gradio's own message suggests a public link (docs/security.md).
-    """
-    page.launch(**launch_options(settings), quiet=True, prevent_thread_lock=True)
-    sys.stdout.write(f"Open {page.local_url} in a browser. Ctrl+C ends the program.\n")
-    sys.stdout.flush()
-    page.block_thread()
 
 
 def _show_first_report(handlers: FormHandlers, parts: GenerateParts, info: ModelInfo) -> None:

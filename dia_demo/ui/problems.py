@@ -12,6 +12,7 @@ from functools import wraps
 import gradio as gr
 
 from dia_demo.files import PAGE_FILES
+from dia_demo.ui.gradio_internals import replace_handlers
 from dia_demo.ui.status import explain
 
 SCRIPT = PAGE_FILES / "problems.js"
@@ -20,9 +21,7 @@ STYLE = PAGE_FILES / "problems.css"
 
 def explain_errors(page: gr.Blocks) -> None:
     """Make every event registered so far show a failure as one sentence."""
-    for event in page.fns.values():
-        if event.fn is not None:
-            event.fn = _explained(event.fn)
+    replace_handlers(page, _explained)
 
 
 def _explained(handler: Callable) -> Callable:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import gradio as gr
 
 from dia_demo.services.queue import Caller, Visitor
+from dia_demo.ui.gradio_internals import element_number
 
 Updates = dict[Any, Any]
 
@@ -59,7 +60,7 @@ def on_choice(menu: gr.blocks.Block) -> Callable:
     come from the server.
     """
     assert isinstance(menu, gr.Dropdown)
-    known = f"(window.diaMenus ??= {{}})[{menu._id}]"
+    known = f"(window.diaMenus ??= {{}})[{element_number(menu)}]"
     # Changes with every choice.
     chosen = gr.Number(visible="hidden", elem_id=f"{menu.elem_id}-chosen")
     menu.focus(None, menu, None, js=f"(value) => {{ {known} = value; }}", show_progress="hidden")

@@ -172,9 +172,9 @@ def test_a_folder_that_was_chosen_may_belong_to_anybody(tmp_path, monkeypatch):
 
 
 def test_nothing_but_our_own_folder_is_served(tmp_path):
-    from dia_demo.ui.page import launch_options
+    from dia_demo.server.application import mount_options
 
-    (served,) = launch_options(Settings(takes_folder=Path("/")))["allowed_paths"]
+    (served,) = mount_options(Settings(takes_folder=Path("/")))["allowed_paths"]
     assert Path(served).parent == Path("/") and not Path("/etc").is_relative_to(served)
 
 

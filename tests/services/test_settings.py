@@ -12,6 +12,7 @@ import pytest
 from dia_demo.config import RuntimeConfig
 from dia_demo.errors import InputError
 from dia_demo.files import ROOT
+from dia_demo.server.application import mount_options
 from dia_demo.services.models import Models
 from dia_demo.services.queue import Caller, Queue, Visitor
 from dia_demo.services.settings import Settings
@@ -19,7 +20,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import VoicePrompt
 from dia_demo.ui.generate import expectation
 from dia_demo.ui.generate.expectation import FIELDS, ExpectationHandlers
-from dia_demo.ui.page import build_ui, launch_options
+from dia_demo.ui.page import build_ui
 from tests.helpers.models.known import DIA_NAME
 from tests.helpers.page.page_stubs import parts_by_name
 from tests.helpers.synthesis_requests import make_request, refusal, runtime
@@ -120,16 +121,16 @@ def test_a_visitor_has_the_places_of_the_settings():
 
 
 def test_an_upload_has_the_size_of_the_settings():
-    assert launch_options(Settings.from_env({"DIA_UPLOAD_MB": "7"}))["max_file_size"] == "7mb"
+    assert mount_options(Settings.from_env({"DIA_UPLOAD_MB": "7"}))["max_file_size"] == "7mb"
 
 
 def test_without_a_login_the_page_is_open():
-    assert launch_options(Settings())["auth"] is None
+    assert mount_options(Settings())["auth"] is None
 
 
 def test_logins_are_asked_for():
     settings = Settings.from_env({"DIA_LOGIN": "ada:a:b bob:c"})
-    assert launch_options(settings)["auth"] == [("ada", "a:b"), ("bob", "c")]
+    assert mount_options(settings)["auth"] == [("ada", "a:b"), ("bob", "c")]
 
 
 def test_the_default_models_are_nano_with_dia():

@@ -18,7 +18,7 @@ from dia_demo.text.script import MAX_SCRIPT_CHARACTERS, NONVERBALS, SOUND
 from dia_demo.ui import theme
 from dia_demo.ui.compare.form import MAX_SCRIPTS_CHARACTERS
 from dia_demo.ui.generate import form, layout
-from dia_demo.ui.page import _machine_facts, build_ui, launch_options
+from dia_demo.ui.page import _machine_facts, build_ui, page_options
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_the_examples_are_scripts_nobody_would_remark_on():
 
 
 def test_nothing_on_the_page_comes_from_elsewhere():
-    options = launch_options(Settings())
+    options = page_options()
     sources = [options["js"], *(path.read_text() for path in options["css_paths"])]
     sources += [path.read_text() for path in PAGE_FILES.rglob("*.js")]
     sources.append(options["theme"]._get_theme_css())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
-from gradio.events import Dependency
 
 from dia_demo.ui.compare import reload
 from dia_demo.ui.compare.form import QUESTION, SHARED, SIDE_FIELDS
@@ -51,7 +50,7 @@ def _connect_setup(
     parts: CompareParts,
     generate: GenerateParts,
     handlers: SetupHandlers,
-    restored: Dependency,
+    restored: gr.events.Dependency,
 ) -> None:
     fields = parts.fields
     shared = [generate.fields[name] for name in SHARED]
@@ -72,8 +71,8 @@ def _connect_setup(
 
 
 def _connect_question(
-    parts: CompareParts, handlers: SetupHandlers, restored: Dependency
-) -> list[Dependency]:
+    parts: CompareParts, handlers: SetupHandlers, restored: gr.events.Dependency
+) -> list[gr.events.Dependency]:
     """What is compared, and how: each choice changes the fields that are shown."""
     fields = parts.fields
     first_side = [fields[f"a_{name}"] for name in SIDE_FIELDS]
@@ -117,7 +116,7 @@ def _connect_making(
     generate: GenerateParts,
     handlers: CompareHandlers,
     person: gr.BrowserState,
-    opened: Dependency,
+    opened: gr.events.Dependency,
 ) -> None:
     outputs = [
         parts.status,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 import gradio as gr
-from gradio.events import Dependency
 
 from dia_demo.errors import DiaDemoError
 from dia_demo.ui.compare.form import FIELDS
@@ -36,7 +35,7 @@ def connect(
     handlers: CompareHandlers,
     person: gr.BrowserState,
     saved: gr.BrowserState,
-) -> tuple[Dependency, Dependency]:
+) -> tuple[gr.events.Dependency, gr.events.Dependency]:
     """Connect the events; returns the one in which the form gets its values, and the one in which
     the room is opened again. entered: the event in which the page gets its key and its list of
     comparisons. saved: the form's values in the browser."""

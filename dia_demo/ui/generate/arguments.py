@@ -12,8 +12,6 @@ from inspect import Parameter, Signature
 from typing import Any
 
 import gradio as gr
-from gradio.components.api_component import Api
-from gradio.data_classes import FileData
 
 from dia_demo.audio import FORMAT_LABELS, FORMAT_NAMES, SPEEDS, STORED_SUFFIX
 from dia_demo.config import PARAMS, PRECISIONS, SEED_LIMIT
@@ -21,6 +19,7 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
 from dia_demo.text.pronunciations import MAX_CHARACTERS, MAX_ENTRIES
 from dia_demo.ui.generate import form
+from dia_demo.ui.gradio_internals import Api, FileData
 
 EXAMPLE = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 _TYPES: dict[str, tuple[type, str]] = {

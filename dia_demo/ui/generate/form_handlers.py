@@ -22,6 +22,7 @@ from dia_demo.text.remark import Level
 from dia_demo.ui import html
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts, slider_info
+from dia_demo.ui.gradio_internals import upload_folder
 from dia_demo.ui.runs import event_value
 
 LOST_PROMPT = (
@@ -163,8 +164,7 @@ class FormHandlers:
 
     def _is_upload(self, path: Path) -> bool:
         """Whether a path that a browser names is a file that was uploaded to this server."""
-        cache = Path(self.parts.fields["voice_prompt"].GRADIO_CACHE).resolve()
-        return path.resolve().is_relative_to(cache) and path.is_file()
+        return path.resolve().is_relative_to(upload_folder()) and path.is_file()
 
     def hear(self, path: str | None, model: str, tokens: float):
         """What was done to a voice prompt, or why it cannot be used; nothing without one."""

@@ -23,3 +23,10 @@ def add_probe() -> None:
 
 def _probe() -> None:
     """Nothing calls it."""
+
+
+def report_start() -> None:
+    """Tell ZeroGPU that the app starts: `spaces` does it in `launch` alone, which a page that is
+    mounted never calls. Nothing on other hardware."""
+    if is_zero_gpu():
+        spaces.zero.startup()

@@ -7,7 +7,8 @@ import re
 import httpx
 import pytest
 
-from dia_demo.ui.head import DESCRIPTION, TITLE
+from dia_demo.server.head import DESCRIPTION
+from dia_demo.ui.html import TITLE
 
 
 @pytest.fixture(scope="module")

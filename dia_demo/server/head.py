@@ -13,14 +13,12 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dia_demo.files import PAGE_FILES
+from dia_demo.ui.html import TITLE
 
-TITLE = "Dia on your CPU"
 DESCRIPTION = (
     "Write a dialogue and listen to it: Nari Labs' Dia generates two voices with laughter and "
     "other sounds, on an ordinary CPU."
 )
-ICON = PAGE_FILES / "icon.png"
 _PREVIEW = re.compile(rb'\s*<meta\s[^>]*(?:property="og:|name="twitter:)[^>]*>')
 _START = re.compile(rb"<head>\s*<meta charset=[^>]*>")
 

@@ -1,4 +1,4 @@
-"""Middleware in front of gradio's server: foreign origins, timeouts, disconnected clients.
+"""Middleware in front of the page: foreign origins, timeouts, disconnected clients.
 
 Other websites must not use a visitor's browser to reach this app. A connection without a request,
 or with a request that is never completed, is closed. A program that disconnects while its take is
@@ -8,13 +8,12 @@ generated stops the take, as closing the page does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from weakref import WeakKeyDictionary
 
-import gradio as gr
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,19 +28,16 @@ WATCH_SECONDS = 0.5
 SPARE_DESCRIPTORS = 256
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-_on_disconnect: WeakKeyDictionary[gr.Blocks, Callable[[str], None]] = WeakKeyDictionary()
-
-
-def on_disconnect(page: gr.Blocks, stop: Callable[[str], None]) -> None:
-    """Call `stop` with the session of a client that disconnects before its last event."""
-    _on_disconnect[page] = stop
-
 
 class Gate:
-    """ASGI middleware. origins: other websites that may use this app."""
+    """ASGI middleware. origins: other websites that may use this app. stop: is called with the
+    session of a client that disconnects before its last event."""
 
-    def __init__(self, app: ASGIApp, origins: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, stop: Callable[[str], None], origins: tuple[str, ...] = ()
+    ) -> None:
         self.app = app
+        self.stop = stop
         self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +47,8 @@ class Gate:
             message = "This app accepts no requests from other websites (see DIA_ORIGINS)."
             await PlainTextResponse(message, 403)(scope, receive, send)
         elif session := _session_of(scope):
-            await _until_disconnect(self.app, scope, receive, send, session)
+            stop = partial(self.stop, session)
+            await _until_disconnect(self.app, scope, receive, send, stop)
         else:
             await _with_timeout(self.app, scope, receive, send)
 
@@ -82,9 +79,9 @@ async def _with_timeout(app: ASGIApp, scope: Scope, receive: Receive, send: Send
 
 
 async def _until_disconnect(
-    app: ASGIApp, scope: Scope, receive: Receive, send: Send, session: str
+    app: ASGIApp, scope: Scope, receive: Receive, send: Send, stop: Callable[[], None]
 ) -> None:
-    """Answer with events, and stop the session's takes as soon as the client disconnects.
+    """Answer with events, and call `stop` as soon as the client disconnects.
 
     gradio notices that only when it has something to send, possibly at the end of the take.
     """
@@ -96,8 +93,7 @@ async def _until_disconnect(
             messages.put_nowait(message)
             message = await receive()
         messages.put_nowait(message)
-        if stop := _on_disconnect.get(scope["app"].get_blocks()):
-            stop(session)
+        stop()
 
     listening = asyncio.create_task(listen())
     try:
@@ -145,18 +141,16 @@ def _is_foreign(scope: Scope, origins: tuple[str, ...]) -> bool:
     return True
 
 
-async def watch_connections(page: gr.Blocks) -> None:
-    """Close idle connections: those idle for too long and, above the limit of the process, the
-    ones that have been idle longest. Runs beside the server until it is cancelled."""
+async def watch_connections(opened: Collection[Any]) -> None:
+    """Close idle ones of uvicorn's open connections: those idle for too long, also those that never
+    sent a request, and, above the limit of the process, the ones that have been idle longest. Runs
+    beside the server until it is cancelled."""
     limit = max(1, descriptor_limit() - SPARE_DESCRIPTORS)
     # Idle time in checks, not in seconds: while the server itself is blocked, nobody is idle.
     checks: dict[Any, int] = {}
     while True:
         await asyncio.sleep(WATCH_SECONDS)
-        server = getattr(page, "server", None)
-        if server is None:
-            continue
-        connections = list(server.server_state.connections)
+        connections = list(opened)
         checks = {idle: checks.get(idle, 0) + 1 for idle in connections if _is_idle(idle)}
         excess = len(connections) - limit
         longest_first = sorted(checks, key=checks.__getitem__, reverse=True)

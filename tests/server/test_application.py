@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
+import socket
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
+import httpx
 import pytest
-from gradio import networking, queueing
+import uvicorn
+from gradio import queueing
 from gradio.blocks import BlocksConfig
-from gradio.routes import App
 from gradio_client import Client
 from starlette.testclient import TestClient
 
+from dia_demo.errors import RunError
 from dia_demo.files import ROOT
+from dia_demo.server import application, run
+from dia_demo.server.application import make_application
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui import serving
-from dia_demo.ui.page import build_ui, serve
-from dia_demo.ui.serving import SessionStore, server_options
+from dia_demo.ui import gradio_internals
+from dia_demo.ui.gradio_internals import Page, SessionStore
+from dia_demo.ui.page import build_ui
 from tests.helpers.asynchronous import run_async
 
 
 @pytest.fixture(scope="module")
-def page() -> gr.Blocks:
+def page() -> Page:
     return build_ui(Synthesis(Settings()))
 
 
@@ -74,10 +83,7 @@ def client(page, tmp_path, monkeypatch):
     """The page's server, with room for 1 MB of temporary files."""
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "gradio"))
     settings = Settings(takes_folder=tmp_path, temp_bytes=1_000_000)
-    options = server_options(settings)
-    page.max_file_size = page.allowed_paths = page.blocked_paths = None
-    app = App.create_app(page, app_kwargs=options["app_kwargs"])
-    with TestClient(app) as client:
+    with TestClient(make_application(page, settings)) as client:
         yield client
 
 
@@ -86,8 +92,9 @@ def upload(client, size: int, path="/gradio_api/upload", **headers):
     return client.post(path, files=files, headers=headers)
 
 
-def test_the_server_has_our_sessions(client):
-    assert isinstance(client.app.state_holder, SessionStore)
+def test_the_server_has_our_sessions(client, page):
+    assert isinstance(page.app.state_holder, SessionStore)
+    assert page.app.state_holder.capacity == application.MAX_SESSIONS
 
 
 def test_uploads_fit_into_the_bound_or_are_refused_before_they_are_written(client, tmp_path):
@@ -112,37 +119,40 @@ def test_files_come_in_at_one_place_only(client, path):
     assert upload(client, 10, f"/gradio_api/{path}").status_code == 415
 
 
-def test_no_session_is_saved_for_a_deep_link(client, tmp_path):
-    client.app.state_holder["mine"]
+def test_no_session_is_saved_for_a_deep_link(client, page, tmp_path):
+    page.app.state_holder["mine"]
     answer = client.get("/gradio_api/deep_link", params={"session_hash": "mine"})
     assert answer.status_code == 404 and not (tmp_path / "gradio" / "deep_links").exists()
 
 
+def started(page: Page, folder: Path):
+    """The application's life, as uvicorn begins and ends it."""
+    app = make_application(page, Settings(takes_folder=folder))
+    return app.router.lifespan_context(app)
+
+
 def test_the_server_tidies_up_while_it_runs(page, tmp_path, monkeypatch):
     tidied = []
-    monkeypatch.setattr(serving.Scratch, "trim", lambda self: tidied.append(self.folder))
-    monkeypatch.setattr(serving, "release_free_memory", lambda: tidied.append("memory"))
-    monkeypatch.setattr(serving, "TIDY_SECONDS", 0.01)
-    options = server_options(Settings(takes_folder=tmp_path))
+    monkeypatch.setattr(application.Scratch, "trim", lambda self: tidied.append(self.folder))
+    monkeypatch.setattr(application, "release_free_memory", lambda: tidied.append("memory"))
+    monkeypatch.setattr(application, "TIDY_SECONDS", 0.01)
 
-    async def run() -> None:
-        app = SimpleNamespace(get_blocks=lambda: page)
-        async with options["app_kwargs"]["lifespan"](app):
+    async def wait() -> None:
+        async with started(page, tmp_path):
             for _ in range(500):
                 if len(tidied) > 2:
                     break
                 await asyncio.sleep(0.01)
 
-    run_async(run())
+    run_async(wait())
     assert tidied[:3] == [tmp_path, "memory", tmp_path]
 
 
 def test_the_garbage_collector_skips_what_was_loaded_before_the_start(page, tmp_path):
     gc.unfreeze()
-    options = server_options(Settings(takes_folder=tmp_path))
 
     async def frozen_objects() -> int:
-        async with options["app_kwargs"]["lifespan"](SimpleNamespace(get_blocks=lambda: page)):
+        async with started(page, tmp_path):
             return gc.get_freeze_count()
 
     try:
@@ -153,10 +163,9 @@ def test_the_garbage_collector_skips_what_was_loaded_before_the_start(page, tmp_
 
 def test_the_garbage_collector_runs_once_the_server_does(page, tmp_path):
     """app.py disables it while everything is loaded."""
-    options = server_options(Settings(takes_folder=tmp_path))
 
     async def start() -> bool:
-        async with options["app_kwargs"]["lifespan"](SimpleNamespace(get_blocks=lambda: page)):
+        async with started(page, tmp_path):
             return gc.isenabled()
 
     gc.disable()
@@ -167,27 +176,33 @@ def test_the_garbage_collector_runs_once_the_server_does(page, tmp_path):
         gc.unfreeze()
 
 
-def test_a_page_that_answers_late_does_not_end_the_app(tmp_path, monkeypatch):
-    """On a busy machine it may take longer than the 3 s that gradio's own look at it waits."""
-    monkeypatch.setattr(networking, "url_ok", lambda url: False)
-    with gr.Blocks() as page:
-        gr.Markdown("Hello")
-    options = server_options(Settings(takes_folder=tmp_path))
-    page.launch(prevent_thread_lock=True, quiet=True, share=False, **options)
-    page.close()
-
-
 @pytest.fixture
 def echo(tmp_path, monkeypatch):
-    """A running server with one event, its queue ours."""
+    """A running server with one event, its queue ours: the page and its address."""
     monkeypatch.setenv("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")  # As `configure_gradio`.
-    options = server_options(Settings(takes_folder=tmp_path))
-    with gr.Blocks() as page:
+    with Page() as page:
         said, heard = gr.Textbox(), gr.Textbox()
         said.submit(lambda text: text, said, heard, api_name="echo")
-    _, url, _ = page.queue().launch(prevent_thread_lock=True, quiet=True, share=False, **options)
-    yield page, url
-    page.close()
+    page.queue()
+    with served(page, tmp_path) as url:
+        yield page, url
+
+
+@contextmanager
+def served(page: Page, folder: Path):
+    """The page on a free port, in a thread: its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    app = make_application(page, Settings(takes_folder=folder))
+    server = run.Server(uvicorn.Config(app, log_level="warning"), page)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    url = run.address_of(listening)
+    thread.start()
+    try:
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join(timeout=20)
+    assert not thread.is_alive()
 
 
 def test_an_idle_queue_sleeps_until_an_event_arrives(echo, monkeypatch):
@@ -203,7 +218,7 @@ def test_an_idle_queue_sleeps_until_an_event_arrives(echo, monkeypatch):
     monkeypatch.setattr(queueing, "asyncio", patched)
     client = Client(url, verbose=False)
     assert [client.predict(str(number), api_name="/echo") for number in range(5)] == list("01234")
-    assert 5 <= len(sleeps) <= 15 and min(sleeps) == serving.IDLE_SECONDS
+    assert 5 <= len(sleeps) <= 15 and min(sleeps) == gradio_internals.IDLE_SECONDS
 
 
 def test_events_that_wait_for_a_place_get_one(echo, monkeypatch):
@@ -219,7 +234,7 @@ def test_an_event_loads_no_matplotlib():
     script = (
         "import sys\n"
         "from dia_demo.services.settings import Settings\n"
-        "from dia_demo.ui.serving import configure_gradio\n"
+        "from dia_demo.ui.gradio_internals import configure_gradio\n"
         "configure_gradio(Settings())\n"
         "from gradio import route_utils, utils\n"
         "with utils.MatplotlibBackendMananger(): pass\n"
@@ -228,11 +243,28 @@ def test_an_event_loads_no_matplotlib():
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=120)
 
 
-def test_the_console_suggests_no_public_link(tmp_path, monkeypatch, capsys):
-    with gr.Blocks() as page:
+def test_the_console_suggests_no_public_link(tmp_path, capsys):
+    with Page() as page:
         gr.Markdown("Hello")
-    monkeypatch.setattr(page, "block_thread", lambda: None)
-    serve(page, Settings(takes_folder=tmp_path))
-    page.close(verbose=False)
-    printed = capsys.readouterr().out
-    assert printed == f"Open {page.local_url} in a browser. Ctrl+C ends the program.\n"
+    with served(page, tmp_path) as url:
+        assert httpx.get(url, timeout=20, trust_env=False).status_code == 200
+    assert capsys.readouterr().out == f"Open {url} in a browser. Ctrl+C ends the program.\n"
+
+
+def test_the_next_free_port_is_taken(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setenv("GRADIO_SERVER_PORT", str(port))
+        with run.open_socket() as found:
+            assert found.getsockname()[1] > port
+        monkeypatch.setenv("GRADIO_NUM_PORTS", "1")
+        with pytest.raises(RunError, match="GRADIO_SERVER_PORT"):
+            run.open_socket()
+
+
+def test_only_one_module_imports_the_insides_of_gradio():
+    module = r"from gradio(\.| +import (utils|routes|queueing))|import gradio\."
+    inside = re.compile(rf"^\s*({module})", re.MULTILINE)
+    package = ROOT / "dia_demo"
+    found = [path for path in package.rglob("*.py") if inside.search(path.read_text())]
+    assert found == [package / "ui" / "gradio_internals.py"]

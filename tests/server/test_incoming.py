@@ -7,14 +7,14 @@ import json
 import gradio as gr
 import pytest
 from gradio import processing_utils, route_utils
-from gradio.routes import App
 from starlette.testclient import TestClient
 
+from dia_demo.server.application import make_application
+from dia_demo.server.incoming import BODY_BYTES
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.middleware.incoming import BODY_BYTES
+from dia_demo.ui.gradio_internals import ONLY_UPLOADS, refuse_foreign_files
 from dia_demo.ui.page import build_ui
-from dia_demo.ui.serving import ONLY_UPLOADS, refuse_foreign_files, server_options
 
 MARK = {"_type": "gradio.FileData"}
 URL = "https://example.org/voice.wav"
@@ -35,9 +35,7 @@ def client(page, tmp_path, monkeypatch):
     monkeypatch.setattr(processing_utils, "async_ssrf_protected_get", fetched)
     monkeypatch.setattr(route_utils.safehttpx, "async_validate_url", fetched)
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "gradio"))
-    options = server_options(Settings(takes_folder=tmp_path))
-    page.max_file_size = page.allowed_paths = page.blocked_paths = None
-    with TestClient(App.create_app(page, app_kwargs=options["app_kwargs"])) as client:
+    with TestClient(make_application(page, Settings(takes_folder=tmp_path))) as client:
         yield client
 
 

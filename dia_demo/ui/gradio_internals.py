@@ -1,14 +1,17 @@
-"""How gradio serves the page: cheap sessions, a quiet queue, uploaded files, temporary files.
+"""All that relies on the internals of gradio; requirements.txt pins its version.
 
-The only module that relies on the internals of gradio's server; requirements.txt pins the version.
+- `Page` overrides how a call's arguments are checked and described.
+- `SharedSession` and `SessionStore` replace its sessions, which cost 0.3 MB each.
+- `WakingQueue` replaces its queue, which looks for events a thousand times a second.
+- `configure_gradio` sets what it reads only from the environment, and switches plots off.
+- `mount` and `end_streams` set what `mount_gradio_app` has no argument for.
+- `replace_handlers`, `element_number` and `upload_folder` read what its components know.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import mimetypes
 import os
 from collections import ChainMap, OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -17,30 +20,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import anyio
 import gradio as gr
+from fastapi import FastAPI
 from gradio import utils as gradio_utils
 from gradio.blocks import BlocksConfig
+from gradio.components.api_component import Api as Api
+from gradio.data_classes import FileData as FileData
 from gradio.queueing import Queue
 from gradio.state_holder import SessionState, StateHolder
 from gradio.utils import get_upload_folder
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from dia_demo.audio import FORMATS
-from dia_demo.machine.system import exclude_from_collection, release_free_memory
-from dia_demo.services.scratch import Scratch
 from dia_demo.services.settings import Settings
-from dia_demo.ui.head import PageHead
-from dia_demo.ui.middleware.gate import Gate, watch_connections
-from dia_demo.ui.middleware.incoming import IncomingGuard
 
-# Open pages. A program's call also has a session, which is dropped first.
-MAX_SESSIONS = 200
 ONLY_UPLOADS = "Only files that were uploaded to this app, at /gradio_api/upload, are accepted."
 _SHOWN_CHARACTERS = 80
-TIDY_SECONDS = 10.0
 # How often gradio's queue looks again for a free place, and without events for its own end.
 BUSY_SECONDS, IDLE_SECONDS = 0.02, 60.0
 
@@ -49,9 +44,6 @@ log = logging.getLogger(__name__)
 
 def configure_gradio(settings: Settings) -> None:
     """Settings that gradio reads only from the environment. Call before building the page."""
-    # Content types of downloads: Python's own for a suffix depend on the system.
-    for suffix, kind in FORMATS.items():
-        mimetypes.add_type(kind.content_type, suffix)
     # Uploads and copies are stored with the takes, under the same limit.
     os.environ["GRADIO_TEMP_DIR"] = str(settings.takes_folder / "gradio")
     # Otherwise it computes statistics of the last 10,000 calls, which nobody reads, at every call.
@@ -62,33 +54,18 @@ def configure_gradio(settings: Settings) -> None:
     vars(gradio_utils)["MatplotlibBackendMananger"] = nullcontext
 
 
-def server_options(settings: Settings) -> dict:
-    """The arguments of `launch` that concern the server."""
-    scratch = Scratch(settings.takes_folder, settings.temp_bytes)
-    return {
-        "max_file_size": f"{settings.upload_mb}mb",
-        "allowed_paths": [str(settings.served_folder)],
-        "state_session_capacity": MAX_SESSIONS,
-        "auth": list(settings.logins) or None,
-        "app_kwargs": {
-            "lifespan": _lifespan(scratch),
-            "exception_handlers": {TypeError: _refuse_arguments},
-            "middleware": [
-                Middleware(Gate, origins=settings.origins),
-                Middleware(IncomingGuard, scratch=scratch, max_mb=settings.upload_mb),
-                Middleware(PageHead),
-            ],
-        },
-        "max_threads": threads(settings),
-        # Its tools would take files from addresses.
-        "mcp_server": False,
-        # No request of gradio's own to the page: it ends the app where the answer takes 3 s.
-        "_frontend": False,
-    }
-
-
 class Page(gr.Blocks):
-    """The page. Its calls may name uploaded files only, and leave out their last arguments."""
+    """The page. Its calls may name uploaded files only, and leave out their last arguments.
+
+    stop_run: is called with the session of a client that disconnects before its last event.
+    """
+
+    stop_run: Callable[[str], None] | None = None
+
+    def stop_session(self, session: str) -> None:
+        """Stop what a client waits for that has disconnected."""
+        if self.stop_run is not None:
+            self.stop_run(session)
 
     def validate_inputs(self, block_fn: Any, inputs: list[Any]) -> None:
         """Append the defaults of the arguments that are missing at the end."""
@@ -122,7 +99,7 @@ class Page(gr.Blocks):
 
 def refuse_foreign_files(values: Any) -> None:
     """Raise gr.Error for a file among a call's arguments that is not in the folder of uploads."""
-    folder = Path(get_upload_folder()).resolve()
+    folder = upload_folder()
     left = [values]
     while left:
         value = left.pop()
@@ -151,36 +128,39 @@ def _refusal(message: str) -> gr.Error:
     return gr.Error(message, title="Request failed", print_exception=False)
 
 
-def threads(settings: Settings) -> int:
-    """The number of threads: one for every run that may wait, and some for other events."""
-    return settings.queue_size + 40
+def mount(
+    page: Page, application: FastAPI, max_sessions: int, max_threads: int, **options: Any
+) -> None:
+    """Mount the page on an application, at its root. options: those of `mount_gradio_app`."""
+    page.state_session_capacity = max_sessions
+    page.max_threads = page._queue.max_thread_count = max_threads
 
-
-def _lifespan(scratch: Scratch) -> Callable:
     @asynccontextmanager
-    async def lifespan(app) -> AsyncIterator[None]:
-        app.state_holder = SessionStore(app.get_blocks())
-        app.get_blocks()._queue.__class__ = WakingQueue
-        exclude_from_collection()
-        gc.enable()  # See app.py.
-        tasks = [
-            asyncio.create_task(_tidy_repeatedly(scratch)),
-            asyncio.create_task(watch_connections(app.get_blocks())),
-        ]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
+    async def lifespan(served: Any) -> AsyncIterator[None]:
+        page.app = served
+        served.state_holder = SessionStore(page)
+        page._queue.__class__ = WakingQueue
+        yield
 
-    return lifespan
+    gr.mount_gradio_app(
+        application,
+        page,
+        path="/",
+        show_error=False,
+        # Its tools would take files from addresses.
+        mcp_server=False,
+        app_kwargs={
+            "lifespan": lifespan,
+            "exception_handlers": {TypeError: _refuse_arguments},
+        },
+        **options,
+    )
 
 
-async def _tidy_repeatedly(scratch: Scratch) -> None:
-    while True:
-        await anyio.to_thread.run_sync(scratch.trim)
-        await anyio.to_thread.run_sync(release_free_memory)
-        await asyncio.sleep(TIDY_SECONDS)
+def end_streams(page: Page) -> None:
+    """End the answers that last as long as their page is open."""
+    page.is_running = False
+    page.app.stop_event.set()
 
 
 class SharedSession(SessionState):
@@ -285,3 +265,20 @@ async def _refuse_arguments(request: Request, error: Exception) -> JSONResponse:
     if "/call/v2/" not in request.url.path:
         raise error
     return JSONResponse({"error": str(error)}, 422)
+
+
+def replace_handlers(page: gr.Blocks, replace: Callable[[Callable], Callable]) -> None:
+    """Replace the handler of every event registered so far."""
+    for event in page.fns.values():
+        if event.fn is not None:
+            event.fn = replace(event.fn)
+
+
+def element_number(component: gr.blocks.Block) -> int:
+    """The number of a component among those of the page."""
+    return component._id
+
+
+def upload_folder() -> Path:
+    """The folder of uploads and of gradio's copies of files."""
+    return Path(get_upload_folder()).resolve()

@@ -8,18 +8,14 @@ from types import SimpleNamespace
 import pytest
 
 from dia_demo.machine import system
-from dia_demo.ui.middleware import gate
-from dia_demo.ui.middleware.gate import Gate, on_disconnect, watch_connections
+from dia_demo.server import gate
+from dia_demo.server.gate import Gate, watch_connections
 from tests.helpers.asynchronous import run_async
 
 OWN = "http://127.0.0.1:7860"
 
 
-class Page:
-    """Stands for gradio's page: a key of the hang-ups, and a server."""
-
-
-def request(method="POST", path="/gradio_api/upload", query=b"", page=None, **headers) -> dict:
+def request(method="POST", path="/gradio_api/upload", query=b"", **headers) -> dict:
     given = {"host": "127.0.0.1:7860"} | {k.replace("_", "-"): v for k, v in headers.items()}
     return {
         "type": "http",
@@ -27,12 +23,12 @@ def request(method="POST", path="/gradio_api/upload", query=b"", page=None, **he
         "path": path,
         "query_string": query,
         "headers": [(name.encode(), value.encode()) for name, value in given.items()],
-        "app": SimpleNamespace(get_blocks=lambda: page),
     }
 
 
-def answered(scope: dict, messages: list[dict], app=None, origins=()) -> int | None:
-    """The status with which the gate, or the app behind it, answers."""
+def answered(scope: dict, messages: list[dict], app=None, origins=(), stopped=None) -> int | None:
+    """The status with which the gate, or the app behind it, answers. stopped: gets the sessions of
+    those that hung up."""
     sent: list[dict] = []
     waiting = iter(messages)
 
@@ -51,7 +47,8 @@ def answered(scope: dict, messages: list[dict], app=None, origins=()) -> int | N
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    run_async(Gate(app or reads_all, origins)(scope, receive, send))
+    stop = [].append if stopped is None else stopped.append
+    run_async(Gate(app or reads_all, stop, origins)(scope, receive, send))
     return next((one["status"] for one in sent if one["type"] == "http.response.start"), None)
 
 
@@ -113,25 +110,22 @@ def streams(seen: list):
     ],
 )
 def test_who_hangs_up_stops_the_take(path, query, session):
-    page, stopped, seen = Page(), [], []
-    on_disconnect(page, stopped.append)
-    scope = request("GET", path, query, page)
-    answered(scope, [*WHOLE, {"type": "http.disconnect"}], streams(seen))
+    stopped, seen = [], []
+    messages = [*WHOLE, {"type": "http.disconnect"}]
+    answered(request("GET", path, query), messages, streams(seen), stopped=stopped)
     assert seen == ["http.disconnect"]
     assert stopped == ([session] if session else [])
 
 
 def test_who_has_the_whole_answer_stops_nothing():
-    page, stopped = Page(), []
-    on_disconnect(page, stopped.append)
+    stopped: list[str] = []
 
     async def app(scope, receive, send) -> None:
         await receive()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"all"})
 
-    scope = request("GET", "/gradio_api/call/generate/abc", page=page)
-    answered(scope, WHOLE, app)
+    answered(request("GET", "/gradio_api/call/generate/abc"), WHOLE, app, stopped=stopped)
     assert stopped == []
 
 
@@ -146,12 +140,11 @@ def watched(connections: list, looks: int, monkeypatch) -> list[bool]:
     """Which of them are closed after so many looks."""
     monkeypatch.setattr(gate, "WATCH_SECONDS", 0.001)
     named = [type("Connection", (), vars(one))() for one in connections]
-    page = SimpleNamespace(server=SimpleNamespace(server_state=SimpleNamespace(connections=named)))
 
     async def run() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.001 * looks + 0.2):
-                await watch_connections(page)
+                await watch_connections(named)
 
     run_async(run())
     return [bool(one.closed) for one in connections]
