@@ -18,23 +18,24 @@ from dia_demo.services.system_info import describe_machine
 from dia_demo.services.wording import plural
 from dia_demo.ui import about, files, html, problems, xpu
 from dia_demo.ui import machine as machine_tab
+from dia_demo.ui.api import endpoints
 from dia_demo.ui.compare import events as compare_events
 from dia_demo.ui.compare import layout as compare_layout
 from dia_demo.ui.compare import two_takes
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.compare.two_takes import TwoTakesHandlers
-from dia_demo.ui.generate import api, form, returning
 from dia_demo.ui.generate import events as generate_events
-from dia_demo.ui.generate import history as history_tab
+from dia_demo.ui.generate import form, returning
 from dia_demo.ui.generate import layout as generate_layout
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
-from dia_demo.ui.generate.history import HistoryHandlers
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.generate.returning import ReturnHandlers
 from dia_demo.ui.gradio_internals import Page
+from dia_demo.ui.history import history as history_tab
+from dia_demo.ui.history.history import HistoryHandlers
 from dia_demo.ui.machine import MachineHandlers, MachinePanel
 from dia_demo.ui.space import zero_gpu
 from dia_demo.ui.theme import make_theme
@@ -110,7 +111,7 @@ def build_ui(synthesis: Synthesis) -> Page:
         if machine is not None:
             bench = MachineHandlers(synthesis, machine)
             machine_tab.connect(page, machine, parts.fields["model"], bench)
-        api.add_endpoints(handlers)
+        endpoints.add_endpoints(handlers)
         compare_events.connect(page, compare, parts, compare_handlers, tabs, person, saved_plan)
         history_tab.connect(page, earlier, parts, compare, tabs, history_handlers, person)
         two_handlers = TwoTakesHandlers(history, compare_handlers, two)

@@ -182,7 +182,6 @@ STILL_CROWDED = {
     "dia_demo/model",
     "dia_demo/ui",
     "dia_demo/ui/compare",
-    "dia_demo/ui/generate",
 }
 
 

@@ -17,9 +17,9 @@ from dia_demo.errors import InputError
 from dia_demo.services.earlier import history as history_module
 from dia_demo.services.people import new_key
 from dia_demo.services.scratch import Scratch
-from dia_demo.ui.generate.history import answer
 from dia_demo.ui.generate.returning import ReturnHandlers
 from dia_demo.ui.generate.take_files import figures_of
+from dia_demo.ui.history.history import answer
 from tests.helpers.page.page_stubs import (
     FIGURES,
     RUNNING,

@@ -24,14 +24,14 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Take
 from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import Pronunciations
-from dia_demo.ui.generate import form
-from dia_demo.ui.generate.arguments import (
+from dia_demo.ui.api.arguments import (
     Argument,
     arguments_of_check,
     arguments_of_generate,
     described,
     with_signature,
 )
+from dia_demo.ui.generate import form
 from dia_demo.ui.generate.handlers import GenerateHandlers, finished_result
 
 

@@ -25,7 +25,7 @@ from dia_demo.ui.compare.form import CompareForm
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.layout import CompareParts
 from dia_demo.ui.compare.setup import START
-from dia_demo.ui.generate.history import HistoryHandlers, answer
+from dia_demo.ui.history.history import HistoryHandlers, answer
 from tests.helpers.page.page_stubs import COMPARE_SCRIPT, compare_values, parts_by_name
 
 

@@ -21,8 +21,8 @@ from dia_demo.files import ROOT
 from dia_demo.machine import system
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.ui.generate import api
-from dia_demo.ui.generate.arguments import arguments_of_check, arguments_of_generate
+from dia_demo.ui.api import endpoints
+from dia_demo.ui.api.arguments import arguments_of_check, arguments_of_generate
 from dia_demo.ui.page import build_ui
 from tests.helpers.models.checkpoints import NANO_DEFAULTS
 from tests.helpers.stand_ins.bench_stubs import QUICK
@@ -113,16 +113,16 @@ def test_the_figures_are_described_one_by_one(offered):
 
 def test_an_answer_has_the_keys_that_are_described(synthesis):
     info = list(synthesis.models.values())[0]
-    report = api.report_of(info.check("[S1] Hi.", 60), "[S1] Hi.", info)
-    assert list(report) == list(api.REPORT["properties"])
-    assert list(api.model_of(info, None)) == list(api.MODELS["items"]["properties"])
+    report = endpoints.report_of(info.check("[S1] Hi.", 60), "[S1] Hi.", info)
+    assert list(report) == list(endpoints.REPORT["properties"])
+    assert list(endpoints.model_of(info, None)) == list(endpoints.MODELS["items"]["properties"])
 
 
 def test_the_models_say_how_long_they_take_here(tmp_path, monkeypatch):
     monkeypatch.setenv("DIA_CACHE", str(tmp_path))
     monkeypatch.setattr(system, "available_bytes", lambda: 10**11)
     service = Synthesis(Settings())
-    models = api.make_models(service)
+    models = endpoints.make_models(service)
     assert [model["seconds_per_second"] for model in models()] == [None, None]
     service.speed.learn_quick(QUICK)
     nano, dia = (model["seconds_per_second"] for model in models())
@@ -163,7 +163,7 @@ def test_a_long_value_is_not_repeated_whole():
 def test_a_check_refuses_impossible_tokens(synthesis, tokens):
     models = list(synthesis.models.values())
     arguments = arguments_of_check(models, models[0].name)
-    check = api.make_check(synthesis, arguments)
+    check = endpoints.make_check(synthesis, arguments)
     values = {name: None for name in arguments} | {"script": "[S1] Hi.", "max_tokens": tokens}
     with pytest.raises(InputError, match="max_tokens must be a whole number from"):
         check(SimpleNamespace(), *values.values())
