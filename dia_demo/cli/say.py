@@ -19,10 +19,18 @@ from dia_demo.cli.common import (
     StatusLine,
     stop_on_interrupt,
 )
+from dia_demo.cli.dialogue import (
+    add_dialogue,
+    check_times,
+    remarks_on,
+    say_dialogue,
+    write_times,
+)
 from dia_demo.cli.take_options import add_take_options, request_of
 from dia_demo.engine.events import (
     Cancelled,
     Failed,
+    Figures,
     Finished,
     FinishReason,
     Loading,
@@ -31,6 +39,9 @@ from dia_demo.engine.events import (
     Started,
 )
 from dia_demo.errors import InputError, RunError
+from dia_demo.services.dialogue.events import ChunkReport
+from dia_demo.services.dialogue.plan import Join, make_plan, needs_chunks
+from dia_demo.services.dialogue.single_take import report_of_take, words_of_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
@@ -50,6 +61,7 @@ def register(commands) -> None:
         metavar="FILE",
         help=f"audio file to write: {', '.join(audio.FORMATS)}",
     )
+    add_dialogue(parser)
     add("--codes", type=Path, metavar="FILE.npy", help="write the codes of the take")
     add("--json", action="store_true", help="print the figures as one JSON object")
 
@@ -61,24 +73,42 @@ def _say(options: argparse.Namespace) -> int:
         )
     if options.output is not None:
         audio.format_of(options.output)
-    for path in (options.output, options.codes):
+    check_times(options)
+    for path in (options.output, options.codes, options.subtitles, options.words):
         if path is not None:
             _check_output(path)
     settings = Settings.from_env()
     synthesis = Synthesis(settings)
     request = request_of(options, settings, with_audio=options.output is not None)
+    if request.with_audio and options.chunks == "auto" and needs_chunks(request):
+        return _say_in_chunks(synthesis, request, options)
     result, notes = _run(synthesis, request)
     if options.codes is not None:
         _write_codes(options.codes, result.codes)
     remark = length_remark(result.figures)
     remarks: tuple[str, ...] = () if remark is None else (remark,)
+    reports: tuple[ChunkReport, ...] = ()
     if options.output is not None:
         take = synthesis.take(request, result)
         take.save(options.output)
         remarks = take.remarks
-    for remark in remarks:
-        print(f"warning: {remark}", file=sys.stderr)
-    _print_figures(result, (*notes, *remarks), options)
+        reports = (report_of_take(request, result),)
+        is_aligned = request.model.config.voices is not None
+        write_times(options, words_of_take(request, result), is_aligned)
+    _print_remarks(remarks)
+    _print_figures(result.figures, result.voices, (*notes, *remarks), reports, options)
+    return 0
+
+
+def _say_in_chunks(synthesis: Synthesis, request: Request, options: argparse.Namespace) -> int:
+    """A script that is too long for one take, or has pauses of a given length."""
+    plan = make_plan(request, Join(options.join), options.retries)
+    figures, voices, codes, reports = say_dialogue(synthesis, plan, options)
+    if options.codes is not None:
+        _write_codes(options.codes, codes)
+    remarks = remarks_on(reports)
+    _print_remarks(remarks)
+    _print_figures(figures, voices, (*request.notes, *remarks), reports, options)
     return 0
 
 
@@ -142,15 +172,28 @@ def _left(event: Loading | Progress) -> str:
     return "" if event.left is None else f", {time_left(event.left)} left"
 
 
-def _print_figures(result: Result, remarks: Sequence[str], options: argparse.Namespace) -> None:
-    figures = result.figures
+def _print_remarks(remarks: Sequence[str]) -> None:
+    for remark in remarks:
+        print(f"warning: {remark}", file=sys.stderr)
+
+
+def _print_figures(
+    figures: Figures,
+    voices: tuple[str | None, str | None] | None,
+    remarks: Sequence[str],
+    reports: Sequence[ChunkReport],
+    options: argparse.Namespace,
+) -> None:
     if options.json:
-        print(json.dumps(asdict(figures) | {"voices": result.voices, "remarks": remarks}))
+        chunks = [asdict(report) for report in reports]
+        more = {"voices": voices, "remarks": remarks, "chunks": chunks}
+        print(json.dumps(asdict(figures) | more))
         return
     written = " and ".join(str(path) for path in (options.output, options.codes) if path)
+    parts = f", in {len(reports)} parts" if len(reports) > 1 else ""
     print(
         f"{written}: {figures.audio_seconds:.1f} s of audio in {figures.wall_seconds:.1f} s, "
-        f"{figures.realtime_factor:.2f}x realtime, seed {figures.seed}, {figures.precision}"
+        f"{figures.realtime_factor:.2f}x realtime, seed {figures.seed}, {figures.precision}{parts}"
     )
     if figures.finish_reason != FinishReason.END:
         print(f"Ended: {ENDINGS[figures.finish_reason]}.")

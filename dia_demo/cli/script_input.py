@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from dia_demo.errors import InputError
-from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
+from dia_demo.text.script import MAX_DIALOGUE_CHARACTERS
 
 # More than the longest script in any encoding, so that a wrong file is not read to its end.
-MOST_BYTES = 16 * MAX_SCRIPT_CHARACTERS
+MOST_BYTES = 16 * MAX_DIALOGUE_CHARACTERS
 _STDIN = "-"
 _NUL = (
     "it contains NUL bytes, as UTF-16 without a byte order mark and audio do. Save the script as "
@@ -60,7 +60,7 @@ def decoded(raw: bytes, source: str) -> str:
     """
     if len(raw) > MOST_BYTES:
         raise InputError(
-            f"{source} is longer than any script: 1 to {MAX_SCRIPT_CHARACTERS:,} characters are "
+            f"{source} is longer than any script: 1 to {MAX_DIALOGUE_CHARACTERS:,} characters are "
             "allowed."
         )
     encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")

@@ -14,6 +14,8 @@ from dia_demo.errors import InputError
 
 # Far more than any checkpoint reads, but short enough to be checked without a noticeable delay.
 MAX_SCRIPT_CHARACTERS = 20_000
+# Of a script that is made chunk by chunk: more than an hour of speech.
+MAX_DIALOGUE_CHARACTERS = 80_000
 
 # Conversational English has about 170 words a minute and 5.3 characters a word with its space.
 SECONDS_PER_CHARACTER = 1 / 15

@@ -18,7 +18,8 @@ from tests.helpers.voices import write_voice
 KEYS = (
     "audio_seconds, wall_seconds, realtime_factor, token_seconds, codec_seconds, "
     "first_audio_seconds, steps, finish_reason, seed, model, precision, device, sample_rate, "
-    "peak_rss_bytes, expected_seconds, numerics, surplus_turns, shared_with, voices, remarks"
+    "peak_rss_bytes, expected_seconds, numerics, surplus_turns, shared_with, voices, remarks, "
+    "chunks"
 ).split(", ")
 
 

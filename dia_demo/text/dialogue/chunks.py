@@ -34,7 +34,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Part:
+class TurnPart:
     """Words of one turn. turn: its number, from 0. before: what stands before the part, TURN where
     the turn begins with it."""
 
@@ -50,7 +50,7 @@ class Chunk:
     script asks for one."""
 
     index: int
-    parts: tuple[Part, ...]
+    parts: tuple[TurnPart, ...]
     seconds: float
     pause: float | None = None
 
@@ -122,9 +122,9 @@ def split_script(
     return ChunkedScript(tuple(chunks), pause or 0.0)
 
 
-def _between_pauses(script: str) -> Iterator[list[Part] | float]:
+def _between_pauses(script: str) -> Iterator[list[TurnPart] | float]:
     """The words between pauses, as parts of turns, and the seconds of each pause, in order."""
-    spoken: list[Part] = []
+    spoken: list[TurnPart] = []
     number = 0
     for turn in parse_turns(script):
         done, before = 0, Break.TURN
@@ -135,7 +135,7 @@ def _between_pauses(script: str) -> Iterator[list[Part] | float]:
                 words += marks[0] if marks else ""
                 done = marks.end() if marks else pause.end
             if has_words(words):
-                spoken.append(Part(turn.speaker or 1, words, number, before))
+                spoken.append(TurnPart(turn.speaker or 1, words, number, before))
                 before = Break.CLAUSE
             if pause is not None:
                 if spoken:
@@ -148,8 +148,8 @@ def _between_pauses(script: str) -> Iterator[list[Part] | float]:
 
 
 def _short_enough(
-    spoken: Sequence[Part], measure: Callable[[str], Size], longest: float, most_bytes: int
-) -> list[Part]:
+    spoken: Sequence[TurnPart], measure: Callable[[str], Size], longest: float, most_bytes: int
+) -> list[TurnPart]:
     """The parts, with those split that are too long for a chunk."""
 
     def fits(text: str) -> bool:
@@ -165,7 +165,7 @@ def _short_enough(
 
 
 def _packed(
-    parts: Sequence[Part], sizes: Sequence[Size], longest: float, most_bytes: int
+    parts: Sequence[TurnPart], sizes: Sequence[Size], longest: float, most_bytes: int
 ) -> list[tuple[int, int]]:
     """Which parts make a chunk together, as ranges: neither too short nor too long, split at the
     best places. By dynamic programming over the number of parts."""

@@ -1,0 +1,280 @@
+"""Makes a dialogue: its chunks in batches, each judged and made again if need be, and joined.
+
+Several chunks are the rows of one batch, which takes little longer than one. A wave has so many
+that places in the batch are rarely empty, and so few that other people's takes need not wait long.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from dia_demo.engine.events import (
+    AudioChunk,
+    Failed,
+    Figures,
+    Finished,
+    Loading,
+    Progress,
+    Waiting,
+)
+from dia_demo.engine.scheduler import PLACES
+from dia_demo.engine.time_left import TimeLeft
+from dia_demo.errors import RunError
+from dia_demo.services.dialogue.events import (
+    ChunkFinished,
+    ChunkProgress,
+    ChunkReport,
+    DialogueEvent,
+    DialogueFailed,
+    DialogueFinished,
+    DialoguePlanned,
+    DialogueStopped,
+)
+from dia_demo.services.dialogue.join import Joiner
+from dia_demo.services.dialogue.judging.chunk_take import ChunkTake
+from dia_demo.services.dialogue.judging.judge import Verdict, alignment_of, judge
+from dia_demo.services.dialogue.plan import DialoguePlan, Join
+from dia_demo.services.dialogue.store import DialogueStore
+from dia_demo.services.dialogue.timeline import TimedWord, words_of_chunk
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.text.dialogue.chunks import Chunk
+
+WAVE = 2 * PLACES
+# How far an estimate from the chunks made so far may be off, and one from nothing.
+MEASURED_FACTOR, ASSUMED_FACTOR = 1.3, 2.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt at a chunk, without its samples."""
+
+    number: int
+    figures: Figures
+    verdict: Verdict
+
+
+class DialogueRun:
+    """One dialogue while it is made. attempts: at each chunk, in order."""
+
+    def __init__(self, synthesis: Synthesis, plan: DialoguePlan, store: DialogueStore) -> None:
+        self.synthesis, self.plan, self.store = synthesis, plan, store
+        self.attempts: dict[int, list[Attempt]] = {chunk.index: [] for chunk in plan.chunks}
+        self._rate = 0.0  # seconds of audio made in a second
+        self._prompts: dict[tuple[tuple[int, int], ...], VoicePrompt] = {}
+
+    def is_done(self, chunk: Chunk) -> bool:
+        """Whether a chunk is good, or was made as often as it may be."""
+        attempts = self.attempts[chunk.index]
+        return len(attempts) > self.plan.retries or any(a.verdict.is_good for a in attempts)
+
+    def best(self, chunk: Chunk) -> Attempt:
+        """The attempt that is kept: the first of those with the least faults."""
+        return min(self.attempts[chunk.index], key=lambda attempt: attempt.verdict.badness)
+
+    def reports(self) -> tuple[ChunkReport, ...]:
+        """What became of each chunk."""
+        found = []
+        for chunk in self.plan.chunks:
+            best, attempts = self.best(chunk), self.attempts[chunk.index]
+            verdict = best.verdict
+            found.append(
+                ChunkReport(
+                    chunk.index, chunk.script, best.figures.seed,
+                    round(best.figures.audio_seconds, 3),
+                    verdict.words_per_second, verdict.text, len(attempts) - 1,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def take(self, chunk: Chunk) -> ChunkTake:
+        """The take of `best`, from the store. Raises RunError if it is gone."""
+        take = self.store.read(chunk.index, self.best(chunk).number)
+        if take is None:
+            raise RunError(f"Part {chunk.index + 1} is no longer in {self.store.folder}.")
+        return take
+
+    @property
+    def made(self) -> int:
+        """How many chunks are complete."""
+        return sum(map(self.is_done, self.plan.chunks))
+
+    def stream(self, cancel: threading.Event) -> Generator[DialogueEvent, None, None]:
+        """Make what is missing; see events.py. Setting `cancel`, or closing the iterator, stops it
+        within a step; what is complete stays in the store."""
+        self._find_made()
+        yield DialoguePlanned(self.plan.chunks, self.made, self._left_after(()))
+        sound = JoinedSound(self)
+        try:
+            while True:
+                yield from (piece.event for piece in sound.ready())
+                if cancel.is_set():
+                    yield DialogueStopped(self.made, len(self.plan.chunks))
+                    return
+                if not (wave := self._next_wave()):
+                    yield DialogueFinished(self.reports())
+                    return
+                with closing(self._make(wave, cancel)) as events:
+                    for event in events:
+                        yield event
+                        if isinstance(event, DialogueFailed):
+                            return
+                        if isinstance(event, ChunkFinished):
+                            yield from (piece.event for piece in sound.ready())
+        except RunError as error:
+            yield DialogueFailed(str(error), self.made, len(self.plan.chunks))
+
+    def _find_made(self) -> None:
+        """Judge the takes of an earlier run. An attempt counts only if those before it exist."""
+        for chunk in self.plan.chunks:
+            for number in range(self.plan.retries + 1):
+                take = self.store.read(chunk.index, number)
+                if take is None or self.is_done(chunk):
+                    break
+                self.attempts[chunk.index].append(self._judged(chunk, take))
+
+    def _judged(self, chunk: Chunk, take: ChunkTake) -> Attempt:
+        speed = self.plan.request.speed
+        verdict = judge(take, chunk.seconds / speed, self.plan.info.frames_per_second / speed)
+        return Attempt(take.attempt, take.figures, verdict)
+
+    def _next_wave(self) -> list[Chunk]:
+        """The chunks that are made next, in order; none if all are done."""
+        missing = [chunk for chunk in self.plan.chunks if not self.is_done(chunk)]
+        first = [c for c in missing if all(map(self.is_done, self.plan.sources(c)))]
+        return first[:WAVE]
+
+    def _request(self, chunk: Chunk) -> Request:
+        return self.plan.chunk_request(chunk, len(self.attempts[chunk.index]), self._prompt(chunk))
+
+    def _prompt(self, chunk: Chunk) -> VoicePrompt | None:
+        """The chunks that go before this one as its voice prompt, if any do."""
+        sources = self.plan.sources(chunk)
+        if not sources:
+            return None
+        key = tuple((source.index, self.best(source).number) for source in sources)
+        if key not in self._prompts:
+            codes = np.concatenate([self.take(source).codes for source in sources])
+            transcript = " ".join(source.script for source in sources)
+            self._prompts = {key: VoicePrompt(codes=codes, transcript=transcript)}
+        return self._prompts[key]
+
+    def _make(
+        self, wave: Sequence[Chunk], cancel: threading.Event
+    ) -> Generator[DialogueEvent, None, None]:
+        """One attempt at each of these chunks, together."""
+        requests = [self._request(chunk) for chunk in wave]
+        progress: dict[int, Progress] = {}
+        began = time.monotonic()
+        made = 0.0
+        with closing(self.synthesis.stream_together(requests, cancel)) as events:
+            for event in events:
+                chunk = wave[event.row]
+                match event:
+                    case Waiting() | Loading():
+                        began = time.monotonic()
+                        yield event
+                    case Progress():
+                        progress[event.row] = event
+                        yield self._progress(chunk, event, wave, progress)
+                    case Finished():
+                        progress.pop(event.row, None)
+                        made += event.result.figures.audio_seconds
+                        yield self._finished(chunk, requests[event.row], event, wave)
+                    case Failed():
+                        message = f"Part {chunk.index + 1} could not be made: {event.message}"
+                        yield DialogueFailed(message, self.made, len(self.plan.chunks))
+                        return
+        if made:
+            self._rate = made / max(1e-3, time.monotonic() - began)
+
+    def _finished(
+        self, chunk: Chunk, request: Request, event: Finished, wave: Sequence[Chunk]
+    ) -> ChunkFinished:
+        attempts = self.attempts[chunk.index]
+        text, said = request.encode(), request.transcript_bytes()
+        take = ChunkTake.of_result(chunk.index, len(attempts), text, said, event.result)
+        self.store.write(take)
+        attempt = self._judged(chunk, take)
+        attempts.append(attempt)
+        return ChunkFinished(
+            chunk.index, attempt.number, attempt.figures.seed, attempt.figures.audio_seconds,
+            attempt.verdict,
+            not self.is_done(chunk), self._left_after(wave),
+        )  # fmt: skip
+
+    def _progress(
+        self, chunk: Chunk, event: Progress, wave: Sequence[Chunk], running: dict[int, Progress]
+    ) -> ChunkProgress:
+        complete = sum(c.seconds for c in self.plan.chunks if self.is_done(c))
+        done = complete + sum(progress.audio_seconds for progress in running.values())
+        attempt = len(self.attempts[chunk.index])
+        left, after = event.left, self._left_after(wave)
+        left = None if left is None or after is None else left + after
+        total = max(self.plan.script.seconds, done)
+        return ChunkProgress(
+            chunk.index, attempt, event.audio_seconds, event.expected_seconds, done, total, left
+        )
+
+    def _left_after(self, wave: Sequence[Chunk]) -> TimeLeft | None:
+        """The time for the chunks that are missing beside those of this wave; None if unknown."""
+        rest = [c for c in self.plan.chunks if c not in wave and not self.is_done(c)]
+        seconds = sum(chunk.seconds for chunk in rest) / self.plan.request.speed
+        if not seconds:
+            return TimeLeft(0.0, 0.0)
+        if self._rate:
+            return TimeLeft.around(seconds / self._rate, MEASURED_FACTOR)
+        runtime, info = self.plan.request.runtime, self.plan.info
+        each = self.synthesis.speed.seconds_per_second(info, runtime)
+        if each is None:
+            return None
+        # A batch takes between a third and all of the time of its takes one by one.
+        together = 1.0 if self.plan.join is Join.FLOWING else 0.5
+        return TimeLeft.around(together * each * seconds, ASSUMED_FACTOR)
+
+
+@dataclass(frozen=True)
+class JoinedPiece:
+    """Samples that follow those before, from `start` seconds of the whole on, and their words."""
+
+    samples: np.ndarray
+    sample_rate: int
+    start: float
+    words: tuple[TimedWord, ...] = ()
+
+    @property
+    def event(self) -> AudioChunk:
+        """For those who listen while it is made."""
+        return AudioChunk(self.samples, self.sample_rate, self.start)
+
+
+class JoinedSound:
+    """The chunks of a run joined in order, as far as they are complete. Every new one gives the
+    same again."""
+
+    def __init__(self, run: DialogueRun) -> None:
+        self._run = run
+        plan = run.plan
+        self._joiner = Joiner(plan.info.frames_per_second, plan.request.speed)
+        self._waiting = list(plan.chunks)
+
+    def ready(self) -> Iterator[JoinedPiece]:
+        """The pieces that were not returned before; at last the silence at the end."""
+        plan = self._run.plan
+        while self._waiting and self._run.is_done(self._waiting[0]):
+            chunk = self._waiting.pop(0)
+            take = self._run.take(chunk)
+            alignment, rate = alignment_of(take), take.sample_rate
+            start = self._joiner.position / rate
+            samples, placed = self._joiner.add(chunk, take, alignment)
+            words = words_of_chunk(plan, chunk, take, alignment, placed)
+            yield JoinedPiece(samples, rate, start, tuple(words))
+            if not self._waiting:
+                start = self._joiner.position / rate
+                yield JoinedPiece(self._joiner.finish(plan.script.pause), rate, start)
