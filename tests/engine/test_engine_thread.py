@@ -14,6 +14,7 @@ from dia_demo.engine.events import Cancelled, Failed, Finished, Progress, Starte
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import RunError
+from dia_demo.families.resolve import resolve
 from dia_demo.task import result_of
 from tests.helpers.models.checkpoints import SMALL, write_small
 
@@ -27,7 +28,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def engine(folder):
-    engine = result_of(Engine.load(RuntimeConfig(model=str(folder), threads=1)))
+    engine = result_of(Engine.load(resolve(str(folder)), RuntimeConfig(str(folder), threads=1)))
     yield engine
     engine.close()
 

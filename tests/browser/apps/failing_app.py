@@ -14,9 +14,10 @@ AT_STEP = 20
 
 def main() -> None:
     from dia_demo.engine.batch import Batch
+    from dia_demo.server.run import serve
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, serve
+    from dia_demo.ui.page import build_ui
 
     fault = Path(os.environ["FAULT"])
     sound = Batch._sample

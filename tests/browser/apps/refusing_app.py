@@ -48,9 +48,10 @@ def main() -> None:
     import gradio as gr
     from gradio.block_function import BlockFunction
 
+    from dia_demo.server.run import serve
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, serve
+    from dia_demo.ui.page import build_ui
 
     register = BlockFunction.__init__
 

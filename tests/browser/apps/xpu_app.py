@@ -18,9 +18,10 @@ def main() -> None:
     from dia_demo.accelerator.selfcheck.context import CheckPlan
     from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
     from dia_demo.accelerator.status import DeviceStatus
+    from dia_demo.server.run import serve
     from dia_demo.services.settings import Settings
     from dia_demo.services.synthesis import Synthesis
-    from dia_demo.ui.page import build_ui, serve
+    from dia_demo.ui.page import build_ui
     from tests.helpers.stand_ins.faults import CARD, MIB, as_written
 
     accelerator = Accelerator(
