@@ -160,7 +160,8 @@ def test_a_cancelled_prefill_leaves_the_next_take_as_it_is(new_model, monkeypatc
 
     monkeypatch.setattr(model, "_compute_half", waiting)
     steps = run(model, rows, places=1)
-    next(steps)
+    for _ in range(2):  # The one that waits is read beside the second step of the other.
+        next(steps)
     assert reached.wait(30)
     cancel.set()
     assert any(row is rows[1] for _, row in zip(range(3), steps, strict=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -194,10 +195,18 @@ def test_a_model_that_nobody_offers_is_not_looked_up(handlers):
     assert handlers.synthesis.downloads._downloads == {}
 
 
-def test_generate_fetches_no_model(handlers, tmp_path):
+def test_generate_fetches_no_model(handlers, tmp_path, monkeypatch):
     """It says what to do, and nobody else waits for a download."""
+
+    def unanswered(_download):  # The hub is asked, and has not refused yet.
+        while True:
+            time.sleep(0.01)
+            yield
+
+    monkeypatch.setattr("dia_demo.services.downloads.downloads._look", unanswered)
     page, _ = stub_handlers([STARTED], tmp_path)
     *_, last = page.generate(PAGE, None, *field_values(model=DIA_NAME))
+    page.synthesis.downloads.close()
     assert "press Download (the card shows its size)" in last["status"]
     assert page.run.idle()["generate"]["interactive"]
 
