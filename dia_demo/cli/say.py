@@ -93,8 +93,9 @@ def _say(options: argparse.Namespace) -> int:
         take.save(options.output)
         remarks = take.remarks
         reports = (report_of_take(request, result),)
-        is_aligned = request.model.config.voices is not None
-        write_times(options, words_of_take(request, result), is_aligned)
+        if options.words or options.subtitles:
+            is_aligned = request.model.config.voices is not None
+            write_times(options, words_of_take(request, result), is_aligned)
     _print_remarks(remarks)
     _print_figures(result.figures, result.voices, (*notes, *remarks), reports, options)
     return 0

@@ -23,6 +23,8 @@ FORMAT = "1"
 LONGEST_NAME = 60
 LONGEST_TRANSCRIPT = 2000
 _LONGEST_NOTE = 500
+# A minute of Dia's codes is a tenth of it.
+MOST_BYTES = 10**6
 _MOST_CHANNELS = 64
 TAKE, RECORDING = "take", "recording"
 
@@ -65,8 +67,8 @@ class VoiceFile:
         """The same voice as that of `speaker`. Raises InputError for a dialogue of two."""
         if len(self.speakers) > 1:
             raise InputError(
-                f"{self.name} has the voices of two speakers. Choose it for both, or keep each "
-                "speaker from a part of the take in which nobody else speaks."
+                f"{self.name} has the voices of two speakers, so it is for both. To use one of "
+                "them alone, keep a part of the take in which nobody else speaks."
             )
         words = TAG.sub("", self.transcript).strip()
         return replace(self, transcript=f"[S{speaker}] {words}")
@@ -133,6 +135,8 @@ def _parse(data: bytes, source: str) -> VoiceFile:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{source} is {len(data) / 1e6:.1f} MB, and a voice file is at most 1 MB.")
     not_a_voice = f"{source} is not a voice file, which this program writes with the end {SUFFIX}"
     try:
         tensors = load(data)

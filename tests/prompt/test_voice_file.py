@@ -100,6 +100,9 @@ def test_other_files_are_refused(tmp_path):
             VoiceFile.read(tmp_path / name)
     with pytest.raises(InputError, match="too large"):
         VoiceFile.read(tmp_path / "large")
+    (tmp_path / "large").write_bytes(bytes(2 * 10**6))
+    with pytest.raises(InputError, match="at most 1 MB"):
+        VoiceFile.read(tmp_path / "large")
     with pytest.raises(InputError, match="no voice file"):
         VoiceFile.read(tmp_path / "missing")
 

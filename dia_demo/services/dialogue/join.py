@@ -131,7 +131,7 @@ class Joiner:
         return spans
 
     def _factor(self, take: ChunkTake, spans: list[tuple[int, int, int]], speaker: int) -> float:
-        """What brings a speaker to the level of the first chunk he speaks in."""
+        """What brings a speaker to the level of the first chunk with that speaker."""
         own = [take.samples[start:end] for who, start, end in spans if who == speaker]
         level = integrated_loudness(np.concatenate(own), self._rate)
         if level is None:  # Too short to be measured.
