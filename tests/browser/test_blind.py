@@ -281,4 +281,4 @@ def test_two_people_at_once_never_meet(open_window, finished_pairs, tmp_path):
     bob.reload()
     open_tab(bob, "Compare")
     bob.locator("#lab-kept input").click()
-    assert bob.get_by_role("option").count() == 1, "a reload keeps one's own, and nothing else"
+    assert bob.locator("#lab-kept").get_by_role("option").count() == 1, "a reload keeps one's own, and nothing else"

@@ -31,7 +31,9 @@ LONGEST = 1536
 SECONDS = """() => Number(/([\\d.]+) s of audio/.exec(
   document.querySelector("#status .status-line").textContent)?.[1] || 0)"""
 # What the browser writes when the program ends in the middle of a run.
-ENDED = re.compile("Failed to load resource|network error|Waveform load error")
+ENDED = re.compile(
+    "Failed to load resource|network error|Waveform load error|Unexpected error Cancelled"
+)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def make_and_keep(page, path):
     press(page, "Generate")
     wait_state(page, *OVER)
     with page.expect_download() as waiting:
-        press(page, "Download")
+        press(page, "Download take")
     waiting.value.save_as(path)
     return soundfile.read(path, dtype="int16")[0]
 

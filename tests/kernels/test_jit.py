@@ -15,6 +15,7 @@ import torch
 from dia_demo.model import checkpoint
 from dia_demo.model.linear import KERNELS
 from dia_demo.task import result_of
+from tests.helpers.models.known import EMBEDDED_FOLDER
 
 for precision, name in (("bfloat16", "compiled"), ("int4", "compiled, dot products")):
     kernel = {one.name: one for one in KERNELS}[name]

@@ -109,7 +109,7 @@ def open_shared(page) -> None:
     """The shared comparison is in the room."""
     open_tab(page, "Compare")
     page.locator("#lab-kept input").click()
-    page.get_by_role("option").first.click()
+    page.locator("#lab-kept").get_by_role("option").first.click()
     press_id(page, "lab-open")
     page.locator('.lab-room:is([data-state="listen"], [data-state="open"])').wait_for()
 
