@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Generic, TypeVar
 
 Progress = TypeVar("Progress")
@@ -25,7 +25,7 @@ class Task(Generic[Progress, Result]):
     def __init__(self, work: Generator[Progress, None, Result]) -> None:
         self._work = work
 
-    def __iter__(self) -> Iterator[Progress]:
+    def __iter__(self) -> Generator[Progress, None, None]:
         self.result = yield from self._work
 
     def close(self) -> None:

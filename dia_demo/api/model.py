@@ -15,7 +15,6 @@ from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, Unpack
-from weakref import WeakSet
 
 from dia_demo.api.stream import BatchError, Stream, take_of
 from dia_demo.config import PARAMS, RuntimeConfig
@@ -85,14 +84,13 @@ def load(
 
 
 class Model:
-    """A model in memory, from `load`. Requests from several threads are carried out in turn.
+    """A model in memory, from `load`. Takes of several threads are generated together.
 
     `close`, or a `with` block, ends what is running.
     """
 
     def __init__(self, synthesis: Synthesis) -> None:
         self._synthesis = synthesis
-        self._streams: WeakSet[Stream] = WeakSet()
         self._kept = KeptVoices.of_this_user(synthesis.settings)
 
     @property
@@ -133,9 +131,7 @@ class Model:
 
     def stream(self, script: str, **options: Unpack[Options]) -> Stream:
         """The samples of one take while it is generated. Raises InputError like `generate`."""
-        stream = Stream(self._synthesis, self._request(script, **options))
-        self._streams.add(stream)
-        return stream
+        return Stream(self._synthesis, self._request(script, **options))
 
     def batch(
         self,
@@ -208,11 +204,6 @@ class Model:
     ) -> Request:
         if not isinstance(script, str):
             raise InputError(f"script must be text, not {script!r}.")
-        if any(stream.reader == threading.get_ident() for stream in self._streams):
-            raise RunError(
-                "A stream of this thread has not ended, and the model makes one take at a time: "
-                "read it to its end, or close it."
-            )
         if unknown := sorted(params.keys() - PARAMS.keys()):
             known = ", ".join(Options.__annotations__)
             raise TypeError(f"unknown option {unknown[0]!r}; there are: {known}")

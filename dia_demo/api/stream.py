@@ -24,8 +24,9 @@ class BatchError(RunError):
 class Stream(Iterator[AudioChunk]):
     """The chunks of a take, in order: `chunk.samples`, float32 [n], at `chunk.sample_rate` in Hz.
 
-    Raises RunError if the take fails. After the last chunk, `take` is the whole take. Until then
-    the model is busy: `close` a stream that is not read to its end, or use it in a `with` block.
+    Raises RunError if the take fails. After the last chunk, `take` is the whole take. It is made
+    as fast as the model can, however slowly it is read: `close` a stream that is not read to its
+    end, or use it in a `with` block.
     """
 
     def __init__(self, synthesis: Synthesis, request: Request) -> None:
@@ -34,11 +35,8 @@ class Stream(Iterator[AudioChunk]):
         synthesis.validate(request)
         self._events = synthesis.stream(request, self._cancel)
         self._take: Take | None = None
-        # The thread that reads it, which nothing else can run in until it ends.
-        self.reader: int | None = None
 
     def __next__(self) -> AudioChunk:
-        self.reader = threading.get_ident()
         try:
             for event in self._events:
                 if isinstance(event, AudioChunk):
@@ -47,13 +45,11 @@ class Stream(Iterator[AudioChunk]):
         except BaseException:
             self.close()
             raise
-        self.reader = None
         raise StopIteration
 
     def close(self) -> None:
-        """Drop what is not read yet, so that the model is free."""
+        """Stop the take, and drop what is not read yet."""
         self._events.close()
-        self.reader = None
 
     def __enter__(self) -> Stream:
         return self

@@ -45,7 +45,7 @@ from dia_demo.services.dialogue.single_take import report_of_take, words_of_take
 from dia_demo.services.settings import Settings
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request
-from dia_demo.services.wording import ENDINGS, length_remark, time_left
+from dia_demo.services.wording import ENDINGS, beside, length_remark, time_left
 
 
 def register(commands) -> None:
@@ -190,11 +190,13 @@ def _print_figures(
         more = {"voices": voices, "remarks": remarks, "chunks": chunks}
         print(json.dumps(asdict(figures) | more))
         return
+    shared = f" {beside(figures.shared_with)}" if figures.shared_with else ""
     written = " and ".join(str(path) for path in (options.output, options.codes) if path)
     parts = f", in {len(reports)} parts" if len(reports) > 1 else ""
     print(
         f"{written}: {figures.audio_seconds:.1f} s of audio in {figures.wall_seconds:.1f} s, "
-        f"{figures.realtime_factor:.2f}x realtime, seed {figures.seed}, {figures.precision}{parts}"
+        f"{figures.realtime_factor:.2f}x realtime{shared}, seed {figures.seed}, "
+        f"{figures.precision}{parts}"
     )
     if figures.finish_reason != FinishReason.END:
         print(f"Ended: {ENDINGS[figures.finish_reason]}.")

@@ -14,11 +14,12 @@ from dia_demo.config import ModelConfig, RuntimeConfig
 from dia_demo.engine.engine_thread import EngineThread, EventStream
 from dia_demo.engine.events import Event, Failed, Loading
 from dia_demo.engine.family import ModelInfo
+from dia_demo.engine.memory import rows_that_fit
 from dia_demo.engine.model_loader import ModelLoader, PlacedModel, as_loading, load_on_cpu
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream, StreamSettings
 from dia_demo.engine.sampling import check_sampler
-from dia_demo.engine.scheduler import Turns
+from dia_demo.engine.scheduler import PLACES, Turns
 from dia_demo.errors import RunError
 from dia_demo.machine.processor import numerics_here
 from dia_demo.model.cpu_model import torch_threads
@@ -30,11 +31,17 @@ from dia_demo.task import result_of
 class Engine:
     """Built by `Engine.load`. Requests from several threads share the places of its scheduler.
 
-    turns: whose row is next; in order of arrival if left out. An engine that is `closed` cannot be
-    used again.
+    turns: whose row is next; in order of arrival if left out. places: the most rows that advance
+    together, fewer where there is little memory. An engine that is `closed` cannot be used again.
     """
 
-    def __init__(self, info: ModelInfo, placed: PlacedModel, turns: Turns | None = None) -> None:
+    def __init__(
+        self,
+        info: ModelInfo,
+        placed: PlacedModel,
+        turns: Turns | None = None,
+        places: int = PLACES,
+    ) -> None:
         self.info = info
         self.model = placed.model
         self.placement = placed.placement
@@ -44,7 +51,10 @@ class Engine:
         self._close_model = placed.close
         self._notes = (self.loaded.note,) if self.loaded and self.loaded.note else ()
         self._codec: Codec | None = None
-        self._thread = EngineThread(self.model, turns, self.placement.device, self.close)
+        if self.loaded is not None:
+            places = rows_that_fit(info, self.placement.precision, places)
+        self.places = places
+        self._thread = EngineThread(self.model, places, turns, self.placement.device, self.close)
 
     @classmethod
     def load(
@@ -53,6 +63,7 @@ class Engine:
         runtime: RuntimeConfig,
         load_model: ModelLoader = load_on_cpu,
         turns: Turns | None = None,
+        places: int = PLACES,
     ) -> Generator[Loading, None, Engine]:
         """Load a model whose files are on this machine; yields Loading events.
 
@@ -61,7 +72,7 @@ class Engine:
         """
         placed = yield from load_model(info, runtime)
         check_sampler()  # It compiles here, so that the first take need not wait for it.
-        return cls(info, placed, turns)
+        return cls(info, placed, turns, places)
 
     @property
     def config(self) -> ModelConfig:
@@ -80,6 +91,11 @@ class Engine:
             threads = self.placement.threads
             self._codec = yield from as_loading("Loading the codec", loading, threads)
         return self._codec
+
+    @property
+    def has_codec(self) -> bool:
+        """Whether the codec is loaded."""
+        return self._codec is not None
 
     def load_codec(self) -> Codec:
         """The codec, once `open_codec` has finished."""

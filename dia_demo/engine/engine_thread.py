@@ -16,7 +16,7 @@ from dia_demo.engine.decoder_model import DecoderModel, DeviceFailed
 from dia_demo.engine.events import Cancelled, Event, Failed, Finished
 from dia_demo.engine.row import Row
 from dia_demo.engine.row_stream import RowStream
-from dia_demo.engine.scheduler import Scheduler, Turns, reason_of
+from dia_demo.engine.scheduler import PLACES, Scheduler, Turns, reason_of
 from dia_demo.errors import RunError
 
 # The longest time to wait for a step.
@@ -88,11 +88,12 @@ class EngineThread:
     def __init__(
         self,
         model: DecoderModel,
+        places: int = PLACES,
         turns: Turns | None = None,
         device: str = "cpu",
         device_failed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._scheduler = Scheduler(model, turns=turns)
+        self._scheduler = Scheduler(model, places, turns)
         self._device, self._device_failed = device, device_failed
         self._arrivals: queue.SimpleQueue[tuple[EventStream, Sequence[RowStream]] | None] = (
             queue.SimpleQueue()
@@ -165,7 +166,8 @@ class EngineThread:
         began = perf_counter()
         stopped, placed = self._scheduler.schedule()
         for row in placed:
-            self._start(row)
+            stream, events = self._streams[row]
+            events.put(stream.started(others=len(self._scheduler.running) - 1))
         changed = self._scheduler.step()
         seconds = perf_counter() - began
         for row in changed:
@@ -173,16 +175,9 @@ class EngineThread:
         for row in stopped + changed:
             self._report(row)
 
-    def _start(self, row: Row) -> None:
-        stream, events = self._streams[row]
-        if not stream.began:
-            others = max(0, len(self._scheduler.running) - 1)
-            events.put(stream.started(others))
-
     def _report(self, row: Row) -> None:
         """The row's events after a step. It fails alone if its audio cannot be decoded."""
         stream, events = self._streams[row]
-        self._start(row)  # It may have been stopped before it got a place.
         try:
             for event in stream.after_step():
                 events.put(event)

@@ -1,9 +1,10 @@
 """The events of a run: one stream of frozen dataclasses.
 
 Every event has the index of its row (0 where there is only one). A row's stream is
-`Waiting* Loading* Started (Progress | AudioChunk)* (Finished | Cancelled | Failed)`: exactly one of
-the last three ends it. `left` is the time until the whole run is complete, None while it is not
-known; it is filled in by the services (services/speed/run_estimate.py).
+`(Waiting | Loading)* Started (Progress | AudioChunk)* (Finished | Cancelled | Failed)`: exactly one
+of the last three ends it. A row that is stopped, or fails, before it has a place is not started.
+`left` is the time until the whole run is complete, None while it is not known; it is filled in by
+the services (services/speed/run_estimate.py).
 """
 
 from __future__ import annotations

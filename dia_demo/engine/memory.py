@@ -17,6 +17,9 @@ STEP_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.002, "int4": 0.534}
 OTHER_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.1, "int4": 1.1}
 # Python with torch and the app's other imports.
 PROGRAM = 450_000_000
+# Of the memory that is free once a model is loaded, the share that rows may fill together, and the
+# positions of a long take.
+FREE_SHARE, LONG_TAKE = 0.75, 1600
 
 
 def model_bytes(info: ModelInfo, precision: str) -> int:
@@ -32,6 +35,16 @@ def needed_bytes(info: ModelInfo, precision: str) -> int:
     weights = info.family.weights
     working = weights.working_bytes(info.config) + weights.codec_bytes(info.codec)
     return model_bytes(info, precision) + working + PROGRAM
+
+
+def rows_that_fit(info: ModelInfo, precision: str, most: int) -> int:
+    """How many long takes at once a loaded model has memory for, from one to `most`."""
+    free = system.available_bytes()
+    if free is None:
+        return most
+    positions = info.config.steps_within(LONG_TAKE)
+    row = info.family.weights.cache_bytes(info.config, precision, positions)
+    return min(most, max(1, int(FREE_SHARE * free) // row))
 
 
 def calibration_bytes(info: ModelInfo) -> int:

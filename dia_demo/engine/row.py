@@ -49,6 +49,8 @@ class Row:
         chosen: VoiceNames = NO_NAMES,
     ) -> None:
         self.config = config
+        # Whose row it is, for those who decide about turns.
+        self.owner: object = None
         self.text = text
         self.params = params.checked(config)
         self.cancel = cancel or threading.Event()

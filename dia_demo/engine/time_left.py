@@ -62,6 +62,12 @@ def longest(times: Iterable[TimeLeft]) -> TimeLeft:
     return TimeLeft(max(time.low for time in times), max(time.high for time in times))
 
 
+def soonest(times: Iterable[TimeLeft]) -> TimeLeft:
+    """The time until the first is complete of those that run at once."""
+    times = list(times)
+    return TimeLeft(min(time.low for time in times), min(time.high for time in times))
+
+
 def length_left(expected: float, deviation: float, made: float, limit: float) -> TimeLeft:
     """How much more of a take is to come, in the unit of its length.
 

@@ -1,28 +1,36 @@
-"""One engine, one run at a time: the other runs wait in a fair queue and know their position.
+"""Who may run, and whose take gets the next place: fairness in front of the one engine.
 
-Addresses take turns, then the visitors of an address, then the requests of a visitor in order of
-arrival: the one that was served least recently is next. A single request therefore waits for the
-current run at most, even if another visitor has twelve requests in the queue.
+Runs of the same model share its places (engine/scheduler.py), one for each of their rows. A run
+that needs another model, or the machine for itself, waits until the engine is free; the runs behind
+it wait as well, so that it is not passed by for ever.
+
+Places are shared in turn between addresses, then between the visitors of an address, then between
+the requests of a visitor in order of arrival: the next place goes to who has the fewest, and among
+those to who was served least recently. So a single take waits for one place to become free, even
+if another visitor has twelve takes in the queue.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
 from dia_demo.config import RuntimeConfig
-from dia_demo.engine.events import Waiting
-from dia_demo.engine.time_left import TimeLeft
+from dia_demo.engine.engine_thread import EventStream
+from dia_demo.engine.events import Event, Waiting
+from dia_demo.engine.row import Row
+from dia_demo.engine.scheduler import PLACES
+from dia_demo.engine.time_left import NOTHING, TimeLeft, longest, soonest
 from dia_demo.errors import InputError
 from dia_demo.services.wording import plural
 
 POSITION_SECONDS = 0.5
 # Per session: a run and the next one.
-PLACES = 2
+RUNS = 2
 
 
 @dataclass(frozen=True)
@@ -43,25 +51,42 @@ class Caller(threading.Event):
 
 
 class Ticket:
-    """A place in the queue. `left`: the time left of the holder's run while it runs. `runtime`:
-    whose model that run leaves in memory."""
+    """A run in the queue. `runtime`: whose model it leaves in memory.
+
+    has_begun: it has the engine for itself, or had a place. is_open: others may share the engine.
+    rows: how many of its rows have a place. left: the time left of the run; next_end: until one of
+    its rows leaves.
+    """
 
     def __init__(self, visitor: Visitor, arrival: int) -> None:
         self.visitor = visitor
         self.arrival = arrival
-        self.left: TimeLeft | None = None
         self.runtime: RuntimeConfig | None = None
-        # Set when its turn has come, or when it was removed from the queue.
+        self.has_begun = self.is_open = False
+        self.rows = 0
+        self.left: TimeLeft | None = None
+        self.next_end: TimeLeft | None = None
+        # Set when its turn may have come, or when it was removed from the queue.
         self.called = threading.Event()
 
 
-class Queue:
-    """At most `size` tickets wait while one runs. places: of one session."""
+def never() -> bool:
+    """A run that shares the engine with nobody."""
+    return False
 
-    def __init__(self, size: int, places: int = PLACES) -> None:
-        self._size, self._places = size, places
+
+class Queue:
+    """At most `size` runs wait while others have places. runs: the most of one session.
+
+    It is the `Turns` of the engine's scheduler.
+    """
+
+    def __init__(self, size: int, runs: int = RUNS) -> None:
+        self._size, self._runs = size, runs
+        self.places = PLACES
         self._tickets: list[Ticket] = []
-        self._running: Ticket | None = None
+        # Those that use the engine: one that is not open, or any number of open ones.
+        self._active: list[Ticket] = []
         # One clock for arrivals and turns. `_served`: the last turn of each address and visitor.
         self._clock = count(1)
         self._served: dict[str | Visitor, int] = {}
@@ -89,58 +114,161 @@ class Queue:
 
     @property
     def first(self) -> Ticket | None:
-        """The ticket that runs, or is next."""
+        """A ticket that uses the engine, or else the next one."""
         with self._lock:
-            return self._line()[0] if self._tickets else None
+            return next(iter([*self._active, *self._line()]), None)
 
-    def wait(self, ticket: Ticket, cancel: threading.Event) -> Iterator[Waiting]:
-        """Yield the ticket's position at intervals, until it is its turn or `cancel` is set. Yields
-        nothing if it is first.
+    @property
+    def rows(self) -> int:
+        """How many rows have a place."""
+        with self._lock:
+            return self._rows()
 
-        Raises InputError if the ticket was removed to make room for another visitor.
+    def wait(
+        self,
+        ticket: Ticket,
+        cancel: threading.Event,
+        may_share: Callable[[], bool] = never,
+    ) -> Iterator[Waiting]:
+        """Yield the ticket's position at intervals, until it may use the engine or `cancel` is set.
+        Yields nothing if that is at once.
+
+        It then has the engine for itself, until `open`; or shares it with others that are open, if
+        `may_share` says so. Raises InputError if the ticket was removed to make room for another
+        visitor.
         """
         while not cancel.is_set():
+            shares = bool(self._active) and may_share()
             with self._lock:
-                if ticket not in self._tickets:
-                    raise InputError(
-                        "Your take was dropped: the queue is full and you had the most takes "
-                        "waiting. Try again when your other takes are done."
-                    )
-                line = self._line()
-                position = line.index(ticket)
-                if position == 0:
-                    self._running = ticket
-                    self._serve(ticket)
+                line = self._check(ticket)
+                if self._may_use(ticket, line, shares):
+                    self._active.append(ticket)
+                    ticket.is_open = len(self._active) > 1
+                    ticket.has_begun = not ticket.is_open
+                    self._call_next()
                     return
-                left = line[0].left if position == 1 else None
-            yield Waiting(position, left)
+                waiting = self._waiting(ticket, line, shares)
+            yield waiting
             if ticket.called.wait(POSITION_SECONDS):
                 ticket.called.clear()
 
+    def open(self, ticket: Ticket, places: int = PLACES) -> None:
+        """Let runs of the same model share the engine with this one. places: of the engine."""
+        with self._lock:
+            self.places, ticket.is_open = places, True
+            self._call_next()
+
+    def events(self, ticket: Ticket, stream: EventStream) -> Iterator[Event]:
+        """A run's events, and before it has a place its position at intervals."""
+        while not stream.is_over:
+            event = stream.get(POSITION_SECONDS) or self.position(ticket)
+            if event is not None:
+                yield event
+
+    def position(self, ticket: Ticket) -> Waiting | None:
+        """The position of a ticket that shares the engine and waits for its first place; None once
+        it has begun. Raises InputError if it was removed."""
+        with self._lock:
+            line = self._check(ticket)
+            return None if ticket.has_begun else self._waiting(ticket, line, shares=True)
+
+    # -- the turns of the scheduler --------------------------------------------------------------
+
+    def next(self, waiting: Sequence[Row]) -> Row:
+        """The row that gets the next place."""
+        with self._lock:
+            return min(waiting, key=lambda row: self._turn(row.owner))
+
+    def begin(self, row: Row) -> None:
+        """A row has got a place."""
+        with self._lock:
+            if isinstance(row.owner, Ticket):
+                row.owner.rows += 1
+                row.owner.has_begun = True
+                self._serve(row.owner)
+
+    def end(self, row: Row) -> None:
+        """A row has left its place."""
+        with self._lock:
+            if isinstance(row.owner, Ticket):
+                row.owner.rows -= 1
+                self._serve(row.owner)
+
+    # --------------------------------------------------------------------------------------------
+
+    def _rows(self) -> int:
+        return sum(ticket.rows for ticket in self._active)
+
+    def _turn(self, owner: object) -> tuple[int, ...]:
+        """Whoever has the smallest is next."""
+        if not isinstance(owner, Ticket):  # The program's own.
+            return (-1,)
+        holders = owner.visitor.address, owner.visitor
+        rows: Counter[str | Visitor] = Counter()
+        for ticket in self._active:
+            rows[ticket.visitor.address] += ticket.rows
+            rows[ticket.visitor] += ticket.rows
+        turns = (max(owner.arrival, self._served.get(holder, 0)) for holder in holders)
+        return *(rows[holder] for holder in holders), *turns, owner.arrival
+
     def _line(self) -> list[Ticket]:
-        """The running ticket, then the others in the order of their turns."""
+        """Those that have not begun, in the order of their turns."""
+        waiting = [ticket for ticket in self._tickets if not ticket.has_begun]
+        return sorted(waiting, key=self._turn)
 
-        def turn(ticket: Ticket) -> tuple:
-            visitor, arrival = ticket.visitor, ticket.arrival
-            served = [self._served.get(holder, 0) for holder in (visitor.address, visitor)]
-            return ticket is not self._running, *(max(arrival, when) for when in served), arrival
+    def _check(self, ticket: Ticket) -> list[Ticket]:
+        """The line. Raises InputError if the ticket was removed."""
+        if ticket not in self._tickets:
+            raise InputError(
+                "Your take was dropped: the queue is full and you had the most takes waiting. Try "
+                "again when your other takes are done."
+            )
+        return self._line()
 
-        return sorted(self._tickets, key=turn)
+    def _may_use(self, ticket: Ticket, line: Sequence[Ticket], shares: bool) -> bool:
+        """Whether a ticket may use the engine now: it is the first of those that do not."""
+        if ticket is not next(each for each in line if each not in self._active):
+            return False
+        return not self._active or (shares and all(each.is_open for each in self._active))
+
+    def _waiting(self, ticket: Ticket, line: Sequence[Ticket], shares: bool) -> Waiting:
+        position = line.index(ticket) + 1
+        # Whoever is further back would be misled.
+        return Waiting(position, self._time_until(shares) if position == 1 else None)
+
+    def _time_until(self, shares: bool) -> TimeLeft | None:
+        """Until a place is free, or the whole engine; None if unknown."""
+        if shares and self._rows() < self.places:
+            return NOTHING
+        times = [each.next_end if shares else each.left for each in self._active if each.has_begun]
+        known = [time for time in times if time is not None]
+        if not known or (not shares and len(known) < len(times)):
+            return None
+        return soonest(known) if shares else longest(known)
 
     def _serve(self, ticket: Ticket) -> None:
         """Record a turn: all others who wait now come before the ticket's visitor."""
         now = next(self._clock)
         self._served |= {ticket.visitor.address: now, ticket.visitor: now}
 
+    def _call_next(self) -> None:
+        """Wake the next that does not use the engine yet. Only that one: waking a long queue costs
+        more than a short take."""
+        waiting = [ticket for ticket in self._line() if ticket not in self._active]
+        if waiting:
+            waiting[0].called.set()
+
     def _admit(self, visitor: Visitor) -> None:
         if visitor.session:
             own = sum(ticket.visitor == visitor for ticket in self._tickets)
-            if own >= self._places:
+            if own >= self._runs:
                 raise InputError(
                     f"You have {own} takes running or waiting, the maximum for one page or "
                     "program. Wait for one to end, or stop it."
                 )
-        if len(self._tickets) > self._size and not self._make_room(visitor):
+        is_open = all(ticket.is_open for ticket in self._active)
+        has_place = is_open and self._rows() < self.places
+        if len(self._line()) >= self._size + has_place and not self._make_room(visitor):
             raise InputError(
                 f"The queue is full ({plural(len(self._tickets), 'take')}). Try again in a moment."
             )
@@ -148,10 +276,10 @@ class Queue:
     def _make_room(self, visitor: Visitor) -> bool:
         """Remove the last ticket of the address with the most, or else of the visitor with the
         most, if that is at least two more than the newcomer has."""
-        waiting = [ticket for ticket in self._line() if ticket is not self._running]
+        waiting = self._line()
         for group in (lambda holder: holder.address, lambda holder: holder):
             counts = Counter(group(ticket.visitor) for ticket in self._tickets)
-            most = max(counts.values())
+            most = max(counts.values(), default=0)
             if most < counts[group(visitor)] + 2:
                 continue
             last = [ticket for ticket in waiting if counts[group(ticket.visitor)] == most]
@@ -164,8 +292,8 @@ class Queue:
         if ticket not in self._tickets:
             return
         self._tickets.remove(ticket)
-        if self._running is ticket:
-            self._running = None
+        if ticket in self._active:
+            self._active.remove(ticket)
             self._serve(ticket)
         visitors = {waiting.visitor for waiting in self._tickets}
         here = visitors | {visitor.address for visitor in visitors}
@@ -173,6 +301,4 @@ class Queue:
         ticket.called.set()
         if not self._tickets:
             self.busy.clear()
-        else:
-            # Only the next one: waking a long queue costs more than a short take.
-            self._line()[0].called.set()
+        self._call_next()

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from dia_demo.config import PRECISIONS, RuntimeConfig
+from dia_demo.engine.scheduler import PLACES
 from dia_demo.errors import InputError
 from dia_demo.families.resolve import known_models, local_folder
 from dia_demo.files import is_own_folder
@@ -50,8 +51,9 @@ class Settings:
     """runtime: what the page starts with; a person can change it for each take.
 
     models: those that visitors may choose, beside that of `runtime`. queue_size: takes that may
-    wait; places: of one visitor, the running one included. logins: names and passwords, none for a
-    page that is open to everybody. origins: other websites whose pages may use the app.
+    wait; places: of one visitor, the running one included; at_once: takes that are generated
+    together. logins: names and passwords, none for a page that is open to everybody. origins: other
+    websites whose pages may use the app.
     """
 
     runtime: RuntimeConfig = RuntimeConfig()
@@ -65,6 +67,7 @@ class Settings:
     origins: tuple[str, ...] = ()
     models: tuple[str, ...] = known_models()
     places: int = 2
+    at_once: int = PLACES
     script_characters: int = MAX_SCRIPT_CHARACTERS
     prompt_seconds: int = 60
     upload_mb: int = 100
@@ -88,6 +91,7 @@ class Settings:
             models=read.models("DIA_MODELS", cls.models),
             queue_size=read.whole("DIA_QUEUE", cls.queue_size, 0),
             places=read.whole("DIA_PLACES", cls.places, 1),
+            at_once=read.whole("DIA_AT_ONCE", cls.at_once, 1),
             script_characters=read.whole(
                 "DIA_SCRIPT", cls.script_characters, 10, MAX_SCRIPT_CHARACTERS
             ),

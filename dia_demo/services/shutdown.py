@@ -12,8 +12,10 @@ from typing import TypeVar
 
 from dia_demo.errors import RunError
 from dia_demo.machine.background import Background, stop_all
+from dia_demo.task import Task
 
 Event = TypeVar("Event")
+Result = TypeVar("Result")
 
 # The longest time to wait for a step, or for the warm-up's compiler.
 END_SECONDS = 20.0
@@ -48,20 +50,25 @@ class Shutdown:
             self._started.discard(take)
             raise
 
-    def steps(self, work: Generator[Event, None, None]) -> Generator[Event, None, None]:
-        """The events of `work`, each computed by one thread at a time. Raises RunError once the
-        shutdown has begun."""
-        with closing(work):
+    def check(self) -> None:
+        """Raise RunError once the shutdown has begun."""
+        if self.has_begun:
+            raise RunError(
+                "The program is shutting down, so this take was cancelled. Generate it again after "
+                "the restart."
+            )
+
+    def steps(self, work: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
+        """The events of `work` and its result, each computed by one thread at a time. Raises
+        RunError once the shutdown has begun."""
+        task = Task(work)
+        with closing(iter(task)) as events:
             while True:
                 with self._computing:
-                    if self.has_begun:
-                        raise RunError(
-                            "The program is shutting down, so this take was cancelled. Generate it "
-                            "again after the restart."
-                        )
-                    event = next(work, None)
+                    self.check()
+                    event = next(events, None)
                 if event is None:
-                    return
+                    return task.result
                 yield event
 
     def begin(self, warm_up: Background) -> None:

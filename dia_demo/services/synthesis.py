@@ -9,8 +9,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from dia_demo import audio
 from dia_demo.accelerator.accelerator import Accelerator, default_verdicts
 from dia_demo.accelerator.selfcheck.verdicts import VerdictStore
@@ -38,6 +36,7 @@ from dia_demo.machine.system import exclude_from_collection
 from dia_demo.services.calibration.background import BackgroundCalibration
 from dia_demo.services.downloads.downloads import PROGRAM, Downloads
 from dia_demo.services.loading.model_slot import ModelSlot
+from dia_demo.services.loading.rows import read_requests
 from dia_demo.services.loading.warm_up import WarmUp
 from dia_demo.services.models import Models
 from dia_demo.services.queue import Queue, Ticket
@@ -47,7 +46,6 @@ from dia_demo.services.speed.background import BackgroundMeasurement
 from dia_demo.services.speed.machine_speed import MachineSpeed
 from dia_demo.services.speed.run_estimate import RunEstimate
 from dia_demo.services.take import Request, Take, sound_of, without_silence
-from dia_demo.text.script import expected_seconds
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +73,13 @@ class Synthesis:
         self.speed = MachineSpeed(settings.runtime.threads)
         self._measurement = BackgroundMeasurement(self.speed, self._queue.busy)
         self.calibration = BackgroundCalibration(self._queue.busy, settings.runtime.threads)
+        self.speed.beside = lambda: self._queue.rows
         self._model = ModelSlot(
-            self.accelerator, lambda info, runtime: self.calibration.wait(info, runtime), self.speed
+            self.accelerator,
+            lambda info, runtime: self.calibration.wait(info, runtime),
+            self.speed,
+            self._queue,
+            settings.at_once,
         )
 
     def close(self) -> None:
@@ -84,6 +87,7 @@ class Synthesis:
         self.downloads.close()
         self.calibration.close()
         self._shutdown.begin(self._warming.background)
+        self._model.close()
         self._measurement.close()
 
     def in_background(self, work: Callable[[], None], cancel: threading.Event) -> None:
@@ -161,9 +165,10 @@ class Synthesis:
     def stream_together(
         self, requests: Sequence[Request], cancel: threading.Event
     ) -> Generator[Event, None, None]:
-        """Several requests with the same runtime as the rows of one batch, with one queue ticket.
+        """Several requests with the same runtime as the rows of one run, with one queue ticket.
 
-        Every event has the index of its row; each row ends as in `stream`, and `cancel` stops all.
+        Runs with the same runtime share the places of the engine. Every event has the index of its
+        row; each row ends as in `stream`, and `cancel` stops all.
         """
         for request in requests:
             self.validate(request)
@@ -177,30 +182,36 @@ class Synthesis:
                 "Takes generated together must have the same model, precision, device and threads."
             )
         estimate, runtime = self._estimate(requests), first.runtime
+        may_share = partial(self._model.can_share, runtime, first.with_audio)
         with self._queue.enter(cancel) as ticket:
             ticket.runtime = runtime
-            for waiting in self._queue.wait(ticket, cancel):
+            for waiting in self._queue.wait(ticket, cancel, may_share):
+                self._shutdown.check()
                 estimate.expect_loading(self.loading(first.model, runtime, self._queue.first))
                 yield estimate.note(waiting)
             estimate.expect_loading(self.loading(first.model, runtime))
-            for event in self._load_and_run(requests, cancel):
+            for event in self._load_and_run(requests, ticket, cancel):
                 event = estimate.note(event)
                 if isinstance(event, Loading | Started | Progress):
-                    ticket.left = event.left
+                    ticket.left, ticket.next_end = event.left, estimate.next_end
                 yield event
 
     def _load_and_run(
-        self, requests: Sequence[Request], cancel: threading.Event
+        self, requests: Sequence[Request], ticket: Ticket, cancel: threading.Event
     ) -> Generator[Event, None, None]:
-        first = requests[0]
-        loads = self._load(first.model, first.runtime, first.with_audio)
-        with closing(self._shutdown.steps(loads)) as loading:
-            while not cancel.is_set() and (event := next(loading, None)) is not None:
-                yield event
+        if not ticket.is_open:  # Otherwise it shares an engine.
+            first = requests[0]
+            loads = self._load(first.model, first.runtime, first.with_audio)
+            with closing(self._shutdown.steps(loads)) as loading:
+                while not cancel.is_set() and (event := next(loading, None)) is not None:
+                    yield event
         if cancel.is_set():
             yield from (Cancelled(None, row) for row in range(len(requests)))
             return
-        yield from self._shutdown.steps(self._run(self._model.engine, requests, cancel))
+        self._shutdown.check()
+        engine = self._model.engine
+        self._queue.open(ticket, engine.places)
+        yield from self._run(engine, requests, ticket, cancel)
 
     def _estimate(self, requests: Sequence[Request]) -> RunEstimate:
         """The time left of a run of these requests."""
@@ -289,51 +300,28 @@ class Synthesis:
             yield from self._model.engine.open_codec()
 
     def _run(
-        self,
-        engine: Engine,
-        requests: Sequence[Request],
-        cancel: threading.Event,
+        self, engine: Engine, requests: Sequence[Request], ticket: Ticket, cancel: threading.Event
     ) -> Generator[Event, None, None]:
-        rows, notes, expected = [], [], []
-        # The prompt of several takes is encoded once per length that their max_tokens allows.
-        prompts: dict[tuple[int, int], tuple[np.ndarray, tuple[str, ...], float | None]] = {}
-        for index, request in enumerate(requests):
-            prompt: np.ndarray | None = None
-            prompt_notes: tuple[str, ...] = ()
-            semitones: float | None = None
-            if request.voice is not None:
-                key = id(request.voice), request.params.max_tokens
-                if key not in prompts:
-                    if request.voice.codes is None:
-                        yield Loading("Reading the voice prompt", None, index)
-                    longest = self.settings.prompt_seconds
-                    codes, how = request.prompt_codes(engine, longest)
-                    prompts[key] = codes, how, engine.semitones_of(codes)
-                prompt, prompt_notes, semitones = prompts[key]
-            text, said = request.encode(), request.transcript_bytes()
-            row, config, params, chosen = (
-                engine.info.family.row, engine.config, request.params, request.voices
-            )  # fmt: skip
-            rows.append(row(config, text, params, prompt, cancel, said, semitones, chosen))
-            notes.append(engine.take_notes() + prompt_notes + request.notes)
-            script = request.reading(request.script).text
-            expected.append(expected_seconds(script, request.model.profile.seconds_per_character))
+        reading = read_requests(requests, engine, self.settings.prompt_seconds, cancel)
+        run = yield from self._shutdown.steps(reading)
+        for row in run.rows:
+            row.owner = ticket
         speeds = [request.speed for request in requests]
-        events = engine.stream(rows, expected, requests[0].with_audio, speeds)
-        try:
-            for event in events:
+        with_audio = requests[0].with_audio
+        self._shutdown.check()
+        with closing(engine.submit(run.rows, run.expected_seconds, with_audio, speeds)) as stream:
+            for event in self._queue.events(ticket, stream):
+                self._shutdown.check()
                 if isinstance(event, Started):
-                    event = replace(event, notes=notes[event.row])
+                    event = replace(event, notes=run.notes[event.row])
                 if isinstance(event, Finished | Cancelled) and event.result is not None:
-                    if len(rows) == 1:
-                        self._learn(engine, requests[0], rows[0], event.result)
+                    self._learn(engine, requests[event.row], run.rows[event.row], event.result)
                 yield without_silence(event)
-        finally:
-            events.close()
 
     def _learn(self, engine: Engine, request: Request, row: Row, result: Result) -> None:
         """Update this machine's speed with a take that was generated alone."""
-        if request.voice is None and request.runtime.device == "cpu":
+        is_alone = not result.figures.shared_with
+        if is_alone and request.voice is None and request.runtime.device == "cpu":
             threads = engine.placement.threads
             self.speed.learn_take(
                 request.model, result.figures, threads, len(row.text), request.speed

@@ -104,6 +104,11 @@ def local_time(when: datetime, zone: str | None = None) -> str:
     return f"{local:%d %b %Y, %H:%M}".lstrip("0")
 
 
+def beside(others: int) -> str:
+    """Why a take is slower than alone: "beside 3 other takes"; "" if it is alone."""
+    return f"beside {plural(others, 'other take')}" if others else ""
+
+
 def plural(count: int, noun: str) -> str:
     """A count with its noun: "1 turn", "4 turns"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

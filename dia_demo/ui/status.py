@@ -27,7 +27,7 @@ from dia_demo.engine.events import (
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError
 from dia_demo.services.listening.plan.names import LABELS
-from dia_demo.services.wording import ENDINGS, length_remark, time_left
+from dia_demo.services.wording import ENDINGS, beside, length_remark, time_left
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def in_page_words(message: str) -> str:
 
 def _waiting(position: int, left: TimeLeft | None) -> Status:
     place = _with_left(f"Place {position} in the queue", left)
-    detail = f"{place} The machine works on one run at a time."
+    detail = f"{place} A take begins as soon as there is a place for it."
     return Status("waiting", "Waiting", detail, None, f"Waiting, place {position}")
 
 
@@ -138,14 +138,14 @@ def _running(progress: Progress) -> Status:
         fraction = min(0.98, progress.audio_seconds / progress.expected_seconds)
     made = f"{progress.audio_seconds:.1f} s of audio"
     speed = f"{factor(progress.realtime_factor)} realtime"
-    detail = ", ".join(filter(None, [made, speed, _left(progress.left)]))
+    detail = ", ".join(filter(None, [made, speed, beside(progress.others), _left(progress.left)]))
     return Status("running", "Generating", detail, fraction, "Generating")
 
 
 def _finished(figures: Figures) -> Status:
     made = (
         f"{figures.audio_seconds:.1f} s of audio in {figures.wall_seconds:.1f} s, "
-        f"{factor(figures.realtime_factor)} realtime"
+        f"{factor(figures.realtime_factor)} realtime{_shared(figures)}"
     )
     if figures.finish_reason == "max_tokens":
         headline, remark = "Cut off at Max tokens", length_remark(figures)
@@ -153,6 +153,10 @@ def _finished(figures: Figures) -> Status:
         detail = f"{made}. {remark or advice}"
         return Status("cut", headline, detail, 1.0, f"{headline}. {detail}")
     return Status("done", "Done", f"{made}.", 1.0, f"Done, {made}")
+
+
+def _shared(figures: Figures) -> str:
+    return f" {beside(figures.shared_with)}" if figures.shared_with else ""
 
 
 def _stopped(result: Result | None, reached: float | None) -> Status:

@@ -47,9 +47,10 @@ OVER = ("done", "cut")
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory):
-    """The app with a decoder that takes its time, for takes that are stopped."""
+    """The app with a decoder that takes its time, for takes that are stopped, one at a time."""
     folder = tmp_path_factory.mktemp("patient")
-    with running_app(folder, module="tests.browser.apps.patient_app") as url:
+    app = "tests.browser.apps.patient_app"
+    with running_app(folder, module=app, DIA_AT_ONCE="1") as url:
         yield url
 
 

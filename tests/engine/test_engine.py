@@ -38,7 +38,7 @@ LETTERS = {
     Waiting: "w", Loading: "l", Started: "s", Progress: "p", AudioChunk: "a",
     Finished: "F", Cancelled: "C", Failed: "X",
 }  # fmt: skip
-GRAMMAR = re.compile("w*l*s[pa]*[FCX]")
+GRAMMAR = re.compile("s[pa]*[FCX]|C")
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +201,7 @@ def test_a_row_stopped_before_its_first_frame_has_no_result(engine):
     row = make_row()
     row.cancel.set()
     (received,) = stream(engine, [row]).values()
-    assert [LETTERS[type(event)] for event in received] == ["s", "C"] and received[
-        -1
-    ].result is None
+    assert received == [Cancelled(None)]
 
 
 def test_a_row_that_ends_at_once_is_finished_without_audio(engine):

@@ -1,4 +1,4 @@
-"""The queue: in order, places told, bounded, and no place lost."""
+"""The queue before the engine is shared: in order, bounded, and no place is lost."""
 
 import threading
 
@@ -8,7 +8,7 @@ from dia_demo.engine.events import Waiting
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services import queue as queue_module
-from dia_demo.services.queue import PLACES, Caller, Queue, Visitor
+from dia_demo.services.queue import RUNS, Caller, Queue, Visitor
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,8 @@ def test_the_first_does_not_wait():
 
 def test_a_place_moves_up_when_an_earlier_one_leaves():
     queue, cancel = Queue(5), threading.Event()
-    with queue.enter():
+    with queue.enter() as first:
+        assert list(queue.wait(first, cancel)) == []
         second = queue.enter()
         waiting_second = queue.wait(second.__enter__(), cancel)
         with queue.enter() as third:
@@ -39,6 +40,7 @@ def test_only_the_next_is_told_how_long():
     """The estimate is that of the take that runs; who stands further back would be misled."""
     queue, cancel = Queue(5), threading.Event()
     with queue.enter() as running, queue.enter() as second, queue.enter() as third:
+        assert list(queue.wait(running, cancel)) == []
         running.left = TimeLeft(12, 13)
         assert next(queue.wait(second, cancel)) == Waiting(1, TimeLeft(12, 13))
         assert next(queue.wait(third, cancel)) == Waiting(2, None)
@@ -185,7 +187,7 @@ def test_programs_at_one_address_are_served_in_order():
 def test_a_session_has_at_most_two_places():
     queue = Queue(20)
     with queue.enter(Caller(POLITE)), queue.enter(Caller(POLITE)):
-        assert PLACES == 2
+        assert RUNS == 2
         with pytest.raises(InputError, match="You have 2 takes.*stop it"):
             with queue.enter(Caller(POLITE)):
                 pass

@@ -113,7 +113,7 @@ def test_a_voice_prompt_above_the_limit_is_refused(synthesis, tmp_path, monkeypa
 
 
 def test_a_visitor_has_the_places_of_the_settings():
-    queue, visitor = Queue(20, places=1), Visitor("10.0.0.1", "a page")
+    queue, visitor = Queue(20, runs=1), Visitor("10.0.0.1", "a page")
     with queue.enter(Caller(visitor)):
         with pytest.raises(InputError, match="You have 1 take"):
             with queue.enter(Caller(visitor)):

@@ -14,13 +14,14 @@ from functools import partial
 
 import pytest
 
+from dia_demo.engine.events import Started
 from dia_demo.errors import RunError
 from dia_demo.machine.background import Background
 from dia_demo.services.settings import Settings
 from dia_demo.services.shutdown import Shutdown
 from dia_demo.services.synthesis import Synthesis
 from tests.helpers.page import browser
-from tests.helpers.synthesis_requests import runtime
+from tests.helpers.synthesis_requests import make_request, runtime, say
 from tools.app_process import app_environment, free_port
 
 
@@ -56,6 +57,30 @@ def test_closing_ends_the_warm_up(folder, tmp_path):
     synthesis.warm_up()
     synthesis.close()
     assert not synthesis._warming.background.is_running
+
+
+def test_closing_ends_the_takes_of_all_and_the_engines_threads(folder, tmp_path):
+    synthesis, ends = Synthesis(Settings(runtime(folder), takes_folder=tmp_path)), []
+    first = synthesis.stream(make_request(synthesis, max_tokens=400), threading.Event())
+    next(event for event in first if isinstance(event, Started))
+
+    def work() -> None:
+        try:
+            ends.append(say(synthesis, make_request(synthesis, max_tokens=400))[-1])
+        except RunError as error:
+            ends.append(str(error))
+
+    others = [threading.Thread(target=work) for _ in range(3)]
+    for other in others:
+        other.start()
+    synthesis.close()
+    for other in others:
+        other.join(30)
+    assert len(ends) == 3 and not [end for end in ends if "shutting down" not in str(end)]
+    with pytest.raises(RunError, match="shutting down"):
+        list(first)
+    names = {thread.name for thread in threading.enumerate() if thread.is_alive()}
+    assert not names & {"engine", "prefill"}
 
 
 @pytest.mark.parametrize("seconds", [None, 0.5])

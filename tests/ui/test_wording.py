@@ -50,7 +50,13 @@ from tests.helpers.page.page_stubs import FIGURES, RUNNING, STARTED, result
         (STARTED, "running", "seed 7"),
         (RUNNING, "running", "12.4 s of audio, 0.31x realtime, about 20 s left"),
         (replace(RUNNING, left=TimeLeft(0, 0.4)), "running", "under 1 s left"),
+        (replace(RUNNING, others=3), "running", "0.31x realtime, beside 3 other takes, about"),
         (Finished(result()), "done", "14.2 s of audio in 45.8 s, 0.31x realtime"),
+        (
+            Finished(replace(result(), figures=replace(FIGURES, shared_with=1))),
+            "done",
+            "in 45.8 s, 0.31x realtime beside 1 other take.",
+        ),
         (Finished(result("max_tokens")), "cut", "raise Max tokens or shorten"),
         (Cancelled(result("cancelled")), "stopped", "14.2 s of audio kept"),
         (Cancelled(None), "stopped", "There was no speech yet"),

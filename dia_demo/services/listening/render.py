@@ -1,7 +1,7 @@
 """Generating a plan's takes and clips, as one stream with the progress of the whole plan.
 
 Every take is stored as soon as it is finished, so that a stopped or interrupted plan can be
-resumed. Takes with the same runtime are the rows of one batch; one joins when another ends.
+resumed. Takes with the same runtime are the rows of one run; one gets a place when another ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt
 
 CLIPS, TAKES = "clips", "takes"
-# The most takes of a batch: it keeps its place in the queue, so all other runs wait for it.
+# The most takes of a run: a run with another model waits until all of them are done.
 ROWS_TOGETHER = 2 * PLACES
 
 

@@ -12,6 +12,7 @@ from dia_demo.engine.events import Loading
 from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.model_loader import load_on_cpu
 from dia_demo.engine.placement import place_on_cpu
+from dia_demo.engine.scheduler import Turns
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.services.models import fetch_with_progress
@@ -22,7 +23,7 @@ class ModelSlot:
     """Holds at most one engine.
 
     accelerator: returns the Accelerator of a device. wait: for a calibration of a model that has
-    begun, once no model is in memory.
+    begun, once no model is in memory. turns and places: of the engine's rows.
     """
 
     def __init__(
@@ -30,8 +31,11 @@ class ModelSlot:
         accelerator: Callable[[str], Accelerator],
         wait: Callable[[ModelInfo, RuntimeConfig], Iterator[Loading]],
         speed: MachineSpeed,
+        turns: Turns,
+        places: int,
     ) -> None:
         self._accelerator, self._wait, self._speed = accelerator, wait, speed
+        self._turns, self._places = turns, places
         self._engine: Engine | None = None
         self._runtime: RuntimeConfig | None = None
 
@@ -40,6 +44,11 @@ class ModelSlot:
         """The loaded engine."""
         assert self._engine is not None
         return self._engine
+
+    def close(self) -> None:
+        """End what the engine runs; no run can begin afterwards."""
+        if self._engine is not None:
+            self._engine.close()
 
     def unload(self) -> None:
         """Free the model's memory."""
@@ -63,7 +72,7 @@ class ModelSlot:
         on_cpu = runtime.device == "cpu"
         loader = load_on_cpu if on_cpu else self._accelerator(runtime.device).load
         is_prepared, began = _is_prepared(info, runtime), time.monotonic()
-        self._engine = yield from Engine.load(info, runtime, loader)
+        self._engine = yield from Engine.load(info, runtime, loader, self._turns, self._places)
         self._runtime = runtime
         if is_usual and is_prepared is not None:
             precision, seconds = self._engine.placement.precision, time.monotonic() - began
@@ -81,6 +90,10 @@ class ModelSlot:
             return True
         now, then = place_on_cpu(runtime, self._engine.info), self._engine.placement
         return (now.precision, now.threads) == (then.precision, then.threads)
+
+    def can_share(self, runtime: RuntimeConfig, with_audio: bool) -> bool:
+        """Whether a run needs nothing but what is loaded, so that it may join those that run."""
+        return self.has(runtime) and (self.engine.has_codec or not with_audio)
 
     def time_to_load(
         self, info: ModelInfo, runtime: RuntimeConfig, behind: RuntimeConfig | None = None

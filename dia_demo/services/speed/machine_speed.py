@@ -12,6 +12,7 @@ import logging
 import math
 import statistics
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import metadata
@@ -133,6 +134,8 @@ class MachineSpeed:
         self.threads = threads
         self.keeps = False
         self.measuring = False
+        # How many takes are being generated, which each further one shares the machine with.
+        self.beside: Callable[[], int] = lambda: 0
         self._path = cache_folder() / "speed.json"
         self._lock = threading.Lock()
         self._rates = self._read()
@@ -191,6 +194,7 @@ class MachineSpeed:
             step_seconds=pace.per_frame + codec,
             factor=MEASURED_FACTOR if pace.measured else DERIVED_FACTOR,
             reading_seconds=pace.per_byte * len(to_bytes(text)),
+            others=self.beside(),
         )
 
     def loading(self, info: ModelInfo, precision: str, is_prepared: bool) -> TimeLeft:

@@ -24,7 +24,8 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
-from dia_demo.engine.time_left import NOTHING, TimeLeft, length_left, longest
+from dia_demo.engine.scheduler import PLACES
+from dia_demo.engine.time_left import NOTHING, TimeLeft, length_left, longest, soonest
 
 # As many steps as the expected speed counts beside the take's own.
 PRIOR_STEPS = 4
@@ -47,8 +48,8 @@ class ExpectedTake:
 
     steps: its median number of decoder steps, whose logarithm has the standard deviation
     `deviation`; limit: the steps after which it is cut off. step_seconds: of a step with its share
-    of the codec, None if unknown; factor: how far that may be off. reading_seconds: the time until
-    the first step.
+    of the codec, alone, None if unknown; factor: how far that may be off. reading_seconds: the time
+    until the first step. others: how many takes are made beside it.
     """
 
     steps: float
@@ -57,6 +58,7 @@ class ExpectedTake:
     step_seconds: float | None = None
     factor: float = 1.0
     reading_seconds: float = 0.0
+    others: int = 0
 
     @property
     def left(self) -> TimeLeft | None:
@@ -71,9 +73,28 @@ class RowEstimate:
         self.expected = expected
         self.step, self.ended, self.has_begun = 0, False, False
         self._samples: deque[tuple[float, int]] = deque()
+        self._others = 0
+        self._prior, self._factor = expected.step_seconds, expected.factor
+        self.share(expected.others)
 
-    def note(self, step: int, now: float) -> None:
-        """The take is at this step."""
+    def share(self, others: int) -> None:
+        """So many takes are made beside it from now on.
+
+        A common step takes as long as that of one, up to as long as those of all one by one: the
+        square root of their number is between. The steps so far count by that ratio alone.
+        """
+        if others == self._others:
+            return
+        ratio = sqrt((1 + others) / (1 + self._others))
+        speed, self._others = self._step_seconds(), others
+        if speed is not None:
+            self._prior = ratio * speed.middle
+            self._factor = max(ratio, 1 / ratio) * sqrt(speed.spread)
+        self._samples.clear()
+
+    def note(self, step: int, now: float, others: int = 0) -> None:
+        """The take is at this step, beside so many others."""
+        self.share(others)
         self.step = step
         self._samples.append((now, step))
         # The later half decides: other programs come and go.
@@ -100,7 +121,7 @@ class RowEstimate:
         return left if self.has_begun else left + TimeLeft.around(known.reading_seconds)
 
     def _step_seconds(self) -> TimeLeft | None:
-        prior, steps, seconds = self.expected.step_seconds, 0, 0.0
+        prior, steps, seconds = self._prior, 0, 0.0
         if len(self._samples) > 1:
             (began, first), (now, last) = self._samples[0], self._samples[-1]
             steps, seconds = last - first, now - began
@@ -108,7 +129,7 @@ class RowEstimate:
             return TimeLeft.around(seconds / steps) if steps >= FEWEST_STEPS else None
         share = PRIOR_STEPS / (PRIOR_STEPS + steps)
         mean = (PRIOR_STEPS * prior + seconds) / (PRIOR_STEPS + steps)
-        return TimeLeft.around(mean, self.expected.factor**share)
+        return TimeLeft.around(mean, self._factor**share)
 
 
 class LoadingEstimate:
@@ -158,8 +179,11 @@ class RunEstimate:
         places: int = 1,
         clock: Clock = time.monotonic,
     ) -> None:
-        together = sqrt(min(places, len(takes)))
-        self._rows = [RowEstimate(_beside_others(take, together)) for take in takes]
+        own = min(places, len(takes)) - 1
+        self._rows = [
+            RowEstimate(replace(take, others=min(take.others + own, max(own, PLACES - 1))))
+            for take in takes
+        ]
         self._expected_loading = loading
         self._loading: LoadingEstimate | None = None
         self._places, self._clock = places, clock
@@ -175,15 +199,23 @@ class RunEstimate:
                 return replace(event, left=_sum(ahead, self._expected_loading, self._takes()))
             case Loading(what=stage, fraction=fraction):
                 return replace(event, left=_sum(self._loads(stage, fraction), self._takes()))
-            case Started(row=row):
+            case Started(row=row, others=others):
                 self._rows[row].has_begun = True
+                self._rows[row].share(others)
                 return replace(event, left=self._takes())
-            case Progress(row=row, step=step):
-                self._rows[row].note(step, self._clock())
+            case Progress(row=row, step=step, others=others):
+                self._rows[row].note(step, self._clock(), others)
                 return replace(event, left=self._takes())
             case Finished(row=row) | Cancelled(row=row) | Failed(row=row):
                 self._rows[row].ended = True
         return event
+
+    @property
+    def next_end(self) -> TimeLeft | None:
+        """Until the first of the takes that have begun is complete; None if unknown."""
+        lefts = [row.left() for row in self._rows if row.has_begun and not row.ended]
+        known = [left for left in lefts if left is not None]
+        return soonest(known) if known else None
 
     def _loads(self, stage: str, fraction: float | None) -> TimeLeft | None:
         now = self._clock()
@@ -204,15 +236,6 @@ class RunEstimate:
         if len(lefts) <= self._places:
             return together
         return longest([together, sum(lefts, NOTHING) * (1 / self._places)])
-
-
-def _beside_others(take: ExpectedTake, together: float) -> ExpectedTake:
-    """A take among several. Their common step takes as long as that of one, up to as long as that
-    of all one by one; together: the square root of their number."""
-    if take.step_seconds is None:
-        return take
-    seconds, factor = together * take.step_seconds, together * take.factor
-    return replace(take, step_seconds=seconds, factor=factor)
 
 
 def _sum(*parts: TimeLeft | None) -> TimeLeft | None:
