@@ -76,14 +76,14 @@ def never() -> bool:
 
 
 class Queue:
-    """At most `size` runs wait while others have places. runs: the most of one session.
+    """At most `size` runs wait while others have places. runs: the most of one session. places: of
+    the engine, until it says how many it has.
 
     It is the `Turns` of the engine's scheduler.
     """
 
-    def __init__(self, size: int, runs: int = RUNS) -> None:
-        self._size, self._runs = size, runs
-        self.places = PLACES
+    def __init__(self, size: int, runs: int = RUNS, places: int = PLACES) -> None:
+        self._size, self._runs, self.places = size, runs, places
         self._tickets: list[Ticket] = []
         # Those that use the engine: one that is not open, or any number of open ones.
         self._active: list[Ticket] = []
@@ -229,7 +229,10 @@ class Queue:
         """Whether a ticket may use the engine now: it is the first of those that do not."""
         if ticket is not next(each for each in line if each not in self._active):
             return False
-        return not self._active or (shares and all(each.is_open for each in self._active))
+        # What was loaded when `shares` was computed may have been replaced since.
+        return not self._active or (
+            shares and all(each.is_open and each.runtime == ticket.runtime for each in self._active)
+        )
 
     def _waiting(self, ticket: Ticket, line: Sequence[Ticket], shares: bool) -> Waiting:
         position = line.index(ticket) + 1

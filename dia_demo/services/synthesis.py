@@ -28,7 +28,6 @@ from dia_demo.engine.events import (
 from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.placement import place_on_cpu
 from dia_demo.engine.row import Row, check_prompt
-from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.kernels.precompile import Precompilation
@@ -64,7 +63,7 @@ class Synthesis:
         self.accelerator = accelerators or partial(
             Accelerator.named, store=VerdictStore(default_verdicts())
         )
-        self._queue = Queue(settings.queue_size, settings.places)
+        self._queue = Queue(settings.queue_size, settings.places, settings.at_once)
         self._warming = WarmUp(self._warm)
         self._precompilation: Precompilation | None = None
         self._compiles = False
@@ -222,7 +221,7 @@ class Synthesis:
                 request.model, request.runtime, text, tokens, request.speed
             )
             takes.append(expected)
-        return RunEstimate(takes, places=PLACES)
+        return RunEstimate(takes, places=self._queue.places)
 
     def loading(
         self, info: ModelInfo, runtime: RuntimeConfig, behind: Ticket | None = None

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from dia_demo.config import RuntimeConfig
 from dia_demo.engine.events import Waiting
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.errors import InputError
@@ -134,6 +135,14 @@ def test_a_run_of_another_model_waits_for_all_and_nobody_passes_it():
     assert not engine.may_use(later, shares=False)
     engine.leave(other)
     assert engine.may_use(later)
+
+
+def test_nobody_joins_a_model_that_was_replaced_while_it_asked():
+    engine = Engine(places=8)
+    engine.run(ANN).runtime = RuntimeConfig(precision="int8")
+    late = engine.enter(BEN)
+    late.runtime = RuntimeConfig(precision="float32")
+    assert not engine.may_use(late)
 
 
 def test_who_needs_the_machine_alone_shares_it_with_nobody():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import sqrt
 
-from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import NOTHING, TimeLeft
 from dia_demo.services.listening.plan.plan import ComparisonPlan, TakeSlot, TakeState
 from dia_demo.services.synthesis import Synthesis
@@ -44,7 +43,7 @@ def time_of(
     Takes generated together cost between as much as one of them and as much as all, one by one.
     """
     slots, total = list(slots), NOTHING
-    together = sqrt(min(PLACES, max(1, len(slots))))
+    together = sqrt(min(synthesis.settings.at_once, max(1, len(slots))))
     for slot in slots:
         runtime = plan.settings[slot.setting].runtime
         rate = synthesis.speed.seconds_per_second(synthesis.models[runtime.model], runtime)

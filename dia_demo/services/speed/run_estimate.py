@@ -24,7 +24,6 @@ from dia_demo.engine.events import (
     Started,
     Waiting,
 )
-from dia_demo.engine.scheduler import PLACES
 from dia_demo.engine.time_left import NOTHING, TimeLeft, length_left, longest, soonest
 
 # As many steps as the expected speed counts beside the take's own.
@@ -181,8 +180,7 @@ class RunEstimate:
     ) -> None:
         own = min(places, len(takes)) - 1
         self._rows = [
-            RowEstimate(replace(take, others=min(take.others + own, max(own, PLACES - 1))))
-            for take in takes
+            RowEstimate(replace(take, others=min(take.others + own, places - 1))) for take in takes
         ]
         self._expected_loading = loading
         self._loading: LoadingEstimate | None = None

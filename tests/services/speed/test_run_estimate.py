@@ -149,6 +149,15 @@ def test_takes_made_together_are_at_least_as_long_as_the_longest():
     assert after_another.low == pytest.approx(short.left.low / 2 + long.left.low)
 
 
+def test_no_more_takes_are_expected_beside_one_than_there_are_places():
+    take = ExpectedTake(100, 0.1, 400, 0.1)
+    crowd, pair = replace(take, others=9), replace(take, others=1)
+    waiting = Waiting(1, TimeLeft(0, 0))
+    assert RunEstimate([crowd], places=2).note(waiting) == RunEstimate([pair], places=2).note(
+        waiting
+    )
+
+
 @pytest.mark.parametrize("made", [0, 50, 99, 101, 150, 199, 200, 2000])
 def test_a_length_that_was_passed_is_ruled_out_and_none_is_beyond_the_limit(made):
     left = length_left(100, 0.1, made, 200)
