@@ -10,17 +10,34 @@ import sys
 gc.disable()
 
 # isort: split
+from dia_demo.errors import DiaDemoError
+from dia_demo.server.address import Address
+
+IS_PROGRAM = __name__ == "__main__"
+
+
+def end_with(error: DiaDemoError) -> None:
+    """End the program with an error for people, one line for each of its sentences."""
+    sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
+    sys.exit(2)
+
+
+if IS_PROGRAM:
+    try:  # gradio reads the port when it is imported.
+        Address.from_env()
+    except DiaDemoError as error:
+        end_with(error)
+
+# isort: split
 # Kernels that are not in the cache are compiled beside the imports below, which take as long.
 from dia_demo.kernels.precompile import Precompilation
 
-IS_PROGRAM = __name__ == "__main__"
 PRECOMPILATION = Precompilation(os.environ.get("DIA_PRECISION") or "auto") if IS_PROGRAM else None
 
 # isort: split
 from dia_demo.ui.space import zero_gpu  # noqa: F401 - on ZeroGPU, before torch
 
 # isort: split
-from dia_demo.errors import DiaDemoError
 from dia_demo.machine.system import raise_descriptor_limit, share_malloc_arenas
 from dia_demo.server.run import serve
 from dia_demo.services.folders import app_folders
@@ -52,7 +69,6 @@ if __name__ == "__main__":
     try:
         main()
     except DiaDemoError as error:
-        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
-        sys.exit(2)
+        end_with(error)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
 
 import uvicorn
 
-from dia_demo.errors import RunError
+from dia_demo.server.address import Address
 from dia_demo.server.application import make_application
 from dia_demo.server.gate import IDLE_SECONDS, watch_connections
 from dia_demo.services.settings import Settings
 from dia_demo.ui.gradio_internals import Page, end_streams
 from dia_demo.ui.space import zero_gpu
 
-HOST, PORT, PORTS = "127.0.0.1", 7860, 100
 # For answers in progress when the program ends. Takes are saved afterwards.
 END_SECONDS = 3
 
@@ -34,28 +32,8 @@ def serve(page: Page, settings: Settings) -> None:
         timeout_graceful_shutdown=END_SECONDS,
     )
     # Last: requests that come before the server starts would wait instead of being refused.
-    with open_socket() as listening:
+    with Address.from_env().listen() as listening:
         Server(config, page).run([listening])
-
-
-def open_socket() -> socket.socket:
-    """A socket where GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say, or at the next free port.
-
-    Raises RunError if no port is free.
-    """
-    host = os.environ.get("GRADIO_SERVER_NAME", HOST).strip("[]")
-    first = int(os.environ.get("GRADIO_SERVER_PORT", PORT))
-    ports = range(first, first + int(os.environ.get("GRADIO_NUM_PORTS", PORTS)))
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for port in ports:
-        try:
-            return socket.create_server((host, port), family=family, backlog=2048)
-        except OSError:
-            continue
-    raise RunError(
-        f"No port from {ports.start} to {ports.stop - 1} of {host} is free. Choose another in "
-        "GRADIO_SERVER_PORT."
-    )
 
 
 def address_of(listening: socket.socket) -> str:

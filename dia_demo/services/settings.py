@@ -1,5 +1,5 @@
 """The app's settings, from environment variables, which docs/settings.md lists. Host and port are
-the server's GRADIO_SERVER_NAME and GRADIO_SERVER_PORT.
+in server/address.py.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from dia_demo.errors import InputError
 from dia_demo.families.resolve import known_models, local_folder
 from dia_demo.files import is_own_folder
 from dia_demo.machine.processor import check_override
+from dia_demo.machine.variables import Variables
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 
 KEPT_GB = 4
@@ -82,6 +83,7 @@ class Settings:
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Settings:
         """Raises InputError with a line for every variable that cannot be used, naming it."""
         read = _Variables(env)
+        read.check(partial(check_override, env))
         precision = read.choice("DIA_PRECISION", RuntimeConfig.precision, PRECISIONS)
         threads = read.whole("DIA_THREADS", 0, 1) or None
         model = read.text("DIA_MODEL", RuntimeConfig.model)
@@ -106,54 +108,17 @@ class Settings:
             measure=read.choice("DIA_MEASURE", "on", ("on", "off")) == "on",
             origins=read.origins("DIA_ORIGINS"),
         )
-        if read.mistakes:
-            raise InputError("\n".join(read.mistakes))
+        read.raise_mistakes()
         return settings
 
 
-class _Variables:
-    """Reads variables; one that cannot be used becomes a mistake, and its default is used instead.
-
-    An empty variable is one that is not set.
-    """
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self.env = env
-        self.mistakes: list[str] = []
-        self._check(partial(check_override, env))
-
-    def _check(self, check: Callable[[], object]) -> bool:
-        try:
-            check()
-        except InputError as error:
-            self.mistakes.append(str(error))
-            return False
-        return True
-
-    def text(self, name: str, default: str) -> str:
-        return self.env.get(name) or default
-
-    def choice(self, name: str, default: str, allowed: Sequence[str]) -> str:
-        text = self.text(name, default)
-        if text in allowed:
-            return text
-        self.mistakes.append(f"{name} must be one of {', '.join(allowed)}, not {text!r}.")
-        return default
-
-    def whole(self, name: str, default: int, low: int, high: int = 1024) -> int:
-        text = self.text(name, "")
-        if not text:
-            return default
-        number = int(text) if text.isascii() and text.isdigit() else -1
-        if low <= number <= high:
-            return number
-        self.mistakes.append(f"{name} must be a whole number from {low} to {high}, not {text!r}.")
-        return default
+class _Variables(Variables):
+    """Reads the variables that only the app and the command line have."""
 
     def models(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
         models = tuple(self.text(name, "").split())
         for model in models:
-            self._check(partial(_check_model, name, model))
+            self.check(partial(_check_model, name, model))
         return models or default
 
     def origins(self, name: str) -> tuple[str, ...]:

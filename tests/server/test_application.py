@@ -22,7 +22,6 @@ from gradio.blocks import BlocksConfig
 from gradio_client import Client
 from starlette.testclient import TestClient
 
-from dia_demo.errors import RunError
 from dia_demo.files import ROOT
 from dia_demo.server import application, run
 from dia_demo.server.application import make_application
@@ -249,17 +248,6 @@ def test_the_console_suggests_no_public_link(tmp_path, capsys):
     with served(page, tmp_path) as url:
         assert httpx.get(url, timeout=20, trust_env=False).status_code == 200
     assert capsys.readouterr().out == f"Open {url} in a browser. Ctrl+C ends the program.\n"
-
-
-def test_the_next_free_port_is_taken(monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        monkeypatch.setenv("GRADIO_SERVER_PORT", str(port))
-        with run.open_socket() as found:
-            assert found.getsockname()[1] > port
-        monkeypatch.setenv("GRADIO_NUM_PORTS", "1")
-        with pytest.raises(RunError, match="GRADIO_SERVER_PORT"):
-            run.open_socket()
 
 
 def test_only_one_module_imports_the_insides_of_gradio():

@@ -1,0 +1,66 @@
+"""Where the page is served: GRADIO_SERVER_NAME, GRADIO_SERVER_PORT and GRADIO_NUM_PORTS.
+
+gradio reads these variables too, when it is imported, and ends with a traceback if a number is
+none. So app.py checks them before, and this module imports no gradio.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dia_demo.errors import InputError, RunError
+from dia_demo.machine.variables import Variables
+
+HOST, PORT, PORTS = "127.0.0.1", 7860, 100
+HIGHEST_PORT = 65535
+
+
+@dataclass(frozen=True)
+class Address:
+    """host: a name or number of this machine. ports: of which the first free one is used."""
+
+    host: str = HOST
+    ports: range = range(PORT, PORT + PORTS)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] = os.environ) -> Address:
+        """Raises InputError with a line for every variable that cannot be used, naming it."""
+        read = Variables(env)
+        host = read.text("GRADIO_SERVER_NAME", HOST).strip("[]")
+        first = read.whole("GRADIO_SERVER_PORT", PORT, 0, HIGHEST_PORT)
+        count = read.whole("GRADIO_NUM_PORTS", PORTS, 1, HIGHEST_PORT)
+        for name in ("GRADIO_SERVER_PORT", "GRADIO_NUM_PORTS"):
+            if env.get(name) == "":  # Which gradio cannot read.
+                read.mistakes.append(f"{name} is empty: give it a number, or remove it.")
+        read.raise_mistakes()
+        return cls(host, range(first, min(first + count, HIGHEST_PORT + 1)))
+
+    def listen(self) -> socket.socket:
+        """A socket at the first free port.
+
+        Raises InputError if the host is not this machine, RunError if no port can be used.
+        """
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        for port in self.ports:
+            try:
+                return socket.create_server((self.host, port), family=family, backlog=2048)
+            except (OSError, UnicodeError) as error:
+                if not _is_taken(error):
+                    raise InputError(
+                        "GRADIO_SERVER_NAME must be an address of this machine, such as 127.0.0.1 "
+                        "(for this machine alone) or 0.0.0.0 (for its networks as well), not "
+                        f"{self.host!r}."
+                    ) from None
+        raise RunError(
+            f"No port from {self.ports.start} to {self.ports.stop - 1} of {self.host} is free, or "
+            "this user may not use them. Choose another from 1024 to 65535 in GRADIO_SERVER_PORT."
+        )
+
+
+def _is_taken(error: Exception) -> bool:
+    """Whether another port may do."""
+    return isinstance(error, PermissionError) or getattr(error, "errno", 0) == errno.EADDRINUSE
