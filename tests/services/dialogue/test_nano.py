@@ -11,7 +11,7 @@ import pytest
 
 from dia_demo.files import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SCRIPT = (
     "[S1] Welcome back to the show. [S2] Glad to be here. [S1] How was the trip to the sea? "
