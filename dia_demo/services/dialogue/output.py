@@ -86,6 +86,7 @@ def whole_figures(run: DialogueRun, wall_seconds: float, first_audio: float | No
         peak_rss_bytes=max(figures.peak_rss_bytes for figures in attempts),
         expected_seconds=run.plan.script.seconds / run.plan.request.speed,
         surplus_turns=None,
+        shared_with=0,  # The chunks ran beside each other.
     )
 
 

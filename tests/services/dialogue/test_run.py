@@ -197,6 +197,14 @@ def test_a_full_disk_ends_the_run_with_what_to_do(make_run, tmp_path):
         assert isinstance(events_of(make_run(folder=disk))[-1], DialogueFinished)
 
 
+def test_its_own_chunks_are_no_other_takes(make_run):
+    run = make_run()
+    events_of(run)
+    first = run.attempts[0]
+    first[0] = replace(first[0], figures=replace(first[0].figures, shared_with=7))
+    assert whole_figures(run, 2.0, 0.5).shared_with == 0
+
+
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".opus"])
 def test_the_file_has_the_joined_sound_and_says_what_it_is(make_run, tmp_path, suffix):
     run = make_run()
