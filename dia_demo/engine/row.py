@@ -79,6 +79,7 @@ class Row:
                 self.params.seed,
                 text,
                 said,
+                prompt=prompt,
                 prompt_semitones=prompt_semitones,
                 chosen=chosen,
                 with_marks=with_marks,

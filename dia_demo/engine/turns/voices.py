@@ -14,7 +14,7 @@ import numpy as np
 
 from dia_demo.config import ModelConfig
 from dia_demo.engine.turns.passages import marks_of, passage_of_bytes, passages, speakers_of
-from dia_demo.voices import NO_NAMES, Voice, VoiceNames
+from dia_demo.voices import NO_NAMES, Voice, VoiceNames, VoiceTable
 
 # The share of a turn's first codes that its beginning has at least. One or two of them may differ,
 # or half of them if a mark is next; elsewhere more than half of them do.
@@ -31,8 +31,9 @@ SILENT_FRAMES = 4  # after the first codes of a turn that is begun here, with it
 class TurnVoices:
     """The marks of one row.
 
-    said: how many bytes of its text a voice prompt says. The prompt's speakers have no mark: they
-    keep its voice. prompt_semitones: its median pitch above 100 Hz, if it has one: another speaker
+    said: how many bytes of its text a voice prompt says; prompt: its codes [frames, C]. Its
+    speakers keep its voice: with the marks of the prompt, if it is a take of this model, else
+    without any. prompt_semitones: its median pitch above 100 Hz, if it has one: another speaker
     gets a voice away from it. chosen: the voices by name of S1 and S2 that are not the seed's.
     with_marks False: who speaks in the prompt is not known, so turns are
     only followed. Frames are the new ones, counted from 0. begun: of each turn so far, and of each
@@ -47,6 +48,7 @@ class TurnVoices:
         text: bytes,
         said: int = 0,
         *,
+        prompt: np.ndarray | None = None,
         prompt_semitones: float | None = None,
         chosen: VoiceNames = NO_NAMES,
         with_marks: bool = True,
@@ -69,6 +71,9 @@ class TurnVoices:
             speaker: no_marks if voice is None else np.array([voice.mark])
             for speaker, voice in self.voices.items()
         }
+        if prompt is not None and said:
+            heard = marks_in_prompt(prompt, text[:said], table)
+            self._codes |= {speaker: np.array([mark]) for speaker, mark in heard.items()}
         self._with_marks = with_marks
         self.table, self.passages = table, passages(text, said)
         self.punctuation = marks_of(text, self.passages)
@@ -190,3 +195,23 @@ class TurnVoices:
     def _latest(self) -> int:
         """Frames from the first code of a turn to its mark."""
         return len(self._start) + int(self._delay[-1])
+
+
+def marks_in_prompt(prompt: np.ndarray, text: bytes, table: VoiceTable) -> dict[int, int]:
+    """The mark of each speaker of a voice prompt, codes [frames, C] that say `text`.
+
+    Empty where its turns do not show who has which: only a take of the same model has marks.
+    """
+    start, marks = np.array(table.turn_start), {voice.mark for voice in table.voices}
+    length = len(start)
+    found: list[int] = []
+    for frame in range(length, len(prompt)):
+        mark = int(prompt[frame, -1])
+        if mark in marks and (prompt[frame - length : frame] == start).mean() >= SAME:
+            # A sentence may begin like a turn.
+            found += [mark] if found[-1:] != [mark] else []
+    speakers = [passage.speaker for passage in passages(text, 0)]
+    pairs = set(zip(speakers, found, strict=False))
+    if len(found) != len(speakers) or len(pairs) != len(set(speakers)):
+        return {}
+    return dict(pairs)

@@ -10,7 +10,7 @@ from dia_demo.checkpoint_config import read_model_config
 from dia_demo.engine.row import Row
 from dia_demo.engine.scheduler import run_to_end
 from dia_demo.engine.turns.passages import passages
-from dia_demo.engine.turns.voices import TurnVoices
+from dia_demo.engine.turns.voices import TurnVoices, marks_in_prompt
 from dia_demo.text.script import encode_script
 from tests.helpers.models.checkpoints import load
 from tests.helpers.models.known import EMBEDDED_FOLDER
@@ -92,7 +92,29 @@ def test_prompted_speakers_keep_the_prompts_voice_and_others_get_theirs(model, s
     run_to_end(model, [row])
     two = TABLE.drawn(3)[1] if semitones is None else TABLE.drawn_beside(3, semitones)
     assert row.voices == (None, two.name)
-    assert voices_of(row.codes()) == [None, two.name, None, two.name]
+    one = TABLE.drawn(2)[0]  # The prompt is a take of this model, so its mark is known.
+    assert voices_of(row.codes()) == [one.name, two.name, one.name, two.name]
+
+
+def test_speakers_of_a_prompt_without_marks_get_none(model):
+    words = "[S1] Put the blue cup on the shelf."
+    said = make_row(words, seed=2)
+    run_to_end(model, [said])
+    row = make_row(TURNS, prompt=said.codes().astype(np.int64)[3:], said=words, seed=3)
+    run_to_end(model, [row])
+    assert voices_of(row.codes())[::2] == [None, None]
+
+
+def test_the_marks_of_a_prompt_of_both_speakers_are_found(model):
+    rows = [make_row(TURNS, seed=seed) for seed in range(3)]
+    run_to_end(model, rows)
+    for seed, row in enumerate(rows):
+        one, two = TABLE.drawn(seed)
+        text, codes = encode_script(TURNS), row.codes()
+        assert marks_in_prompt(codes, text, TABLE) == {1: one.mark, 2: two.mark}
+        # Its words say something else than its turns, or two speakers had one voice.
+        assert marks_in_prompt(codes, encode_script("[S1] Is that a horse?"), TABLE) == {}
+        assert marks_in_prompt(codes[:40], text, TABLE) == {}
 
 
 def test_without_a_transcript_nobody_gets_a_mark_and_the_turns_are_followed(model):
