@@ -26,7 +26,7 @@ VOICE = "kal16"  # the fastest of flite's; all of them share one dictionary
 FLATTER = 0.35  # a word is drawn by its rank to minus this power
 
 
-def _phones(words: list[str]) -> list[list[str]]:
+def spoken_phones(words: list[str]) -> list[list[str]]:
     """flite's phones of every word, each said alone."""
     said = ". ".join(words) + "."
     command = ["flite", "-voice", VOICE, "-ps", "-t", said, "none"]
@@ -50,7 +50,7 @@ def load_lexicon(work: Path) -> dict[str, list[str]]:
         lexicon = {}
         for start in range(0, len(words), ASKED_AT_ONCE):
             part = words[start : start + ASKED_AT_ONCE]
-            said = _phones(part)
+            said = spoken_phones(part)
             if len(said) == len(part):
                 lexicon |= dict(zip(part, said, strict=True))
         path.write_text(json.dumps(lexicon))

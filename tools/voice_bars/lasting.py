@@ -1,0 +1,87 @@
+"""Whether a kept voice stays the same in all chunks of a dialogue and in other takes.
+
+Pitch by WORLD, timbre by the mean spectral envelope, as in training/voice/judge. Questions are
+higher and sentences differ in their sounds, so a pitch is compared with the median of all takes and
+chunks of its voice, and an envelope may be as far from the kept take's as thirds of one take are
+from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dia_demo.services.take import VoicePrompt
+from tools.voice_bars import scripts
+from tools.voice_bars.bar import Bar, Line, Trial, share_line
+from tools.voice_bars.studio import Studio
+
+COUNT = 20
+KEPT_SENTENCES, LONG_SENTENCES, TAKE_SENTENCES, TAKES = 3, 20, 5, 2
+PITCH, PARTS = 0.05, 3
+
+
+def _pitch(samples: np.ndarray) -> float:
+    """The median in Hz, of sound at 16 kHz."""
+    from training.voice.teacher.melody import pitch_track
+
+    f0 = pitch_track(samples)[1]
+    return float(np.median(f0[f0 > 0])) if (f0 > 0).any() else 0.0
+
+
+def _apart(one: np.ndarray, other: np.ndarray) -> float:
+    """The mean distance of two envelopes, in nepers of power."""
+    return float(np.sqrt(np.square(one - other).mean()))
+
+
+def _trial(studio: Studio, number: int) -> Trial:
+    from training.voice.judge.speakers import envelope
+
+    script = scripts.monologue(number, KEPT_SENTENCES)
+    (kept,) = studio.takes([studio.request(script, seed=number)])
+    assert kept.samples is not None
+    voice = VoicePrompt(codes=kept.codes.astype(np.int64), transcript=script)
+    texts = [scripts.monologue(1000 * (k + 1) + number, TAKE_SENTENCES) for k in range(TAKES)]
+    requests = [studio.request(text, seed=7 + k, voice=voice) for k, text in enumerate(texts)]
+    pieces = [result.samples for result in studio.takes(requests)]
+    sentences = TAKE_SENTENCES if studio.is_quick else LONG_SENTENCES
+    long = studio.speak(
+        studio.request(scripts.monologue(500 + number, sentences), seed=number + 1, voice=voice)
+    )
+    edges = [*long.starts, len(long.samples)]
+    pieces += [long.samples[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    found = [kept.samples, *(piece for piece in pieces if piece is not None)]
+    envelopes = [envelope(piece) for piece in found]
+    return {
+        "voice": kept.voices and kept.voices[0],
+        "pitches": [round(_pitch(piece), 1) for piece in found],
+        "apart": [round(_apart(each, envelopes[0]), 3) for each in envelopes[1:]],
+        "spreads": [
+            round(max(_apart(envelope(part), whole) for part in np.array_split(piece, PARTS)), 3)
+            for piece, whole in zip(found, envelopes, strict=True)
+        ],
+    }
+
+
+def _lines(trials: Sequence[Trial]) -> list[Line]:
+    pitches = np.concatenate([np.array(t["pitches"]) / np.median(t["pitches"]) for t in trials])
+    to_kept = [pitch / t["pitches"][0] - 1 for t in trials for pitch in t["pitches"][1:]]
+    near_kept = np.mean(np.abs(to_kept) <= PITCH)
+    within = [far <= max(t["spreads"]) for t in trials for far in t["apart"]]
+    within_kept = np.mean([far <= t["spreads"][0] for t in trials for far in t["apart"]])
+    return [
+        share_line(
+            "kept voice: median pitch of a take or chunk within 5% of all of them", 1,
+            (np.abs(pitches - 1) <= PITCH).tolist(),
+            f"{len(trials)} voices, {pitches.min() - 1:+.1%} to {pitches.max() - 1:+.1%}; within "
+            f"5% of the kept take's alone: {near_kept:.0%}",
+        ),
+        share_line(
+            "kept voice: spectral distance within the spread of one take", 1, within,
+            f"of the kept take alone: {within_kept:.0%}",
+        ),
+    ]  # fmt: skip
+
+
+BARS = (Bar("voices", COUNT, 1, _trial, _lines, modules=("pyworld", "librosa")),)
