@@ -89,6 +89,7 @@ def test_an_interrupted_run_goes_on(say, tmp_path, monkeypatch):
     [
         (("--subtitles", "a.txt", "-o", "a.wav"), "written as .srt or .vtt"),
         (("--words", "w.json", "--codes", "c.npy"), "need the audio"),
+        (("--max-tokens", 5000, "-o", "a.wav"), "max_tokens must be a whole number"),
         (("--retries", 11, "-o", "a.wav"), "retries must be a whole number from 0 to 10"),
         (("--words", "no/w.json", "-o", "a.wav"), "does not exist"),
     ],

@@ -150,9 +150,10 @@ def make_plan(
     """Split the script of a request.
 
     Raises InputError for a script without words, one that is too long, a pause that is too long,
-    and for max tokens that leave no room for speech.
+    for settings out of their ranges, and for max tokens that leave no room for speech.
     """
     RETRIES.check("retries", retries)
+    request.params.checked(request.model.config)
     if (length := len(request.script)) > MAX_DIALOGUE_CHARACTERS:
         raise InputError(
             f"The script has {length:,} characters; {MAX_DIALOGUE_CHARACTERS:,} are allowed, about "
