@@ -32,7 +32,8 @@ SECONDS = """() => Number(/([\\d.]+) s of audio/.exec(
   document.querySelector("#status .status-line").textContent)?.[1] || 0)"""
 # What the browser writes when the program ends in the middle of a run.
 ENDED = re.compile(
-    "Failed to load resource|network error|Waveform load error|Unexpected error Cancelled"
+    "Failed to load resource|Failed to fetch|network error|Waveform load error"
+    "|Unexpected error Cancelled"
 )
 
 
@@ -157,7 +158,7 @@ def test_a_take_survives_the_end_of_the_program(open_browser, tmp_path):
     with running_app(tmp_path, port, PATIENT):
         # gradio's page reloads itself when the server answers again.
         wait_player(page)
-        assert "Your last take is in the player" in wait_state(page, "idle")
+        page.locator("#status", has_text="Your last take is in the player").wait_for()
         assert figure(page, "Ended") == "stopped" and float(figure(page, "Audio").split()[0]) > 0.3
         assert_one_earlier_take(page)
 
