@@ -17,6 +17,7 @@ import torch
 
 from dia_demo.files import cache_folder
 from tests.helpers.page import browser
+from tests.helpers.page.windows import Windows
 from tools.torchaudio_guard import hide_broken_torchaudio
 
 # Kept for the next run, since it has the compiled kernels, but not the user's: what takes of tests
@@ -140,6 +141,13 @@ def chromium():
         launched.close()
 
 
+def pytest_xdist_auto_num_workers(config) -> int:
+    """One process more than cores: the browser tests wait for sound to be played."""
+    from dia_demo.machine.system import granted_cores
+
+    return granted_cores() + 1
+
+
 # Tests that are marked by their folder.
 FOLDER_MARKERS = {
     "browser": "browser",
@@ -169,24 +177,42 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
+@pytest.fixture(scope="session")
+def windows(chromium):
+    """The windows that tests take turns with."""
+    return Windows(chromium)
+
+
+@pytest.fixture(scope="module")
+def shared_page(windows, home):
+    """One page for the tests of a file that say all they need and leave the nano voice chosen."""
+    watch = windows.open(home, viewport=browser.DESKTOP, color_scheme="light")
+    yield watch.open()
+    windows.give_back(watch, is_reusable=True)
+    assert watch.outside == [] and watch.errors == []
+
+
 @pytest.fixture
-def open_window(chromium, home, request):
+def open_window(windows, home, request):
     """A function that opens a window of its own, with nothing remembered from others.
 
     After the test, no page may have asked for anything outside or shown an error in the console.
     """
     watches = []
 
-    def open_watched(size=browser.DESKTOP, scheme="light", at=home) -> browser.Watch:
-        context = chromium.new_context(viewport=size, color_scheme=scheme, accept_downloads=True)
-        watches.append(browser.Watch(context, at))
+    def open_watched(
+        size=browser.DESKTOP, scheme="light", at=home, is_new=False, **options
+    ) -> browser.Watch:
+        options |= {"viewport": size, "color_scheme": scheme, "accept_downloads": True}
+        watches.append(windows.open(at, is_new, **options))
         return watches[-1]
 
     yield open_watched
-    if request.node.stash[FAILED]:
+    failed = request.node.stash[FAILED]
+    if failed:
         for page in (page for watch in watches for page in watch.context.pages):
             print(f"What the page said:\n{page.locator('body').inner_text()}\n")
     for watch in watches:
-        watch.context.close()
+        windows.give_back(watch, is_reusable=not failed)
         assert watch.outside == [], "the page asked for something outside this machine"
         assert watch.errors == [], "the browser's console shows errors"

@@ -185,8 +185,8 @@ def room(page) -> str:
 def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path):
     """Page source, answers, headers, storage, names, sizes: all as in the mirror image."""
     mirror = swapped(finished_pairs, tmp_path / "mirror")
-    one = look_around(open_window(DESKTOP), finished_pairs, tmp_path / "one")
-    other = look_around(open_window(DESKTOP), mirror, tmp_path / "other")
+    one = look_around(open_window(DESKTOP, is_new=True), finished_pairs, tmp_path / "one")
+    other = look_around(open_window(DESKTOP, is_new=True), mirror, tmp_path / "other")
     for what in one.keys() - {"sounds", "revealed", "bodies", "expectations"}:
         assert one[what] == other[what], what
     differing = one["bodies"].items() ^ other["bodies"].items()
@@ -206,7 +206,7 @@ def test_nothing_tells_which_side_is_which(open_window, finished_pairs, tmp_path
 
 def test_a_clip_carries_only_sound(open_window, finished_pairs, tmp_path):
     """No tag, no name, no length of its own: 44 bytes of header, alike for both, then samples."""
-    watch = open_window(DESKTOP)
+    watch = open_window(DESKTOP, is_new=True)
     spy = Spy(watch.context, finished_pairs.plan)
     page = compare_tab(watch)
     open_zip(page, zipped(finished_pairs, tmp_path))

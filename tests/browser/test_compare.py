@@ -78,6 +78,7 @@ def test_a_pair_is_judged_by_keyboard_alone(open_window, finished_pairs, tmp_pat
     assert all(vote.seconds_a > 0 and vote.seconds_b > 0 for vote in back.votes.values())
 
 
+@pytest.mark.long
 def test_the_folder_is_not_served(open_window, home, tmp_path_factory, finished_pairs, tmp_path):
     """Even who knows where a plan lies on the server's disk gets nothing."""
     page = compare_tab(open_window(DESKTOP))
@@ -90,7 +91,13 @@ def test_the_folder_is_not_served(open_window, home, tmp_path_factory, finished_
         assert page.request.get(f"{home}/gradio_api/file={path}").status in (403, 404)
 
 
-@pytest.mark.parametrize("name, data", [("no zip", b"hello"), ("empty", b"PK\x05\x06" + bytes(18))])
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("no zip", b"hello"),
+        pytest.param("empty", b"PK\x05\x06" + bytes(18), marks=pytest.mark.long),
+    ],
+)
 def test_a_bad_zip_gets_one_message(open_window, tmp_path, name, data):
     page = compare_tab(open_window(DESKTOP))
     (tmp_path / "bad.zip").write_bytes(data)

@@ -39,23 +39,14 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def visit(chromium, home):
-    """A function that opens a page of a size, once for all tests."""
-    pages = {}
+def visit(shared_page):
+    """A function that gives the page a size."""
 
     def of(size):
-        width = size["width"]
-        if width not in pages:
-            page = chromium.new_context(viewport=size).new_page()
-            page.set_default_timeout(60_000)
-            page.goto(home)
-            page.wait_for_function("window.diaRestored === true")
-            pages[width] = page
-        return pages[width]
+        shared_page.set_viewport_size(size)
+        return shared_page
 
-    yield of
-    for page in pages.values():
-        page.context.close()
+    return of
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -84,15 +75,13 @@ GAP = """() => {
 }"""
 
 
-def test_the_counts_follow_the_line_at_every_width(chromium, home):
-    page = chromium.new_page()
-    page.goto(home)
+def test_the_counts_follow_the_line_at_every_width(visit):
+    page = visit(DESKTOP)
     page.locator(".switch-model").wait_for()
     gaps = {}
     for width in (320, 390, 480, 820, 900, 1100, 1440, 1600):
         page.set_viewport_size({"width": width, "height": 900})
         gaps[width] = page.evaluate(GAP)
-    page.close()
     assert all(0 <= gap < 30 for gap in gaps.values()), gaps
 
 

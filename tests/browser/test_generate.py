@@ -21,6 +21,7 @@ from tests.helpers.page.browser import (
     DESKTOP,
     PHONE,
     figure,
+    make_take,
     press,
     press_twice,
     running_app,
@@ -132,8 +133,8 @@ def wait_progress(page, seconds: float = 0) -> str:
     return page.locator("#status .status-line").inner_text()
 
 
-def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
-    page = open_window().open()
+def test_a_press_counts_from_the_moment_the_button_is_back(shared_page):
+    page = shared_page
     write_script(page, SHORT, max_tokens=60)
     press_twice(page, "Generate", "#generate")
     wait_state(page, *OVER)
@@ -224,11 +225,10 @@ def wait_refusal(page, words: str) -> None:
     page.locator(".player", has_text=re.compile("Earlier take|No sound was generated")).wait_for()
 
 
-def test_cut_by_max_tokens_is_said_loudly(open_window):
-    page = open_window().open()
+def test_cut_by_max_tokens_is_said_loudly(shared_page):
+    page = shared_page
     write_script(page, LONG, max_tokens=40)
-    press(page, "Generate")
-    assert "Cut off at Max tokens" in wait_state(page, "cut")
+    assert "Cut off at Max tokens" in make_take(page)
     assert figure(page, "Ended") == "cut off at Max tokens"
 
 
@@ -247,23 +247,24 @@ def test_a_reload_keeps_the_form(open_window):
     assert page.get_by_label("number input for Max tokens").input_value() == "333"
 
 
-def test_a_kept_seed_gives_the_take_again(open_window):
-    page = open_window().open()
+def test_a_kept_seed_gives_the_take_again(shared_page):
+    page = shared_page
     unfold(page, "More")
+    press(page, "Reset to the model's defaults")
     seed = page.get_by_label("Seed", exact=True)
     write_script(page, SHORT, max_tokens=60)
     heard = []
     for _ in range(2):
         with playing(page) as sound:
-            press(page, "Generate")
+            make_take(page)
         heard.append(sound()[0])
         press(page, "Keep this seed")
         sync_api.expect(seed).to_have_value(figure(page, "Seed"))
     assert np.array_equal(*heard)
 
 
-def test_a_model_brings_its_own_defaults(open_window):
-    page = open_window().open()
+def test_a_model_brings_its_own_defaults(shared_page):
+    page = shared_page
     page.get_by_label("Model").click()
     page.get_by_role("option", name="Dia-1.6B").click()
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
@@ -278,6 +279,8 @@ def test_a_model_brings_its_own_defaults(open_window):
     page.get_by_text("3,072 tokens ≈ 35 s").wait_for()
     sync_api.expect(speed).to_have_value("1")
     sync_api.expect(page.get_by_label("Seed", exact=True)).to_have_value("")
+    press(page, "Back to Nano")
+    page.get_by_role("button", name="Use Dia-1.6B").wait_for()
 
 
 @pytest.mark.long
@@ -296,6 +299,7 @@ def test_stop_lets_the_next_tab_in_the_queue_run(open_window, patient):
     wait_state(second, "stopped")
 
 
+@pytest.mark.long
 def test_keyboard_alone_is_enough(open_window, patient):
     page = open_window(at=patient).open()
     write_script(page, SHORT, max_tokens=300)
@@ -312,7 +316,8 @@ def test_keyboard_alone_is_enough(open_window, patient):
     wait_state(page, "stopped", *OVER)
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(open_window, scheme):
     page = open_window(scheme=scheme).open()
     write_script(page, SHORT, max_tokens=60)

@@ -109,14 +109,6 @@ def switch_from_a_to_b(page) -> tuple[float, float]:
     return last, first
 
 
-def test_keys_are_letters_while_a_note_is_typed(open_window, finished_pairs, tmp_path):
-    page = compare_tab(open_window(DESKTOP))
-    open_zip(page, zipped(finished_pairs, tmp_path))
-    page.locator(".lab-note").press_sequentially("b 1 ")
-    assert page.locator(".lab-note").input_value() == "b 1 "
-    assert page.get_by_text("Pair 1 of 2").is_visible()
-
-
 @pytest.mark.long
 def test_a_press_counts_from_the_moment_the_button_is_back(open_window):
     page = compare_tab(open_window(DESKTOP))
@@ -201,6 +193,7 @@ def test_a_restarted_app_makes_the_pairs_that_stop_left(chromium, tmp_path):
     assert watch.errors == [] and watch.outside == []
 
 
+@pytest.mark.long
 def test_both_players_of_a_sighted_pair_go_to_a_place(open_window, tmp_path):
     pairs = make_pairs(tmp_path, kind="sighted", seeds=(1,), max_tokens=200)
     page = compare_tab(open_window(PHONE, "dark"))
@@ -216,6 +209,7 @@ def test_both_players_of_a_sighted_pair_go_to_a_place(open_window, tmp_path):
     assert page.locator(".hear").nth(1).inner_text() == "Play temperature 1.9177"
 
 
+@pytest.mark.long
 def test_pairs_that_came_out_alike_are_named_in_the_result(open_window, tmp_path):
     sides = ({"top_k": 20}, {"top_k": 30})
     pairs = make_pairs(tmp_path, sides=sides, seeds=(1,), temperature=0.0, cfg_scale=0.0)

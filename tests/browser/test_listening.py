@@ -144,13 +144,14 @@ def tone(rate: int) -> np.ndarray:
     return np.rint(LEVEL * 32767 * samples).astype(np.int16)
 
 
+@pytest.mark.long
 def test_stopping_a_clip_does_not_click(open_window, tmp_path):
     pairs = make_pairs(tmp_path, seeds=(1,))
     for name in pairs.plan.trials[0].clips:
         path = pairs.folder / "clips" / name
         rate = soundfile.info(path).samplerate
         soundfile.write(path, tone(rate), rate, subtype="PCM_16")
-    watch = open_window(DESKTOP)
+    watch = open_window(DESKTOP, is_new=True)
     watch.context.add_init_script(f"({TAP})()")
     page = compare_tab(watch)
     open_zip(page, zipped(pairs, tmp_path / "zip"))

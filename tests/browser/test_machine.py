@@ -103,8 +103,9 @@ def test_a_take_waits_for_a_measurement(open_window):
     wait_state(second, "done", "cut")
 
 
+@pytest.mark.long
 @pytest.mark.processor
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_measured_machine_is_a_picture_with_a_meaning(open_window, scheme):
     """One whole measurement of the embedded voice; in the other scheme the picture is empty."""
     page = machine_tab(open_window(scheme=scheme))

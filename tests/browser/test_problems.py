@@ -138,6 +138,7 @@ def test_events_without_a_place_on_the_page_answer_with_the_sentence(failing):
     failing.fail()
 
 
+@pytest.mark.long
 def test_a_wrong_file_is_refused_in_words(watch, files):
     """The case that was met: a WAV without settings, dropped on the earlier takes."""
     page = watch.open()

@@ -185,6 +185,7 @@ BOXES = """() => [...document.querySelectorAll(".earlier li:first-child :is(p, b
   .map(({ top, bottom, height }) => ({ top, bottom, height }))"""
 
 
+@pytest.mark.long
 def test_earlier_takes(open_browser, patient):
     page = open_browser(patient).open()
     zone = {"timezoneId": "Asia/Tokyo"}

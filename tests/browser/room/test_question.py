@@ -57,6 +57,7 @@ def test_the_form_is_one_sentence(open_window):
     assert not page.locator("#lab-first").is_visible()
 
 
+@pytest.mark.long
 def test_a_choice_may_overtake_the_description(open_window):
     """A description that was asked for before a menu got other choices has a value of the old."""
     window = open_window(DESKTOP)
@@ -137,6 +138,7 @@ def test_the_scripts_are_checked(open_window):
     report.get_by_role("button", name="Undo", exact=True).wait_for(state="hidden")
 
 
+@pytest.mark.long
 def test_names_end_before_the_arrow(open_window):
     page = compare_tab(open_window(PHONE))
     overlaps = page.evaluate(
@@ -152,6 +154,7 @@ def test_names_end_before_the_arrow(open_window):
     assert overlaps == []
 
 
+@pytest.mark.long
 def test_a_model_that_cannot_be_fetched_leaves_nothing_behind(open_window):
     page = compare_tab(open_window(DESKTOP))
     open_more(page)
@@ -174,6 +177,7 @@ def ended(tmp_path_factory):
     return pairs
 
 
+@pytest.mark.long
 def test_a_result_can_be_taken_home(open_window, ended, tmp_path):
     """As CSV and as a zip, once it is revealed; its tables have no frames."""
     page = compare_tab(open_window(DESKTOP))
@@ -198,6 +202,7 @@ def test_a_result_can_be_taken_home(open_window, ended, tmp_path):
     assert frames == []
 
 
+@pytest.mark.long
 def test_deleting_asks_once(open_window, finished_pairs, tmp_path):
     page = compare_tab(open_window(DESKTOP))
     press(page, "Open")
@@ -217,6 +222,7 @@ def test_deleting_asks_once(open_window, finished_pairs, tmp_path):
     page.locator("#lab-make").wait_for()
 
 
+@pytest.mark.long
 def test_a_reload_brings_the_question_back(open_window):
     """After a reload the question stands as it was asked, with its menus."""
     page = compare_tab(open_window(DESKTOP))

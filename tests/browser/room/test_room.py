@@ -133,6 +133,12 @@ def test_digits_play_clips_until_shift_is_held(room):
     room.get_by_text("Pair 2 of 2").wait_for()
 
 
+def test_keys_are_letters_while_a_note_is_typed(room):
+    room.locator(".lab-note").press_sequentially("b 1 ")
+    assert room.locator(".lab-note").input_value() == "b 1 "
+    assert room.get_by_text("Pair 1 of 2").is_visible()
+
+
 def test_repeat_plays_a_clip_until_it_is_paused(room):
     room.get_by_label("Repeat").check()
     room.keyboard.press("1")
@@ -292,7 +298,8 @@ def test_a_reload_brings_the_pair_back(long_room):
     sync_api.expect(scripts).to_have_value("[S1] My own words. [S2] Yes.")
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     """320 px: nothing overflows, targets of 24 px or more, enough contrast."""
     phone.emulate_media(color_scheme=scheme)
@@ -318,6 +325,7 @@ def test_the_room_fits_a_narrow_screen(phone, finished_pairs, tmp_path, scheme):
     assert page.evaluate(CONTRAST) == []
 
 
+@pytest.mark.long
 def test_a_touch_screen_shows_no_keys(phone, finished_pairs, tmp_path):
     page = opened(phone, zipped(finished_pairs, tmp_path))
     assert page.get_by_role("button", name="1 is better", exact=True).is_visible()

@@ -43,6 +43,7 @@ def phone(chromium, home):
     context.close()
 
 
+@pytest.mark.long
 def test_a_pasted_dialogue_is_spoken_by_two_people_after_two_presses(phone):
     phone.get_by_role("button", name="More").tap()
     phone.get_by_label("Seed", exact=True).fill(str(SEED))
@@ -66,6 +67,7 @@ def test_a_pasted_dialogue_is_spoken_by_two_people_after_two_presses(phone):
     assert_two_voices(samples)
 
 
+@pytest.mark.long
 def test_undo_on_a_phone_leaves_its_keyboard_closed(phone):
     script = script_of(phone)
     before = script.input_value()

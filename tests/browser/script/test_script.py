@@ -23,21 +23,37 @@ PLAIN = "[S1] I'm sure you'll like it, \"really\"... [S2] Don't be late, please,
 OVER = ("done", "cut")
 
 
-def test_the_page_shows_the_script_as_the_model_reads_it(open_window):
-    page = open_window().open()
+@pytest.fixture
+def page(shared_page):
+    return shared_page
+
+
+@pytest.fixture
+def dia_page(shared_page):
+    """With Dia-1.6B chosen: the nano voice reads such sounds without a repair."""
+    choose(shared_page, "Model", "Dia-1.6B")
+    yield shared_page
+    choose(shared_page, "Model", "Nano")
+    shared_page.get_by_role("button", name="Use Dia-1.6B").wait_for()
+
+
+def test_the_page_shows_the_script_as_the_model_reads_it(page):
     script = script_of(page)
     script.fill(CURLY)
     page.locator("#report .read-as").get_by_text(PLAIN).wait_for()
     assert script.input_value() == CURLY, "what was written stays as it is"
-    choose(page, "Model", "Dia-1.6B")
+
+
+def test_what_the_model_does_not_read_is_a_finding(dia_page):
+    page, script = dia_page, script_of(dia_page)
+    script.fill(CURLY)
     page.locator("#report .finding").get_by_text("Typographic quotes").wait_for()
     assert page.locator("#report .read-as").count() == 0
     press(page, "Use plain quotes and dashes")
     sync_api.expect(script).to_have_value(PLAIN)
 
 
-def test_words_are_read_as_the_list_of_pronunciations_says_also_after_a_reload(open_window):
-    page = open_window().open()
+def test_words_are_read_as_the_list_of_pronunciations_says_also_after_a_reload(page):
     write_script(page, "[S1] Hello, Nguyen, how are you? [S2] Fine. [S1]")
     unfold(page, "Pronunciations")
     words = page.locator("#pronunciations textarea")
@@ -50,10 +66,11 @@ def test_words_are_read_as_the_list_of_pronunciations_says_also_after_a_reload(o
     page.locator("#report .read-as").get_by_text(read).wait_for()
     unfold(page, "Pronunciations")
     sync_api.expect(words).to_have_value("Nguyen = win")
+    words.fill("")
+    page.locator("#report .read-as").wait_for(state="detached")
 
 
-def test_a_finding_is_repaired_by_one_click(open_window):
-    page = open_window().open()
+def test_a_finding_is_repaired_by_one_click(page):
     text = "[S1] Hello there. [S2] Hi, how are you?"
     write_script(page, text)
     press(page, "Add [S1] at the end")
@@ -61,9 +78,8 @@ def test_a_finding_is_repaired_by_one_click(open_window):
     sync_api.expect(script).to_have_value(f"{text} [S1]")
 
 
-def test_fix_all_makes_every_repair(open_window):
-    page = open_window().open()
-    choose(page, "Model", "Dia-1.6B")  # The nano voice reads such sounds without a repair.
+def test_fix_all_makes_every_repair(dia_page):
+    page = dia_page
     write_script(page, "[S1] Hello (giggles). [S2] Hi (coughing), how are you?")
     press(page, "Fix all (3)")
     script = script_of(page)
@@ -76,8 +92,7 @@ def test_fix_all_makes_every_repair(open_window):
 # Undo
 
 
-def test_an_example_is_undone_by_ctrl_z(open_window):
-    page = open_window().open()
+def test_an_example_is_undone_by_ctrl_z(page):
     script = script_of(page)
     write_script(page, "")
     script.type("[S1] What I typed myself. [S2]")
@@ -87,9 +102,8 @@ def test_an_example_is_undone_by_ctrl_z(open_window):
     sync_api.expect(script).to_have_value("[S1] What I typed myself. [S2]")
 
 
-def test_a_repair_is_undone_by_ctrl_z(open_window):
-    page = open_window().open()
-    choose(page, "Model", "Dia-1.6B")  # The nano voice reads such sounds without a repair.
+def test_a_repair_is_undone_by_ctrl_z(dia_page):
+    page = dia_page
     script = script_of(page)
     for button in ("Write (laughs)", "Fix all (2)"):
         text = "[S1] Hello (giggles). [S2] Hi."
@@ -100,9 +114,9 @@ def test_a_repair_is_undone_by_ctrl_z(open_window):
         sync_api.expect(script).to_have_value(text)
 
 
-def test_undo_beside_the_counts_takes_back_step_by_step(open_window):
-    page = open_window().open()
+def test_undo_beside_the_counts_takes_back_step_by_step(page):
     script, undo = script_of(page), page.get_by_role("button", name="Undo", exact=True)
+    write_script(page, "")
     assert not undo.is_visible(), "there is nothing to take back"
     typed = "[S1] What I typed myself. [S2]"
     write_script(page, typed)
@@ -116,9 +130,8 @@ def test_undo_beside_the_counts_takes_back_step_by_step(open_window):
     undo.wait_for(state="hidden")
 
 
-def test_typing_after_a_repair_ends_its_undo(open_window):
+def test_typing_after_a_repair_ends_its_undo(page):
     """The button would take away what was typed."""
-    page = open_window().open()
     write_script(page, "[S1] Hello. [S2] Hi.")
     press(page, "Add [S1] at the end")
     undo = page.get_by_role("button", name="Undo", exact=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.page.browser import open_tab
 from tests.helpers.page.lab_page import WAIT
 
 pytest.importorskip("playwright.sync_api")
@@ -17,7 +18,7 @@ MOST_BYTES = 800_000
 
 def test_a_cold_load_is_small(open_window):
     """open_window refuses requests to other hosts."""
-    watch = open_window()
+    watch = open_window(is_new=True)
     page = watch.context.new_page()
     session = watch.context.new_cdp_session(page)
     session.send("Network.enable")
@@ -29,17 +30,17 @@ def test_a_cold_load_is_small(open_window):
     assert len(sizes) > 20 and sum(sizes) <= MOST_BYTES
 
 
-def test_the_browser_shows_our_title_beside_our_icon(open_window):
-    page = open_window().open()
+def test_the_browser_shows_our_title_beside_our_icon(shared_page):
+    page = shared_page
     assert page.title() == "Dia on your CPU"
     icon = page.locator("link[rel=icon]").evaluate("(link) => link.href")
     answer = page.request.get(icon)
     assert answer.headers["content-type"] == "image/png"
 
 
-def test_keys_are_named_in_a_tooltip(open_window):
+def test_keys_are_named_in_a_tooltip(shared_page):
     """A touch screen shows none."""
-    page = open_window().open()
+    page = shared_page
     assert page.locator("#generate").get_attribute("title") == "Ctrl+Enter"
     assert "Ctrl" not in page.locator("body").inner_text()
 
@@ -58,6 +59,7 @@ def documentation(page):
     return page.get_by_role("heading", name="API documentation")
 
 
+@pytest.mark.long
 def test_the_footer_opens_the_api_page(api_window):
     page = api_window.open()
     page.locator("footer").get_by_role("button", name="API").click()
@@ -70,6 +72,7 @@ def test_a_link_to_the_api_page_opens_it(api_window):
     documentation(page).wait_for()
 
 
+@pytest.mark.long
 def test_the_example_for_programs_runs(api_window, tmp_path):
     page = api_window.open()
     page.get_by_role("tab", name="About").click()
@@ -85,8 +88,10 @@ def test_the_example_for_programs_runs(api_window, tmp_path):
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_a_link_explains_why_the_xpu_is_off(open_window, width):
-    page = open_window({"width": width, "height": 844}).open()
+def test_a_link_explains_why_the_xpu_is_off(shared_page, width):
+    page = shared_page
+    open_tab(page, "Generate")
+    page.set_viewport_size({"width": width, "height": 844})
     toggle = page.get_by_label("Intel XPU (experimental)")
     assert toggle.is_disabled() and not toggle.is_checked()
     area = page.locator("#xpu-area")

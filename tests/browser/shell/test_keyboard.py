@@ -62,7 +62,7 @@ def recorded(open_window):
     pages = []
 
     def open_page(at=None):
-        watch = open_window(at=at) if at else open_window()
+        watch = open_window(at=at, is_new=True) if at else open_window(is_new=True)
         watch.context.add_init_script(RECORD)
         pages.append(watch.open())
         pages[-1].set_default_timeout(40_000)
@@ -124,6 +124,7 @@ def test_a_take_from_load_to_download(recorded):
     assert waiting.value.suggested_filename.endswith(".wav")
 
 
+@pytest.mark.long
 def test_stop_and_failure_keep_the_focus(recorded, slow):
     page = recorded(slow)
     tab_to(page, "#generate")
@@ -166,6 +167,7 @@ def test_what_disappears_hands_the_focus_on(recorded):
     page.wait_for_function("document.activeElement !== document.body")
 
 
+@pytest.mark.long
 def test_the_benchmark_hands_the_focus_to_stop_and_back(recorded):
     page = recorded()
     open_tab(page, "Machine")
@@ -235,6 +237,7 @@ def test_a_comparison_from_its_form_to_the_verdict(recorded):
     assert waiting.value.suggested_filename.endswith(".zip")
 
 
+@pytest.mark.long
 def test_about_is_read_from_its_first_part_to_its_last(recorded):
     """Everything that unfolds can be reached and opened, and the focus stays on it."""
     page = recorded()

@@ -14,7 +14,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 def test_takes_are_found_named_starred_and_downloaded(open_window, tmp_path):
     page = open_window().open()
     for script in ("[S1] Hello there. How are you? [S1]", "[S1] Good morning, all. [S1]"):
-        write_script(page, script)
+        write_script(page, script, max_tokens=60)
         press(page, "Generate")
         wait_state(page, "done", "cut")
         page.locator("#generate:enabled").wait_for()

@@ -103,6 +103,7 @@ def position(page) -> float:
     return float(page.evaluate(f"{PLAYER}.position"))
 
 
+@pytest.mark.long
 def test_one_press_is_enough_to_hear_it(strict_page):
     page = strict_page().open()
     write_script(page, SCRIPT)
@@ -121,7 +122,7 @@ def open_with_take(open_window):
 
 def test_the_finished_take_goes_on_where_it_was_heard(open_window):
     """One player: nothing is taken over at the end of the run, and nothing starts again."""
-    watch = open_window()
+    watch = open_window(is_new=True)
     watch.context.add_init_script(NOTE_PIECES)
     page = watch.open()
     write_script(page, SCRIPT)
@@ -144,6 +145,7 @@ def test_the_finished_take_goes_on_where_it_was_heard(open_window):
     assert wait_player(page, "playing")
 
 
+@pytest.mark.long
 def test_a_pause_outlasts_the_end_of_the_run(open_window, slow):
     page = open_window(at=slow).open()
     write_script(page, TURNS)
@@ -162,6 +164,7 @@ def test_a_pause_outlasts_the_end_of_the_run(open_window, slow):
     assert slider.get_attribute("aria-valuetext").startswith(f"{round(paused + 1)} of ")
 
 
+@pytest.mark.long
 def test_a_press_on_the_waveform_goes_on_from_there(open_window):
     page = open_window().open()
     write_script(page, SCRIPT)
@@ -177,7 +180,7 @@ def test_a_press_on_the_waveform_goes_on_from_there(open_window):
 
 @pytest.mark.long
 def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow):
-    watch = open_window(at=slow)
+    watch = open_window(at=slow, is_new=True)
     watch.context.add_init_script(NOTE_PIECES)
     page = watch.open()
     write_script(page, TURNS)
@@ -199,7 +202,7 @@ def test_a_slow_machine_waits_until_it_can_play_without_a_gap(open_window, slow)
 
 @pytest.mark.long
 def test_at_half_speed_it_is_heard_at_half_speed(open_window):
-    watch = open_window()
+    watch = open_window(is_new=True)
     watch.context.add_init_script(NOTE_PIECES)
     page = watch.open()
     unfold(page, "More")
@@ -233,6 +236,7 @@ def test_who_does_not_wait_can_listen_now(open_window, slow):
     wait_state(page, "stopped", *OVER)
 
 
+@pytest.mark.long
 def test_a_browser_that_starts_no_sound_offers_it(strict_page):
     watch = strict_page(PRESS_WITHOUT_A_PERSON)
     page = watch.context.new_page()

@@ -33,6 +33,7 @@ def test_an_earlier_take_and_the_player_take_turns(open_window):
     sync_api.expect(earlier).to_have_text("Play")
 
 
+@pytest.mark.long
 def test_an_earlier_take_pressed_twice_at_once_is_silent(open_window):
     page = open_window().open()
     page.evaluate(

@@ -105,9 +105,15 @@ class Watch:
         self.context = context
         self.errors: list[str] = []
         self.outside: list[str] = []
+        self.key: str | None = None  # Of `windows.Windows`.
         context.set_default_timeout(120_000)
         context.on("request", self._request)
         context.on("response", self._response)
+
+    def stop(self) -> None:
+        """Note nothing more of what happens in the context."""
+        self.context.remove_listener("request", self._request)
+        self.context.remove_listener("response", self._response)
 
     def open(self):
         """A page of the app, ready to be used."""
@@ -203,9 +209,11 @@ def open_tab(page, name: str) -> None:
 
 
 def unfold(page, name: str) -> None:
-    """Open a folded part of the page; its fields can be filled then."""
+    """Open a part of the page if it is folded; its fields can be filled then."""
     its_name = re.compile(f"^{re.escape(name)}")
-    page.get_by_role("button", name=its_name).click()
+    button = page.get_by_role("button", name=its_name)
+    if button.get_attribute("aria-expanded") != "true":
+        button.click()
     page.get_by_role("button", name=its_name, expanded=True).wait_for()
     wait_for_values(page)
 
@@ -253,6 +261,16 @@ def wait_state(page, *states: str) -> str:
     """Wait until the status shows one of these states; its text."""
     chosen = ", ".join(f'[data-state="{state}"]' for state in states)
     page.locator(chosen).wait_for()
+    return page.locator("#status .status-line").inner_text()
+
+
+def make_take(page) -> str:
+    """Press Generate, and wait for the end of this run, not of one before; the status's text."""
+    page.evaluate("document.querySelector('#status .status').dataset.before = ''")
+    press(page, "Generate")
+    page.locator(
+        "#status .status:not([data-before]):is([data-state=done], [data-state=cut])"
+    ).wait_for()
     return page.locator("#status .status-line").inner_text()
 
 
