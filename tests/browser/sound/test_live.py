@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 
@@ -39,18 +40,22 @@ AudioBufferSourceNode.prototype.start = function (when) {
   window.pieces.push({ when, currentTime, seconds: this.buffer.duration, isMade });
   start.call(this, when);
 };"""
-# Presses Generate where nobody has touched the page, and reports how the player answers: whatever
-# playwright runs in a page counts as touched by a person.
-PRESS_WITHOUT_A_PERSON = """let isPressed = false;
+# Presses Generate where nobody has touched the page; when the take is made, reports how the player
+# answered and where it is pressed: what playwright runs in a page counts as touched by a person.
+PRESS_WITHOUT_A_PERSON = """let isPressed = false, answer = null;
 const timer = setInterval(() => {
   const live = document.querySelector("#take [data-player]");
   if (window.diaRestored && live && !isPressed) {
     isPressed = true;
     document.querySelector("#generate").click();
   }
-  if (live && live.dataset.player === "blocked") {
+  if (live && live.dataset.player === "blocked") answer ??= live.innerText;
+  if (answer && document.querySelector("#status :is([data-state=done], [data-state=cut])")) {
     clearInterval(timer);
-    console.log(live.innerText);
+    const play = live.querySelector(".player-play");
+    play.scrollIntoView({ block: "center", behavior: "instant" });
+    const { x, y, width, height } = play.getBoundingClientRect();
+    console.log(JSON.stringify({ answer, place: [x + width / 2, y + height / 2] }));
   }
 }, 50);"""
 
@@ -242,8 +247,9 @@ def test_a_browser_that_starts_no_sound_offers_it(strict_page):
     page = watch.context.new_page()
     with page.expect_console_message(lambda message: "Press Play" in message.text) as message:
         page.goto(watch.home)
-    assert "this browser does not start sound by itself" in message.value.text
-    press(page, "Play")
+    found = json.loads(message.value.text)
+    assert "this browser does not start sound by itself" in found["answer"]
+    page.mouse.click(*found["place"])
     wait_heard(page, 0.3)
 
 
