@@ -1,4 +1,4 @@
-"""Scripts of sentences that the embedded voice was never trained on, drawn by a number."""
+"""Scripts of everyday sentences, drawn by a number: most of them are left out of training."""
 
 from __future__ import annotations
 
