@@ -79,7 +79,7 @@ def heard_events(failing) -> list[int]:
 
 
 @pytest.mark.long
-def test_every_event_that_fails_says_so_on_the_page(failing, watch, page, files):
+def test_every_event_that_fails_says_so_on_the_page(failing, windows, page, files):
     """In one browser, one event after the other: pressed, typed, dropped, loaded, followed."""
     silent = {}
     a_take(page)
@@ -91,11 +91,11 @@ def test_every_event_that_fails_says_so_on_the_page(failing, watch, page, files)
         failing.fail(number, *also)
         try:
             if rule == "open":
-                opened = watch.context.browser.new_context(viewport=DESKTOP)
-                fresh = opened.new_page()
+                opened = windows.open(failing.url, viewport=DESKTOP)
+                fresh = opened.context.new_page()
                 fresh.goto(failing.url)
                 shown(fresh, f"Event {number} was made to fail.")
-                opened.close()
+                windows.give_back(opened, is_reusable=True)
             else:
                 rule(page, files)
                 shown(page, f"Event {number} was made to fail.")
