@@ -6,6 +6,7 @@ imported where they are used, because some of them are slow to load.
 
 from __future__ import annotations
 
+import base64
 import errno
 import io
 import json
@@ -50,6 +51,8 @@ FORMATS = {
 }
 # Of what is stored, and of what is downloaded where nothing else was asked for: without losses.
 STORED_SUFFIX = ".wav"
+# Small, and played by every browser.
+SMALL_SUFFIX = ".mp3"
 # What programs and the page call the formats.
 FORMAT_NAMES = tuple(suffix.removeprefix(".") for suffix in FORMATS)
 # Of a voice prompt that is stored as it came; plans of earlier versions name the last three.
@@ -163,6 +166,13 @@ def encode(pcm: np.ndarray, rate: int, kind: AudioFormat, metadata: dict | None 
             file.comment = comment
         file.write(pcm)
     return buffer.getvalue()
+
+
+def data_url(samples: np.ndarray, rate: int) -> str:
+    """float32 [n] as an address that a browser plays, small enough for a few sentences."""
+    kind = FORMATS[SMALL_SUFFIX]
+    sound = encode(to_int16(samples), rate, kind)
+    return f"data:{kind.content_type};base64,{base64.b64encode(sound).decode()}"
 
 
 def _riff_comment(path: Path) -> str | None:

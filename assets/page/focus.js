@@ -108,6 +108,8 @@
     // gradio's menus (6.31) open again after every key but Escape, also after the one that leaves.
     if (event.key === "Tab" && event.target.matches("[role=combobox]")) {
       event.stopImmediatePropagation();
+      // A list that scrolls can have the focus in chromium, and disappears with it.
+      for (const list of document.querySelectorAll("[role=listbox]")) list.tabIndex = -1;
     }
   }, { capture: true });
 })();

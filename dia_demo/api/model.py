@@ -222,4 +222,4 @@ class Model:
             pronunciations=Pronunciations.of(pronunciations) if pronunciations else NONE,
         )
         choices = [voice] if isinstance(voice, str) else voice
-        return with_voices(request, choices, self._kept)
+        return with_voices(request, choices, self._kept, with_files=True)

@@ -69,4 +69,5 @@ def request_of(options: argparse.Namespace, settings: Settings, with_audio: bool
         normalise=options.normalise,
         pronunciations=pronunciations_of(options),
     )
-    return with_voices(request, options.voice, KeptVoices.of_this_user(settings))
+    kept = KeptVoices.of_this_user(settings)
+    return with_voices(request, options.voice, kept, with_files=True)

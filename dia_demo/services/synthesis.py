@@ -248,9 +248,8 @@ class Synthesis:
 
     def validate(self, request: Request) -> None:
         """Raise InputError for whatever can be rejected without loading the model."""
-        info, limit = request.model, self.settings.script_characters
-        if (length := len(request.script)) > limit:
-            raise InputError(f"The script has {length:,} characters; {limit:,} are allowed here.")
+        info = request.model
+        self.check_length(request.script)
         params = request.params.checked(info.config)
         request.encode()
         audio.SPEEDS.check("speed", request.speed)
@@ -262,6 +261,11 @@ class Synthesis:
             check_prompt(request.voice.codes, info.config, params.max_tokens)
         else:
             request.voice.read(info, params.max_tokens, self.settings.prompt_seconds)
+
+    def check_length(self, script: str) -> None:
+        """Raise InputError for a script that is longer than this app allows."""
+        if (length := len(script)) > (limit := self.settings.script_characters):
+            raise InputError(f"The script has {length:,} characters; {limit:,} are allowed here.")
 
     def _place(self, info: ModelInfo, runtime: RuntimeConfig) -> None:
         """Raise InputError if the model cannot run as requested. The self-check of a device needs

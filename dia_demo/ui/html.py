@@ -64,17 +64,20 @@ def example_buttons(examples: Sequence[dict[str, str]]) -> str:
     return f'<div class="examples"><span>Examples</span>{buttons}</div>'
 
 
-def script_report(report: ScriptReport, byte_limit: int, unused_transcript: bool = False) -> str:
+def script_report(
+    report: ScriptReport, byte_limit: int | None, unused_transcript: bool = False
+) -> str:
     """Counts for the script, then the findings, each with the button that repairs it.
 
-    unused_transcript: there are words for a voice prompt, and no sound.
+    byte_limit: of one take; None for a script that is made in parts. unused_transcript: there are
+    words for a voice prompt, and no sound.
     """
     seconds = report.expected_seconds
     counts = [
         plural(report.num_speakers, "speaker"),
         plural(len(report.turns), "turn"),
         f"about {seconds:.0f} s" if seconds >= 1 else "less than 1 s",
-        f"{report.num_bytes:,} of {byte_limit:,} bytes",
+        *([] if byte_limit is None else [f"{report.num_bytes:,} of {byte_limit:,} bytes"]),
     ]
     if unused_transcript:
         report = replace(report, findings=(*report.findings, UNUSED_TRANSCRIPT))

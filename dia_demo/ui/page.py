@@ -25,6 +25,7 @@ from dia_demo.ui.compare import two_takes
 from dia_demo.ui.compare.handlers import CompareHandlers
 from dia_demo.ui.compare.room_api import RoomApi
 from dia_demo.ui.compare.two_takes import TwoTakesHandlers
+from dia_demo.ui.dialogue.answers import answer as answer_parts
 from dia_demo.ui.generate import events as generate_events
 from dia_demo.ui.generate import form, returning
 from dia_demo.ui.generate import layout as generate_layout
@@ -54,6 +55,7 @@ STYLES = [
         "script",
         "status",
         "player",
+        "parts",
         "download",
         "expectation",
         "earlier",
@@ -81,8 +83,9 @@ def build_ui(synthesis: Synthesis) -> Page:
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap") as tabs:
             with gr.Tab("Generate", id="generate"):
                 parts = generate_layout.build_layout(
-                    models, info, settings.runtime, live, partial(xpu.build_layout, synthesis)
-                )
+                    models, info, settings.runtime, live, partial(xpu.build_layout, synthesis),
+                    partial(answer_parts, synthesis),
+                )  # fmt: skip
                 earlier = history_tab.build_layout(history, settings.served_folder)
             with gr.Tab("Compare", id="compare"):
                 room = RoomApi(comparisons)

@@ -40,9 +40,9 @@ BOTH = pytest.mark.parametrize(
 )
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
-    f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)
+    f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(9)
 )
-LONGEST = 1536  # Tokens, of which LONG takes all: long enough to be seen running, and stopped.
+LONGEST = 1536  # Tokens, for which LONG is just short enough to be one take.
 OVER = ("done", "cut")
 
 
@@ -195,9 +195,9 @@ def test_a_refusal_keeps_the_take_on_show(open_window, tmp_path):
     press(page, "Generate")
     wait_refusal(page, "script is empty")
 
-    write_script(page, "[S1] " + "word " * 2000)
+    script_of(page).fill("[S1] Hello. (pause 99) [S2] Hi.")
     press(page, "Generate")
-    wait_refusal(page, "the model reads")
+    wait_refusal(page, "pause.* 30")
 
     garbage = tmp_path / "voice.wav"
     garbage.write_bytes(b"this is no sound at all" * 100)
@@ -227,7 +227,7 @@ def wait_refusal(page, words: str) -> None:
 
 def test_cut_by_max_tokens_is_said_loudly(shared_page):
     page = shared_page
-    write_script(page, LONG, max_tokens=40)
+    write_script(page, SHORT, max_tokens=40)
     assert "Cut off at Max tokens" in make_take(page)
     assert figure(page, "Ended") == "cut off at Max tokens"
 

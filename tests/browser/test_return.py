@@ -24,7 +24,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 PATIENT = "tests.browser.apps.patient_app"
 SHORT = "[S1] Hello there. How are you? [S2] I am fine, thank you. [S1]"
 LONG = " ".join(
-    f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(16)
+    f"[S{1 + i % 2}] We walk along the river and talk of the weather." for i in range(9)
 )
 LONGEST = 1536
 # The seconds of audio in the status line.

@@ -184,7 +184,7 @@ class App:
     def begin_generate(self, script: str, session: str, key: str) -> None:
         """A press of the page's button, for the person with this key."""
         values = [script, 1.2, 3.0, 800, 0.95, 45, "5", 1.0, None, "", "nano", "float32"]
-        self.press("press_generate", [key, *values, False, False, ""], session)
+        self.press("press_generate", [key, *values, False, False, "", "", "", False], session)
 
     def press_generate(self, script: str, session: str, key: str) -> tuple[str | None, dict | None]:
         """A take as the page makes it: the name of its live sound, and its file, kept under the

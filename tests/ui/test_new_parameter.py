@@ -101,7 +101,7 @@ def test_the_endpoint_has_its_argument_at_the_end(offered):
     last = offered["arguments"][-1]
     assert (last["parameter_name"], last["label"]) == ("min_p", "Min-p")
     assert last["parameter_has_default"] and last["parameter_default"] is None
-    assert len(offered["arguments"]) == 17
+    assert len(offered["arguments"]) == 19
 
 
 def test_the_page_has_its_slider(offered):

@@ -1,4 +1,4 @@
-"""The file of a dialogue, written chunk by chunk, so that the memory does not grow with it."""
+"""The files of a dialogue, written chunk by chunk: the memory does not grow with the script."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from dia_demo.audio import FORMATS, STORED_SUFFIX, AudioFormat, format_of, to_int16
+from dia_demo.audio import (
+    FORMATS,
+    STORED_SUFFIX,
+    AudioFormat,
+    format_of,
+    to_int16,
+    write_audio,
+)
 from dia_demo.engine.events import Figures, FinishReason
-from dia_demo.errors import RunError
+from dia_demo.errors import InputError, RunError
 from dia_demo.files import write_atomic
 from dia_demo.services.dialogue.run import DialogueRun, JoinedSound
 from dia_demo.services.dialogue.timeline import TimedWord
@@ -65,6 +73,43 @@ def joined_samples(run: DialogueRun) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.float32), *pieces])
 
 
+def write_speakers(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path]:
+    """Write a track for each speaker, all as long as the whole, in the format of the suffix.
+
+    Raises InputError where it is not known who speaks when.
+    """
+    speakers = frozenset().union(*(chunk.speakers for chunk in run.plan.chunks))
+    is_known = run.plan.info.config.voices is not None
+    if not is_known and any(len(chunk.speakers) > 1 for chunk in run.plan.chunks):
+        raise InputError(
+            f"The words of {run.plan.info.title} cannot be followed, so it is not known who speaks "
+            "when: download each part instead."
+        )
+    samples = joined_samples(run)
+    rate = run.take(run.plan.chunks[0]).sample_rate
+    spans = list(speaking_spans(words_of_run(run), len(samples) / rate))
+    for speaker in sorted(speakers):
+        track = np.zeros_like(samples)
+        for who, start, end in spans:
+            if who == f"S{speaker}":
+                first, last = round(start * rate), round(end * rate)
+                track[first:last] = samples[first:last]
+        about = {"script": run.plan.text, "speaker": speaker}
+        yield write_audio(folder / f"speaker-{speaker}{suffix}", track, rate, about)
+
+
+def speaking_spans(words: list[TimedWord], seconds: float) -> Iterator[tuple[str, float, float]]:
+    """Who speaks from when to when: changes are midway between the words of two speakers."""
+    start = 0.0
+    for word, after in pairwise(words):
+        if word.speaker != after.speaker:
+            end = (word.end + after.start) / 2
+            yield word.speaker, start, end
+            start = end
+    if words:
+        yield words[-1].speaker, start, seconds
+
+
 def whole_figures(run: DialogueRun, wall_seconds: float, first_audio: float | None) -> Figures:
     """The figures of a dialogue like those of a take: sums over its chunks, the ones that were not
     kept included. wall_seconds: of this run."""
@@ -108,7 +153,7 @@ def _comment(
     """The metadata as JSON: all of it, or as much as the format has room for."""
     request = run.plan.request
     metadata = {
-        "script": request.script,
+        "script": run.plan.text,
         "settings": asdict(request.params),
         "speed": request.speed,
         "normalise": request.normalise,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -54,7 +55,8 @@ class DialoguePlan:
     request: what a single take of it would be. retries: how often a chunk with a fault is made
     again. parts_of_take: into how many equal parts a take is divided, for its voice prompt, which
     may be one or two chunks, and for what is new; 1 if the seed fixes the voices, or the request's
-    own voice prompt has all of them.
+    own voice prompt has all of them. first_attempts: of chunks that a person has made again, by
+    index. has_other_words: some chunks do not have the words of the script any more.
     """
 
     request: Request
@@ -62,6 +64,8 @@ class DialoguePlan:
     join: Join
     retries: int
     parts_of_take: int
+    first_attempts: tuple[tuple[int, int], ...] = ()
+    has_other_words: bool = False
 
     @property
     def info(self) -> ModelInfo:
@@ -71,6 +75,14 @@ class DialoguePlan:
     @property
     def chunks(self) -> tuple[Chunk, ...]:
         return self.script.chunks
+
+    @property
+    def text(self) -> str:
+        """The whole script: as it was written, or with the words that replaced some of it."""
+        if not self.has_other_words:
+            return self.request.script
+        pauses = ("" if c.pause is None else f"(pause {c.pause:g}) " for c in self.chunks)
+        return "\n".join(pause + c.script for pause, c in zip(pauses, self.chunks, strict=True))
 
     @property
     def needs_prompt(self) -> bool:
@@ -95,10 +107,31 @@ class DialoguePlan:
         found = found or self.chunks[max(0, chunk.index - 1) : chunk.index]
         return tuple(sorted(found, key=lambda other: other.index))
 
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """The seed of each attempt at a chunk."""
-        return seeds_like(self.info.config, self.request.params.seed, self.retries + 1)
+    def seed_of(self, attempt: int) -> int:
+        """The seed of an attempt at a chunk, from 0."""
+        return seeds_like(self.info.config, self.request.params.seed, attempt + 1)[attempt]
+
+    def first_attempt(self, chunk: Chunk) -> int:
+        """The first attempt that counts: those before it were of other words, or not wanted."""
+        return dict(self.first_attempts).get(chunk.index, 0)
+
+    def made_again(self, index: int, attempt: int, words: str | None = None) -> DialoguePlan:
+        """The plan with one chunk made again from this attempt on, with other words if given.
+
+        words: turns of [S1] and [S2]. Raises InputError for words that are none, that ask for a
+        pause, or that are too long for one chunk.
+        """
+        chunks = list(self.chunks)
+        if words is not None:
+            chunks[index] = _with_words(chunks[index], words, self.request, self.parts_of_take)
+        firsts = dict(self.first_attempts) | {index: attempt}
+        script = replace(self.script, chunks=tuple(chunks))
+        return replace(
+            self,
+            script=script,
+            first_attempts=tuple(sorted(firsts.items())),
+            has_other_words=self.has_other_words or words is not None,
+        )
 
     @property
     def key(self) -> str:
@@ -128,7 +161,7 @@ class DialoguePlan:
         A chunk that may become a prompt is not longer than its part of a take, so that there is
         room for the one after it.
         """
-        params = replace(self.request.params, seed=self.seeds[attempt])
+        params = replace(self.request.params, seed=self.seed_of(attempt))
         voice = prompt or self.request.voice
         frames = 0 if voice is None else None if voice.codes is None else len(voice.codes)
         if self.needs_prompt and frames is not None:
@@ -185,6 +218,20 @@ def _split(script: str, request: Request, parts: int) -> ChunkedScript:
         request.model.config.encoder.max_positions // parts - len(to_bytes(said)) - _JOINT_BYTES
     )
     return split_script(script, _measure(request), longest, most_bytes)
+
+
+def _with_words(chunk: Chunk, words: str, request: Request, parts_of_take: int) -> Chunk:
+    """A chunk with other words, in the place that it has."""
+    found = _split(script_in_turns(replace(request, script=words)), request, parts_of_take)
+    if len(found.chunks) > 1 or found.pause or found.chunks[0].pause:
+        raise InputError(
+            "These words are too long for one part, or have a pause: shorten them, or change the "
+            "script and press Generate."
+        )
+    first = chunk.parts[0]
+    parts = [replace(part, turn=part.turn + first.turn) for part in found.chunks[0].parts]
+    parts[0] = replace(parts[0], before=first.before)
+    return replace(chunk, parts=tuple(parts), seconds=found.chunks[0].seconds)
 
 
 def needs_chunks(request: Request) -> bool:
@@ -251,7 +298,7 @@ def _prompt_seconds(voice: VoicePrompt, request: Request) -> float:
     """The length of a voice prompt. Raises InputError if its file cannot be used."""
     if voice.codes is not None:
         return len(voice.codes) / request.model.frames_per_second
-    prompt = voice.read(request.model, request.params.max_tokens, 0.0)
+    prompt = voice.read(request.model, request.params.max_tokens, math.inf)
     return len(prompt.samples) / request.model.sample_rate
 
 

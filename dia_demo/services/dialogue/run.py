@@ -108,7 +108,7 @@ class DialogueRun:
     def stream(self, cancel: threading.Event) -> Generator[DialogueEvent, None, None]:
         """Make what is missing; see events.py. Setting `cancel`, or closing the iterator, stops it
         within a step; what is complete stays in the store."""
-        self._find_made()
+        self.find_made()
         yield DialoguePlanned(self.plan.chunks, self.made, self._left_after(()))
         sound = JoinedSound(self)
         try:
@@ -130,10 +130,11 @@ class DialogueRun:
         except RunError as error:
             yield DialogueFailed(str(error), self.made, len(self.plan.chunks))
 
-    def _find_made(self) -> None:
+    def find_made(self) -> None:
         """Judge the takes of an earlier run. An attempt counts only if those before it exist."""
         for chunk in self.plan.chunks:
-            for number in range(self.plan.retries + 1):
+            first = self.plan.first_attempt(chunk)
+            for number in range(first, first + self.plan.retries + 1):
                 take = self.store.read(chunk.index, number)
                 if take is None or self.is_done(chunk):
                     break
@@ -151,7 +152,10 @@ class DialogueRun:
         return first[:WAVE]
 
     def _request(self, chunk: Chunk) -> Request:
-        return self.plan.chunk_request(chunk, len(self.attempts[chunk.index]), self._prompt(chunk))
+        return self.plan.chunk_request(chunk, self._next_attempt(chunk), self._prompt(chunk))
+
+    def _next_attempt(self, chunk: Chunk) -> int:
+        return self.plan.first_attempt(chunk) + len(self.attempts[chunk.index])
 
     def _prompt(self, chunk: Chunk) -> VoicePrompt | None:
         """The chunks that go before this one as its voice prompt, if any do."""
@@ -199,7 +203,8 @@ class DialogueRun:
     ) -> ChunkFinished:
         attempts = self.attempts[chunk.index]
         text, said = request.encode(), request.transcript_bytes()
-        take = ChunkTake.of_result(chunk.index, len(attempts), text, said, event.result)
+        number = self._next_attempt(chunk)
+        take = ChunkTake.of_result(chunk.index, number, text, said, event.result)
         self.store.write(take)
         attempt = self._judged(chunk, take)
         attempts.append(attempt)
@@ -214,7 +219,7 @@ class DialogueRun:
     ) -> ChunkProgress:
         complete = sum(c.seconds for c in self.plan.chunks if self.is_done(c))
         done = complete + sum(progress.audio_seconds for progress in running.values())
-        attempt = len(self.attempts[chunk.index])
+        attempt = self._next_attempt(chunk)
         left, after = event.left, self._left_after(wave)
         left = None if left is None or after is None else left + after
         total = max(self.plan.script.seconds, done)
@@ -230,13 +235,19 @@ class DialogueRun:
             return TimeLeft(0.0, 0.0)
         if self._rate:
             return TimeLeft.around(seconds / self._rate, MEASURED_FACTOR)
-        runtime, info = self.plan.request.runtime, self.plan.info
-        each = self.synthesis.speed.seconds_per_second(info, runtime)
-        if each is None:
-            return None
-        # A batch takes between a third and all of the time of its takes one by one.
-        together = 1.0 if self.plan.join is Join.FLOWING else 0.5
-        return TimeLeft.around(together * each * seconds, ASSUMED_FACTOR)
+        return time_to_make(self.synthesis, self.plan.request, seconds, self.plan.join)
+
+
+def time_to_make(
+    synthesis: Synthesis, request: Request, seconds: float, join: Join = Join.STEADY
+) -> TimeLeft | None:
+    """How long so many seconds of a dialogue take, before any was made; None if unknown."""
+    each = synthesis.speed.seconds_per_second(request.model, request.runtime)
+    if each is None:
+        return None
+    # A batch takes between a third and all of the time of its takes one by one.
+    together = 1.0 if join is Join.FLOWING else 0.5
+    return TimeLeft.around(together * each * seconds, ASSUMED_FACTOR)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import threading
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -85,14 +85,26 @@ class History:
 
         Raises InputError if it is too large, RunError if it cannot be written.
         """
-        if (size := BYTES_A_SAMPLE * len(take.samples)) > MAX_TAKE_BYTES:
+        return self.add_file(key, len(take.samples), take.save)
+
+    def add_file(
+        self,
+        key: str,
+        samples: int,
+        write: Callable[[Path], object],
+        most_bytes: int | None = None,
+    ) -> str:
+        """The same for a take that `write` writes, of so many samples. most_bytes: MAX_TAKE_BYTES
+        if it is not given."""
+        most_bytes = MAX_TAKE_BYTES if most_bytes is None else most_bytes
+        if (size := BYTES_A_SAMPLE * samples) > most_bytes:
             raise InputError(
                 f"The take is {size / 1e6:.0f} MB, but an earlier take may be at most "
-                f"{MAX_TAKE_BYTES / 1e6:.0f} MB. Download it to keep it."
+                f"{most_bytes / 1e6:.0f} MB. Download it to keep it."
             )
         with self._adding:
             path = self._new_path(key)
-            take.save(path)
+            write(path)
             self._drop_oldest(path)
         return path.stem
 

@@ -21,12 +21,19 @@ from dia_demo.services.voices.kept import KeptVoices
 MOST_CHOICES = 2
 
 
-def with_voices(request: Request, choices: Sequence[str | None], kept: KeptVoices) -> Request:
+def with_voices(
+    request: Request,
+    choices: Sequence[str | None],
+    kept: KeptVoices,
+    *,
+    with_files: bool = False,
+) -> Request:
     """The request with the chosen voices of S1 and S2.
 
-    choices: for each of the first speakers the name of a kept voice, a voice file, or a voice of
-    the model; None or "" for the seed's. A single choice of a voice of both speakers is for both.
-    Raises InputError for a voice that does not exist or does not fit.
+    choices: for each of the first speakers the name of a kept voice or of a voice of the model;
+    None or "" for the seed's. A voice of two speakers is for both. with_files: a choice may also be
+    the path of a voice file, which a stranger must not name. Raises InputError for a voice that
+    does not exist or does not fit.
     """
     choices = [choice or None for choice in choices]
     if not any(choices):
@@ -35,15 +42,18 @@ def with_voices(request: Request, choices: Sequence[str | None], kept: KeptVoice
         raise InputError(f"There are two speakers, so at most 2 voices, not {len(choices)}.")
     if request.voice is not None:
         raise InputError("Give a voice prompt or a kept voice, not both.")
-    found = [None if name is None else _find(name, request.model, kept) for name in choices]
+    info = request.model
+    found = [None if name is None else _find(name, info, kept, with_files) for name in choices]
     files = [voice if isinstance(voice, VoiceFile) else None for voice in found]
     names = [voice if isinstance(voice, str) else None for voice in found] + [None]
+    if any(names) and any(voice is not None and len(voice.speakers) > 1 for voice in files):
+        raise InputError("A kept voice of two speakers is for both of them: choose no other voice.")
     return replace(request, voice=_prompt_of(files), voices=(names[0], names[1]))
 
 
-def _find(name: str, info: ModelInfo, kept: KeptVoices) -> VoiceFile | str:
+def _find(name: str, info: ModelInfo, kept: KeptVoices, with_files: bool) -> VoiceFile | str:
     """A kept voice or a voice file; or the name of one of the model's own voices."""
-    if name.endswith(SUFFIX):
+    if with_files and name.endswith(SUFFIX):
         return VoiceFile.read(Path(name))
     if (voice := kept.find(name)) is not None:
         return voice
@@ -60,7 +70,9 @@ def _prompt_of(files: Sequence[VoiceFile | None]) -> VoicePrompt | None:
     chosen = [voice for voice in files if voice is not None]
     if not chosen:
         return None
-    if len(files) > 1 or len(chosen[0].speakers) == 1:
+    if len(chosen[0].speakers) > 1 and all(voice.name == chosen[0].name for voice in chosen):
+        chosen = chosen[:1]
+    else:
         chosen = [
             voice.said_by(speaker)
             for speaker, voice in enumerate(files, start=1)

@@ -9,37 +9,61 @@ from dataclasses import replace
 from pathlib import Path
 
 from dia_demo.errors import InputError, RunError
+from dia_demo.files import size_of
 from dia_demo.prompt.voice_file import SUFFIX, VoiceFile, checked_name
 from dia_demo.services.earlier.labels import slug
+from dia_demo.services.people import folder_of, is_key
 from dia_demo.services.settings import Settings
 
 MAX_VOICES = 200
+# Of all people of a page together.
+MOST_BYTES = 200 * 10**6
 
 
 class KeptVoices:
-    """The voices in one folder, each with a name of its own, whatever its case."""
+    """The voices in one folder, each with a name of its own, whatever its case.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    shared: others that may be used from here, but not changed.
+    """
+
+    def __init__(self, folder: Path, shared: KeptVoices | None = None) -> None:
+        self.folder, self.shared = folder, shared
         self._changing = threading.Lock()
 
     @classmethod
     def of_this_user(cls, settings: Settings) -> KeptVoices:
-        """Those of the command line, of programs, and of a page that runs on this machine."""
+        """Those of the command line and of programs, which every page may use."""
         return cls(settings.kept_folder / "voices")
 
-    def list(self) -> list[VoiceFile]:
-        """All voices by name; a damaged file is left out."""
+    @classmethod
+    def of_person(cls, settings: Settings, key: object) -> KeptVoices:
+        """Those of a person of the page, beside `of_this_user`; without a key, only the latter."""
+        shared = cls.of_this_user(settings)
+        if not is_key(key):
+            return shared
+        return cls(folder_of(settings.kept_folder, str(key)) / "voices", shared)
+
+    def own(self) -> list[VoiceFile]:
+        """The voices in the folder itself by name; a damaged file is left out."""
         voices = []
         for path in self.folder.glob(f"*{SUFFIX}"):
             with suppress(InputError):
                 voices.append(VoiceFile.read(path))
         return sorted(voices, key=lambda voice: voice.name.casefold())
 
+    def list(self) -> list[VoiceFile]:
+        """All voices that may be used, the own ones first."""
+        own = self.own()
+        names = {voice.name.casefold() for voice in own}
+        shared = [] if self.shared is None else self.shared.list()
+        return own + [voice for voice in shared if voice.name.casefold() not in names]
+
     def find(self, name: str) -> VoiceFile | None:
         """The voice of this name; None if there is none. Raises InputError for a damaged file."""
         path = self._path(name)
-        return VoiceFile.read(path) if path.exists() else None
+        if path.exists():
+            return VoiceFile.read(path)
+        return None if self.shared is None else self.shared.find(name)
 
     def get(self, name: str) -> VoiceFile:
         """The voice of this name. Raises InputError if there is none."""
@@ -64,6 +88,11 @@ class KeptVoices:
                 raise InputError(
                     f"At most {MAX_VOICES} voices can be kept: remove one that you no longer need."
                 )
+            if self.shared is not None and self._bytes_of_everybody() > MOST_BYTES:
+                raise InputError(
+                    f"The voices kept on this machine use {MOST_BYTES / 1e6:.0f} MB, all that they "
+                    "may: remove one of yours, or download this take to keep its voice elsewhere."
+                )
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -78,6 +107,8 @@ class KeptVoices:
         """Give a voice another name. Raises InputError if there is no such voice, or `new` is the
         name of another one."""
         voice = self.get(name)
+        if not self._path(name).exists():
+            raise InputError(f"{name} is shared by everybody here, so it cannot be renamed.")
         if checked_name(new).casefold() == voice.name.casefold():  # Only its case changes.
             voice = replace(voice, name=checked_name(new))
             voice.write(self._path(new))
@@ -91,6 +122,7 @@ class KeptVoices:
         path = self._path(name)
         if not path.exists():
             self.get(name)
+            raise InputError(f"{name} is shared by everybody here, so it cannot be removed.")
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -111,6 +143,11 @@ class KeptVoices:
         elif not path.name.endswith(SUFFIX):
             path = path.with_name(path.name + SUFFIX)
         return voice.write(path)
+
+    def _bytes_of_everybody(self) -> int:
+        """What the voices of all people use, whose folders lie beside one another."""
+        files = self.folder.parent.parent.glob(f"*/{self.folder.name}/*{SUFFIX}")
+        return sum(map(size_of, files))
 
     def _path(self, name: str) -> Path:
         """The file of a name: readable, and one only for each name, whatever its case."""

@@ -17,6 +17,7 @@ from dia_demo.audio import FORMAT_LABELS, FORMAT_NAMES, SPEEDS, STORED_SUFFIX
 from dia_demo.config import PARAMS, PRECISIONS, SEED_LIMIT
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import InputError
+from dia_demo.prompt.voice_file import LONGEST_NAME
 from dia_demo.text.pronunciations import MAX_CHARACTERS, MAX_ENTRIES
 from dia_demo.ui.generate import form
 from dia_demo.ui.gradio_internals import Api, FileData
@@ -125,6 +126,7 @@ def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: st
             {"type": "string", "enum": list(PRECISIONS)},
             precision,
         ),
+        *_arguments_of_voices(),
         Argument(
             "xpu",
             "Intel XPU",
@@ -141,10 +143,24 @@ def arguments_of_generate(models: Sequence[ModelInfo], model: str, precision: st
         ),
     ]
     named = {argument.name: argument for argument in listed}
-    names = [*form.FIELDS]
+    names = [name for name in form.FIELDS if name != form.IN_PARTS]
     # Programs may pass arguments by position, so those of later parameters follow this one.
     names.insert(len(form.FIRST_FIELDS), "format")
     return {name: named[name] for name in names}
+
+
+def _arguments_of_voices() -> list[Argument]:
+    return [
+        Argument(
+            name,
+            f"Voice of {name[-2:].upper()}",
+            "A voice kept on the machine of the app, or one of the model's own by name; blank for "
+            "one that the seed chooses.",
+            {"type": "string", "maxLength": LONGEST_NAME},
+            "",
+        )
+        for name in form.SPEAKERS
+    ]
 
 
 def arguments_of_check(models: Sequence[ModelInfo], model: str) -> dict[str, Argument]:

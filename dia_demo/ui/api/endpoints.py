@@ -21,7 +21,7 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import RunError
 from dia_demo.services.earlier.labels import file_stem
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Take
+from dia_demo.services.take import Request, Take
 from dia_demo.text.checks.script_check import ScriptReport
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.ui.api.arguments import (
@@ -69,8 +69,9 @@ def make_generate(
             info = handlers.synthesis.models[named["model"]]
             for name, default in form.defaults_of(info).items():
                 named[name] = default if named[name] is None else named[name]
+            named[form.IN_PARTS] = False
             form_values = form.Form.of([named[name] for name in form.FIELDS])
-            take, notes = whole_take(handlers.synthesis, info, form_values, cancel)
+            take, notes = whole_take(handlers.synthesis, handlers.request_of(form_values), cancel)
             report = take.report()
             report["remarks"] = [*notes, *report["remarks"]]
             # Yielded while the folder exists: gradio copies the file first.
@@ -87,11 +88,10 @@ def _checked(arguments: dict[str, Argument], values: tuple) -> dict[str, Any]:
 
 
 def whole_take(
-    synthesis: Synthesis, info: ModelInfo, values: form.Form, cancel: threading.Event
+    synthesis: Synthesis, request: Request, cancel: threading.Event
 ) -> tuple[Take, tuple[str, ...]]:
     """Run to the end: the take, and the notes on its start. Raises RunError without audio."""
     notes: tuple[str, ...] = ()
-    request = values.to_request(info, synthesis.settings.runtime)
     with closing(synthesis.stream(request, cancel, in_int8_meanwhile=True)) as events:
         for event in events:
             if isinstance(event, Failed):

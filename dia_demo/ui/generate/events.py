@@ -12,7 +12,9 @@ from dia_demo.ui.generate.expectation import ExpectationHandlers
 from dia_demo.ui.generate.form_handlers import FormHandlers
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
-from dia_demo.ui.runs import IMMEDIATE, Trigger, connect_run, on_change, on_choice
+from dia_demo.ui.runs import IMMEDIATE, PRIVATE, Trigger, connect_run, on_change, on_choice
+from dia_demo.ui.voices import events as voice_events
+from dia_demo.ui.voices.handlers import VoiceHandlers
 
 
 def connect(
@@ -26,6 +28,7 @@ def connect(
     """Connect the tab's components; `saved` holds script and settings in the browser, `person` the
     key by which takes are kept."""
     _connect_generate(page, parts, handlers, person)
+    _connect_parts(parts, handlers, person)
     _connect_form(parts, form_handlers)
     _connect_saved_form(page, parts, form_handlers, saved)
     expected = ExpectationHandlers(handlers.synthesis, parts.expectation)
@@ -34,6 +37,9 @@ def connect(
     sampling = sampling_fields(parts.fields)
     downloads = DownloadHandlers(handlers.synthesis, parts.download, sampling, change_model)
     download.connect(page, parts.fields, person, downloads)
+    prompt = [parts.fields[name] for name in form.VOICE]
+    voices = VoiceHandlers(handlers.synthesis, parts.voices, parts.keep_voice)
+    voice_events.connect(page, voices, person, parts.fields["model"], parts.take_file, prompt)
 
 
 def take_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
@@ -57,6 +63,7 @@ def run_outputs(parts: GenerateParts) -> list[gr.blocks.Block]:
         parts.stop,
         parts.status,
         *take_outputs(parts),
+        parts.dialogue,
         parts.on_cpu,
         parts.fields["xpu"],
         parts.xpu.report,
@@ -86,6 +93,15 @@ def _connect_generate(
         parts.downloaded,
         menu=parts.format_menu,
     )
+
+
+def _connect_parts(
+    parts: GenerateParts, handlers: GenerateHandlers, person: gr.BrowserState
+) -> None:
+    """The list of a dialogue's parts: Resume, and making a part again."""
+    event = parts.dialogue.click(handlers.press_parts, person, run_outputs(parts), **PRIVATE)
+    for after in (event.then, event.failure):
+        after(handlers.run.idle_of, [person], [parts.generate, parts.stop], **IMMEDIATE)
 
 
 def _connect_form(parts: GenerateParts, handlers: FormHandlers) -> None:

@@ -16,13 +16,18 @@ import gradio as gr
 from dia_demo.config import PRECISIONS, RuntimeConfig
 from dia_demo.engine.family import ModelInfo
 from dia_demo.engine.memory import gb, model_bytes, needed_bytes
+from dia_demo.engine.time_left import TimeLeft
 from dia_demo.errors import InputError
 from dia_demo.files import PAGE_FILES
+from dia_demo.services.dialogue.plan import needs_chunks
+from dia_demo.services.dialogue.run import time_to_make
 from dia_demo.services.models import Models
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
 from dia_demo.services.wording import time_left
 from dia_demo.text.pronunciations import NONE, Pronunciations
+from dia_demo.text.script import expected_seconds
 from dia_demo.ui.generate import form
 from dia_demo.ui.runs import IMMEDIATE, Updates, on_change
 
@@ -37,6 +42,7 @@ FIELDS = (
     "speed",
     "voice_prompt",
     "xpu",
+    form.IN_PARTS,
 )
 SECONDS_BETWEEN_QUESTIONS = 3.0
 MEASURING = "measuring this machine"
@@ -103,7 +109,9 @@ class ExpectationHandlers:
 
     def _expect(self, info: ModelInfo, fields: dict[str, Any]) -> Expectation:
         """What a take of these fields needs, with the loading of its model if that is here."""
-        runtime = self._runtime(info, fields)
+        runtime, whole = self._runtime(info, fields), None
+        if fields[form.IN_PARTS] is True:
+            whole = self._time_in_parts(info, runtime, fields)
         expected = self.synthesis.speed.expect(
             info,
             runtime,
@@ -114,10 +122,34 @@ class ExpectationHandlers:
             pronunciations=_listed(fields["pronunciations"]),
             has_voice=bool(fields["voice_prompt"]),
         )
+        if whole is not None:
+            expected = replace(expected, left=whole)
         if expected.left is None or expected.download:
             return expected
         loading = self.synthesis.loading(info, runtime)
         return replace(expected, left=None if loading is None else expected.left + loading)
+
+    def _time_in_parts(
+        self, info: ModelInfo, runtime: RuntimeConfig, fields: dict[str, Any]
+    ) -> TimeLeft | None:
+        """The time of a script that is made in parts; None for other scripts, and if unknown."""
+        params = replace(info.config.defaults, max_tokens=int(fields["max_tokens"]))
+        request = Request(
+            fields["script"] or "",
+            params,
+            info,
+            runtime,
+            normalise=fields["normalise"] is True,
+            pronunciations=_listed(fields["pronunciations"]),
+        )
+        try:
+            if not request.script.strip() or not needs_chunks(request):
+                return None
+        except InputError:  # Of a pause that is too long, which the report says.
+            return None
+        text = request.reading(request.script).text
+        seconds = expected_seconds(text, info.profile.seconds_per_character)
+        return time_to_make(self.synthesis, request, seconds / fields["speed"])
 
 
 def _listed(text: str | None) -> Pronunciations:

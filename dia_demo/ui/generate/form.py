@@ -36,13 +36,22 @@ FIRST_FIELDS = (
     "normalise",
     "pronunciations",
 )
-FIELDS = FIRST_FIELDS + tuple(name for name in SAMPLING if name not in FIRST_FIELDS)
+# The voices of S1 and S2.
+SPEAKERS = ("voice_s1", "voice_s2")
+# Only the page has it: what programs get is one take.
+IN_PARTS = "in_parts"
+FIELDS = (
+    *FIRST_FIELDS,
+    *SPEAKERS,
+    *(name for name in SAMPLING if name not in FIRST_FIELDS),
+    IN_PARTS,
+)
 # Sound and words of a voice prompt: a reload brings both back, or neither.
 VOICE = ("voice_prompt", "voice_transcript")
 # The experimental toggle starts off every time.
 REMEMBERED = tuple(name for name in FIELDS if name not in (*VOICE, "xpu"))
 # What the script checker depends on.
-CHECKED = ("script", "model", "max_tokens", *VOICE, "normalise", "pronunciations")
+CHECKED = ("script", "model", "max_tokens", *VOICE, "normalise", "pronunciations", IN_PARTS)
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,9 @@ class Form:
 
     sampling: by the names of SAMPLING. seed: None, blank or -1 for a random one. voice_prompt: the
     path of an upload. normalise: write the script out in words for a model that reads it as it is.
-    pronunciations: words and how to say them, as `Pronunciations.parse` reads them.
+    pronunciations: words and how to say them, as `Pronunciations.parse` reads them. voice_s1,
+    voice_s2: the names of the speakers' voices, blank for those that the seed chooses. in_parts:
+    make a script that is too long for one take in parts.
     """
 
     script: str
@@ -65,6 +76,9 @@ class Form:
     xpu: bool
     normalise: bool
     pronunciations: str
+    voice_s1: str | None
+    voice_s2: str | None
+    in_parts: bool
 
     @classmethod
     def of(cls, values: Sequence) -> Form:
@@ -72,9 +86,14 @@ class Form:
         named = dict(zip(FIELDS, values, strict=True))
         return cls(sampling={name: named.pop(name) for name in SAMPLING}, **named)
 
+    @property
+    def voices(self) -> tuple[str, str]:
+        """The chosen voices of S1 and S2, for `with_voices`."""
+        return self.voice_s1 or "", self.voice_s2 or ""
+
     def to_request(self, info: ModelInfo, runtime: RuntimeConfig) -> Request:
-        """The request for the services; what the page does not set is taken from `runtime`. info:
-        the form's model.
+        """The request for the services, but for the speakers' voices; what the page does not set is
+        taken from `runtime`. info: the form's model.
 
         Raises InputError for an invalid seed, an unknown precision and a bad list.
         """
@@ -137,6 +156,9 @@ def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:
     listed = values.get("pronunciations", "")
     if not isinstance(listed, str) or len(listed) > MAX_CHARACTERS:
         del values["pronunciations"]
+    for name in SPEAKERS:
+        if not isinstance(values.get(name, ""), str):
+            del values[name]
     for name, (low, high) in ends.items():
         value = values.pop(name, None)
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:

@@ -14,9 +14,12 @@ import gradio as gr
 
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError, InputError
+from dia_demo.services.dialogue.plan import needs_chunks
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import VoicePrompt, words_in
+from dia_demo.services.take import Request, VoicePrompt, words_in
+from dia_demo.services.wording import duration
 from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
+from dia_demo.text.dialogue.pauses import find_pauses
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.remark import Level
 from dia_demo.ui import html
@@ -25,6 +28,9 @@ from dia_demo.ui.generate.layout import GenerateParts, slider_info
 from dia_demo.ui.gradio_internals import upload_folder
 from dia_demo.ui.runs import event_value
 
+IN_PARTS = "in_parts"
+# Findings that do not apply to a script that is made in parts.
+TOO_LONG = ("too_many_bytes", "over_max_tokens", "too_long", "no_last_tag")
 LOST_PROMPT = (
     '<p class="lost-prompt">The voice prompt is no longer on the server: add the recording and its '
     "text again.</p>"
@@ -68,7 +74,8 @@ class FormHandlers:
         if result is None:
             return gr.skip(), gr.skip()
         info, report = result
-        limit = info.config.encoder.max_positions
+        in_parts = any(finding.code == IN_PARTS for finding in report.findings)
+        limit = None if in_parts else info.config.encoder.max_positions
         tokens = gr.update(info=slider_info(info, "max_tokens", checked["max_tokens"]))
         unused = bool((checked["voice_transcript"] or "").strip() and not checked["voice_prompt"])
         return html.script_report(report, limit, unused), tokens
@@ -114,13 +121,40 @@ class FormHandlers:
             report = self._report(checked | {"pronunciations": ""})
             bad = Finding("pronunciations", Level.ERROR, str(error))
             return replace(report, findings=(bad, *report.findings))
-        return self.synthesis.models[checked["model"]].check(
+        report = self.synthesis.models[checked["model"]].check(
             checked["script"] or "",
             int(checked["max_tokens"]),
             (checked["voice_transcript"] or "") if checked["voice_prompt"] else "",
             checked["normalise"] is True,
             listed,
         )
+        return self._in_parts(report, checked, listed) if checked[form.IN_PARTS] else report
+
+    def _in_parts(
+        self, report: ScriptReport, checked: dict, listed: Pronunciations
+    ) -> ScriptReport:
+        """The report on a script that may be made in parts: it is never too long for a take."""
+        info = self.synthesis.models[checked["model"]]
+        defaults = replace(info.config.defaults, max_tokens=int(checked["max_tokens"]))
+        request = Request(
+            checked["script"] or "",
+            defaults,
+            info,
+            normalise=checked["normalise"] is True,
+            pronunciations=listed,
+        )
+        try:
+            if not report.turns or not needs_chunks(request):
+                return report
+        except InputError as error:  # Of a pause that is too long.
+            bad = Finding("pause", Level.ERROR, str(error))
+            return replace(report, findings=(bad, *report.findings))
+        seconds = report.expected_seconds
+        message = f"About {duration(seconds)} of speech: made in parts of 8 to 18 s, then joined."
+        if find_pauses(request.script):
+            message = "The script has pauses: what is between them is made in parts, then joined."
+        kept = (one for one in report.findings if one.code not in TOO_LONG)
+        return replace(report, findings=(Finding(IN_PARTS, Level.TIP, message), *kept))
 
     def live_rate(self, model: str) -> dict:
         """The sample rate of a model, which the page's player has to know before a run starts."""

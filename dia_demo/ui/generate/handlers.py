@@ -6,7 +6,7 @@ What the form's own events do is in `form_handlers`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,16 +25,24 @@ from dia_demo.engine.events import (
     Started,
 )
 from dia_demo.errors import InputError
+from dia_demo.services.dialogue.kept import KeptDialogue
+from dia_demo.services.dialogue.plan import DialoguePlan, make_plan, needs_chunks
 from dia_demo.services.earlier.formats import in_format
 from dia_demo.services.earlier.history import History
 from dia_demo.services.synthesis import Synthesis
+from dia_demo.services.take import Request
+from dia_demo.services.voices.choice import with_voices
+from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.ui import html, xpu
+from dia_demo.ui.dialogue.answers import GONE, found_run, kept_dialogue
+from dia_demo.ui.dialogue.layout import NO_PARTS
+from dia_demo.ui.dialogue.maker import Maker, rows_of
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
-from dia_demo.ui.generate.person_runs import ABANDONED, PersonRuns, WatchedRun
+from dia_demo.ui.generate.person_runs import ABANDONED, PersonRuns, WatchedRun, Work
 from dia_demo.ui.generate.take_files import TakeFiles, no_take, player_take, take_updates
-from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates
+from dia_demo.ui.runs import SECONDS_BETWEEN_UPDATES, Sessions, Updates, event_value
 from dia_demo.ui.status import PREPARING, explain, failed, status_of, with_remarks
 
 ALREADY_RUNNING = (
@@ -62,28 +70,71 @@ class GenerateHandlers:
 
     def generate(self, request: gr.Request, key: str, *values) -> Iterator[Updates]:
         """Generate a take from the page's fields; key: the person who keeps it."""
-        parts, live = self.parts, LiveRun()
+        live = LiveRun()
 
         def work(run: WatchedRun) -> Iterator[Updates]:
+            with self.files.unfinished(key):
+                yield from self._run(form.Form.of(values), run, live)
+
+        def error_update(error: Exception) -> Updates:
+            return self._failed(error) | self._without_take(live, key)
+
+        first = no_take(self.parts) | {self.parts.player: live.state()}
+        first |= {self.parts.dialogue: NO_PARTS}
+        yield from self._watched(request, key, live, first, work, error_update)
+
+    def press_parts(self, request: gr.Request, event: gr.EventData, key: str) -> Iterator[Updates]:
+        """A press in the list of parts: {do: resume}, or {do: again, index, words} for one part.
+
+        While a part is made again, the take of before stays in the player.
+        """
+        found = found_run(self.synthesis, key)
+        if found is None:
+            raise InputError(GONE)
+        kept, run_before = found
+        live, index, words = LiveRun(), event_value(event, "index"), event_value(event, "words")
+        words = words if isinstance(words, str) else None
+        is_again = event_value(event, "do") == "again"
+        if is_again and (type(index) is not int or not 0 <= index < len(run_before.plan.chunks)):
+            raise InputError(GONE)
+
+        def work(run: WatchedRun) -> Iterator[Updates]:
+            plan = kept.make_again(index, words) if is_again else run_before.plan
+            yield from self._make_dialogue(kept, plan, run, live, is_heard=not is_again)
+
+        rows = rows_of(run_before) | {"key": key}
+
+        def error_update(error: Exception) -> Updates:
+            return self._failed(error) | {self.parts.dialogue: rows}
+
+        first = {self.parts.dialogue: rows | {"running": True}}
+        yield from self._watched(request, key, live, first, work, error_update)
+
+    def _watched(
+        self,
+        request: gr.Request,
+        key: str,
+        live: LiveRun,
+        first: Updates,
+        work: Work,
+        error_update: Callable[[Exception], Updates],
+    ) -> Iterator[Updates]:
+        """Start `work` in the background, unless the person has a run already, and watch it."""
+
+        def making(run: WatchedRun) -> Iterator[Updates]:
             try:
-                with self.files.unfinished(key):
-                    yield from self._run(form.Form.of(values), run, live)
+                yield from work(run)
             finally:
                 live.done = True
 
-        def error_update(error: Exception) -> Updates:
-            status = html.status_card(failed(explain(error)))
-            return {parts.status: status} | self._without_take(live, key)
-
-        first = no_take(parts) | {
-            parts.status: html.status_card(PREPARING),
-            parts.on_cpu: HIDDEN,
-            parts.player: live.state(),
-        }
-        run, is_new = self.run.begin(request, key, first, work, error_update)
+        first |= {self.parts.status: html.status_card(PREPARING), self.parts.on_cpu: HIDDEN}
+        run, is_new = self.run.begin(request, key, first, making, error_update)
         if not is_new:
             gr.Info(ALREADY_RUNNING, duration=20, title="One take at a time")
         yield from self.run.watch(run)
+
+    def _failed(self, error: Exception) -> Updates:
+        return {self.parts.status: html.status_card(failed(explain(error)))}
 
     def download(self, file: str | None, name: object) -> dict:
         """The take on show in the format with this name, for the page to download."""
@@ -111,9 +162,55 @@ class GenerateHandlers:
 
     def _run(self, values: form.Form, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         self.files.check_space()
-        info = self.synthesis.models[values.model]
-        request = values.to_request(info, self.synthesis.settings.runtime)
-        self.synthesis.downloads.check_here(info)
+        request = self.request_of(values, run.key)
+        self.synthesis.downloads.check_here(request.model)
+        if values.in_parts is True and run.key is not None and needs_chunks(request):
+            self.synthesis.check_length(request.script)
+            plan, kept = make_plan(request), kept_dialogue(self.synthesis, run.key)
+            yield from self._make_dialogue(kept, kept.begin(plan), run, live)
+        else:
+            yield from self._make_take(request, run, live)
+
+    def _make_dialogue(
+        self,
+        kept: KeptDialogue,
+        plan: DialoguePlan,
+        run: WatchedRun,
+        live: LiveRun,
+        is_heard: bool = True,
+    ) -> Iterator[Updates]:
+        """Make what is missing. is_heard: from the beginning, while it is made; otherwise the take
+        of before stays in the player until there is a new one."""
+        parts, maker = self.parts, Maker(self.synthesis, kept, plan)
+        live.sample_rate = plan.info.sample_rate
+        self.live.admit(live)
+        for shown in maker.updates(run.cancel):
+            status, update = shown.status, Updates()
+            if is_heard:
+                if shown.sound is not None:
+                    live.add(shown.sound.samples, shown.sound.sample_rate)
+                if shown.progress is not None:
+                    live.expect_whole(shown.progress.total_seconds, shown.progress.left)
+                update = no_take(parts) | {parts.player: live.state()}
+            if shown.figures is not None:
+                live.done = True
+                saved = self.files.save_dialogue(maker.dialogue, shown.figures, str(run.key))
+                status = replace(status, notes=status.notes + saved.notes)
+                live.take = player_take(saved)
+                update = take_updates(parts, saved)
+                update[parts.player] = live.state() if is_heard else {"take": live.take}
+            if shown.is_over:
+                live.done = True
+                update[parts.stop] = gr.update(interactive=False)
+                if run.abandoned:
+                    status = replace(status, notes=(*status.notes, ABANDONED))
+            yield update | {
+                parts.on_cpu: HIDDEN,
+                parts.status: html.status_card(status),
+                parts.dialogue: shown.rows | {"key": run.key},
+            }
+
+    def _make_take(self, request: Request, run: WatchedRun, live: LiveRun) -> Iterator[Updates]:
         status, shown_at = PREPARING, 0.0
         with closing(self.synthesis.stream(request, run.cancel, in_int8_meanwhile=True)) as events:
             for event in events:
@@ -154,6 +251,13 @@ class GenerateHandlers:
                 if isinstance(event, Finished | Cancelled | Failed):
                     update |= self._ended(live)
                 yield update
+
+    def request_of(self, values: form.Form, key: str | None = None) -> Request:
+        """The request of a form with the voices that the person has kept; without a key, of those
+        that everybody may use. Raises InputError for values that cannot be used."""
+        settings = self.synthesis.settings
+        request = values.to_request(self.synthesis.models[values.model], settings.runtime)
+        return with_voices(request, values.voices, KeptVoices.of_person(settings, key))
 
     def _cpu_instead(self, seed: int) -> Updates:
         """After a failed accelerator: it is off, and one button generates the take on the CPU."""

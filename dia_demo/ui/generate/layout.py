@@ -15,12 +15,14 @@ from dia_demo.files import ASSETS, PAGE_FILES
 from dia_demo.text.pronunciations import MAX_CHARACTERS
 from dia_demo.text.script import MAX_SCRIPT_CHARACTERS
 from dia_demo.ui import files, html
+from dia_demo.ui.dialogue.layout import build_layout as build_parts
 from dia_demo.ui.generate import download, expectation, form
 from dia_demo.ui.generate.download import DownloadPanel
 from dia_demo.ui.generate.expectation import ExpectationPanel
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.scripts import start_class
 from dia_demo.ui.status import IDLE, NO_FIGURES, tokens_hint
+from dia_demo.ui.voices.layout import KeepPanel, VoiceMenus, build_menus, build_panel
 from dia_demo.ui.xpu import XpuPanel
 
 SEED_CHARACTERS = 40
@@ -57,6 +59,9 @@ class GenerateParts:
     take_seed: gr.State
     figures: gr.HTML
     spectrogram: gr.HTML
+    voices: VoiceMenus
+    dialogue: gr.HTML
+    keep_voice: KeepPanel
     on_cpu: gr.Button
     xpu: XpuPanel
 
@@ -76,6 +81,7 @@ def build_layout(
     runtime: RuntimeConfig,
     live: LiveAudio,
     build_xpu: Callable[[], XpuPanel],
+    answer_parts: Callable[[object], dict],
 ) -> GenerateParts:
     """The tab's components. On a phone the style sheet moves script and take above the settings."""
     with gr.Row(elem_id="generate-grid"):
@@ -88,7 +94,7 @@ def build_layout(
             script = _script_part(info)
         with gr.Column(elem_id="take-area", elem_classes="card"):
             gr.HTML(html.heading("Take"), js_on_load=None)
-            take = _take_part(info, live)
+            take = _take_part(info, live, answer_parts)
         with gr.Column(elem_id="settings-area", elem_classes="card"):
             gr.HTML(html.heading("Settings"), js_on_load=None)
             settings = _settings_part(info)
@@ -96,6 +102,7 @@ def build_layout(
             xpu = build_xpu()
     fields = settings | {"model": model, "precision": precision, "xpu": xpu.toggle}
     fields |= {name: script.pop(name) for name in ("script", "normalise", "pronunciations")}
+    fields |= dict(zip(form.SPEAKERS, script["voices"].menus, strict=True))
     return GenerateParts(
         fields=fields,
         download=panel,
@@ -126,7 +133,7 @@ def _model_part(models: list[ModelInfo], info: ModelInfo, runtime: RuntimeConfig
 
 
 def _script_part(info: ModelInfo) -> dict[str, Any]:
-    scripts = load_examples()
+    scripts, voices = load_examples(), build_menus(info)
     script = gr.Textbox(
         value=scripts[0]["script"],
         label="Script",
@@ -177,12 +184,14 @@ def _script_part(info: ModelInfo) -> dict[str, Any]:
     )
     return {
         "script": script, "normalise": normalise, "pronunciations": pronunciations,
-        "examples": examples, "generate": generate,
+        "examples": examples, "voices": voices, "generate": generate,
         "expectation": expected, "chips": chips, "prompt_report": prompt_report, "report": report,
     }  # fmt: skip
 
 
-def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
+def _take_part(
+    info: ModelInfo, live_audio: LiveAudio, answer_parts: Callable[[object], dict]
+) -> dict[str, Any]:
     def hear(request: object) -> dict:
         return live_audio.answer(request)
 
@@ -215,6 +224,8 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
         use_voice = gr.Button(
             "Use this voice", size="sm", interactive=False, min_width=110, elem_id="use-voice"
         )
+    dialogue = build_parts(answer_parts)
+    keep_voice = build_panel()
     return {
         "status": status,
         "stop": stop,
@@ -226,6 +237,8 @@ def _take_part(info: ModelInfo, live_audio: LiveAudio) -> dict[str, Any]:
         "downloaded": gr.JSON(visible=False),
         "keep_seed": keep_seed,
         "use_voice": use_voice,
+        "dialogue": dialogue,
+        "keep_voice": keep_voice,
         "take_seed": gr.State(None),
         "figures": gr.HTML(html.figures_table(NO_FIGURES), elem_id="figures", js_on_load=None),
         "spectrogram": gr.HTML(html.spectrogram_figure(None), js_on_load=None),
@@ -256,6 +269,12 @@ def _settings_part(info: ModelInfo) -> dict[str, Any]:
             label="Speed",
             info="Without changing the pitch; 1 is the original speed.",
             buttons=[],
+        )
+        parts[form.IN_PARTS] = gr.Checkbox(
+            True,
+            label="Make long scripts in parts",
+            info="Each is checked, made again if it has a fault, and joined with the others.",
+            elem_id="in-parts",
         )
         parts["defaults"] = gr.Button(
             "Reset to the model's defaults", size="sm", elem_id="defaults"

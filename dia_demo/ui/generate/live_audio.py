@@ -15,6 +15,7 @@ import numpy as np
 
 from dia_demo import audio
 from dia_demo.engine.events import Progress, Started
+from dia_demo.engine.time_left import TimeLeft
 
 # A take is at most a few megabytes; beyond this number the oldest finished runs are removed.
 KEPT_RUNS = 12
@@ -29,7 +30,8 @@ class LiveRun:
         self.done = False
         # What the player needs of the finished take (`take_files.player_take`).
         self.take: dict | None = None
-        self._progress: Progress | None = None
+        self._total: float | None = None
+        self._left: TimeLeft | None = None
         self._lag = 0.0
         self._chunks: list[np.ndarray] = []
         self._samples = 0
@@ -40,8 +42,12 @@ class LiveRun:
 
     def expect(self, progress: Progress) -> None:
         """Update the estimates of the whole take's length and of the time that it still needs."""
-        self._progress = progress
+        self._total, self._left = progress.expected_seconds, progress.left
         self._lag = max(self._lag, progress.audio_seconds - self._ready)
+
+    def expect_whole(self, seconds: float, left: TimeLeft | None) -> None:
+        """The same for a dialogue, whose parts become audible one after another."""
+        self._total, self._left = seconds, left
 
     def add(self, samples: np.ndarray, sample_rate: int) -> None:
         """Append float32 [n]."""
@@ -57,14 +63,13 @@ class LiveRun:
         (both estimates, None before there is one), and `lag`, the audio of tokens that is not ready
         yet, at most.
         """
-        progress = self._progress
         return {
             "run": self.token,
             "rate": self.sample_rate,
             "ready": round(self._ready, 2),
             "done": self.done,
-            "total": progress and round(progress.expected_seconds, 2),
-            "left": progress and progress.left and round(progress.left.mean, 2),
+            "total": self._total and round(self._total, 2),
+            "left": self._left and round(self._left.mean, 2),
             "lag": round(self._lag, 2),
         } | ({} if self.take is None else {"take": self.take})
 

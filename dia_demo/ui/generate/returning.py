@@ -10,6 +10,9 @@ import gradio as gr
 from dia_demo.services.earlier.history import History
 from dia_demo.services.people import is_key
 from dia_demo.ui import html
+from dia_demo.ui.dialogue.answers import found_run
+from dia_demo.ui.dialogue.maker import rows_of
+from dia_demo.ui.dialogue.wording import incomplete
 from dia_demo.ui.generate.events import run_outputs, take_outputs
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.layout import GenerateParts
@@ -58,7 +61,21 @@ class ReturnHandlers:
             shown |= take_updates(parts, saved) | {parts.player: {"take": player_take(saved)}}
         if run is None:
             shown |= self._status(key, earlier is not None)
+            shown |= self._dialogue(key, "" if earlier is None else earlier.script)
         return shown
+
+    def _dialogue(self, key: str, script: str) -> Updates:
+        """The list of parts, if the last dialogue is the last take, or is not complete."""
+        found = found_run(self.generate.synthesis, key)
+        if found is None:
+            return {}
+        parts, (_, run) = self.generate.parts, found
+        count = len(run.plan.chunks)
+        rows = {parts.dialogue: rows_of(run) | {"key": key}}
+        if run.made < count:
+            status = incomplete(run.made, count)
+            return rows | {parts.status: html.status_card(status)}
+        return rows if script == run.plan.text else {}
 
     def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
         """Watch the person's run, or show how it ended while no page was open."""
@@ -95,7 +112,7 @@ def connect(
     page: gr.Blocks, parts: GenerateParts, handlers: ReturnHandlers, person: gr.BrowserState
 ) -> None:
     """Connect the events of a page that opens; `person` holds the key of this browser."""
-    shown = [*take_outputs(parts), parts.status]
+    shown = [*take_outputs(parts), parts.status, parts.dialogue]
     page.load(handlers.last_take, person, shown, **IMMEDIATE)
     watching = page.load(handlers.rejoin, person, run_outputs(parts), **PRIVATE)
     buttons = [parts.generate, parts.stop]

@@ -21,6 +21,8 @@ import numpy as np
 from dia_demo import audio
 from dia_demo.engine.events import Figures
 from dia_demo.errors import DiaDemoError, RunError
+from dia_demo.services.dialogue.output import write_dialogue
+from dia_demo.services.dialogue.run import DialogueRun
 from dia_demo.services.earlier.formats import read_samples
 from dia_demo.services.earlier.history import EarlierTake, History
 from dia_demo.services.earlier.labels import file_stem
@@ -33,6 +35,8 @@ from dia_demo.ui.status import NO_FIGURES, figure_rows
 
 # The longest take at half speed, another format of it, and the one that is kept.
 TAKE_BYTES = 30_000_000
+# The longest dialogue that is one of the earlier takes: an hour at 44.1 kHz.
+DIALOGUE_BYTES = 320_000_000
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,24 @@ class TakeFiles:
             file = take.save(self._own_folder() / f"{stem}{audio.STORED_SUFFIX}")
         figures = take.figures
         return SavedTake(file, take.samples, take.sample_rate, figures.seed, figures, notes)
+
+    def save_dialogue(self, run: DialogueRun, figures: Figures, key: str) -> SavedTake:
+        """The same for a dialogue, which is one of the earlier takes if it is not too long."""
+        rate, stem = figures.sample_rate, file_stem(run.plan.text, vars(figures))
+        notes: tuple[str, ...] = ()
+
+        def write(path: Path) -> None:
+            write_dialogue(path, run, figures)
+
+        try:
+            samples = round(figures.audio_seconds * rate)
+            identity = self.history.add_file(key, samples, write, DIALOGUE_BYTES)
+            file = self.history.served(key, identity, self.home)
+        except DiaDemoError as error:
+            notes = (f"Note: this take is not among the earlier takes. {error}",)
+            file = self._own_folder() / f"{stem}{audio.STORED_SUFFIX}"
+            write(file)
+        return SavedTake(file, read_samples(file)[0], rate, figures.seed, figures, notes)
 
     def latest(self, key: object) -> SavedTake | None:
         """The person's last take, if there is one that can be read."""

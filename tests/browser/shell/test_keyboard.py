@@ -92,6 +92,10 @@ def test_a_take_from_load_to_download(recorded):
     wait_focus(page, "#precision input")
     sync_api.expect(page.get_by_role("listbox")).to_have_count(1)  # its own
     page.keyboard.press("Tab")
+    wait_focus(page, "#voice-s1 input")
+    sync_api.expect(page.get_by_role("listbox")).to_have_count(1)
+    page.keyboard.press("Tab")
+    wait_focus(page, "#hear-s1")
     sync_api.expect(page.get_by_role("listbox")).to_have_count(0)
     tab_to(page, "#script textarea")
     before = said_count(page)

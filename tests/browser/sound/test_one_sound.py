@@ -16,7 +16,7 @@ LONG = " ".join(
 
 def test_an_earlier_take_and_the_player_take_turns(open_window):
     page = open_window().open()
-    write_script(page, LONG, max_tokens=900)
+    write_script(page, LONG, max_tokens=1024)
     press(page, "Generate")
     wait_state(page, "done", "cut")
     player = page.locator("#take")

@@ -99,6 +99,21 @@ def press_in_card(page) -> None:
     )
 
 
+def press_in_parts(page) -> None:
+    """A press on Resume in the list of parts, which is hidden while there are none."""
+    open_tab(page, "Generate")
+    page.evaluate("() => document.querySelector('#parts .parts-resume').click()")
+
+
+def make_again(page, files) -> None:
+    """A part of a dialogue is made again, to the end."""
+    as_a_stranger(page)
+    script = "[S1] We walk along the river. [S2] And talk of it. (pause 0.5) [S1] Then home."
+    page.locator("#script textarea").fill(script)
+    run_of_generate(page)
+    page.locator(".part-again:enabled").first.click()
+
+
 def free_seed(page) -> None:
     open_tab(page, "Generate")
     page.get_by_label("Seed", exact=True).fill("7")
@@ -126,6 +141,7 @@ def as_a_stranger(page) -> None:
     page.evaluate("localStorage.clear(); sessionStorage.clear()")
     page.reload()
     page.get_by_role("button", name="Generate", exact=True).wait_for()
+    page.wait_for_function("window.diaRestored === true")
 
 
 def download(page, name: str, files) -> None:
@@ -195,6 +211,7 @@ SPECIAL = {
     ("lab-report", "click"): lambda page: repair(page, "lab-report", "Compare"),
     ("chips", "click"): free_seed,
     ("download", "click"): press_in_card,
+    ("parts", "click"): press_in_parts,
     ("on-cpu", "click"): on_cpu,
     ("model-chosen", "change"): lambda page: choose_other(page, "model", "Generate"),
     ("model", "change"): lambda page: choose_other(page, "model", "Generate"),
@@ -245,6 +262,8 @@ def rule_of(failing, number: int):
         if what in ("then", "failure"):
             before = failing.all[number]["trigger_after"]
             start, _ = failing.targets(before)[0]
+            if (start, what) == ("parts", "then"):
+                return make_again
             if start not in STOPS:
                 return rule_of(failing, before)
             return lambda page, files, start=start: run_and_stop(page, start)
@@ -254,10 +273,21 @@ def rule_of(failing, number: int):
 def upload(page, where: str, files) -> None:
     plain, pairs = files
     open_tab(page, "Compare" if where.startswith("lab") else "Generate")
-    chosen = pairs if where == "lab-upload" else plain
+    # The field of a button is beside it.
+    buttons = {"lab-upload": (".zip", pairs), "add-voice": (".safetensors", voice_beside(plain))}
+    suffix, chosen = buttons.get(where, ("none", plain))
+    if where == "add-voice":
+        as_a_stranger(page)  # The browser uploads a file once.
     page.locator(
-        f"#{where} input[type=file], input[type=file][accept*='.zip']"
+        f"#{where} input[type=file], input[type=file][accept*='{suffix}']"
     ).first.set_input_files(chosen)
+
+
+def voice_beside(plain):
+    """A file with the name of a voice."""
+    path = plain.with_suffix(".dia-voice.safetensors")
+    path.write_bytes(plain.read_bytes())
+    return path
 
 
 def add_voice_prompt(page, files) -> None:

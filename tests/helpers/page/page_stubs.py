@@ -62,7 +62,7 @@ def field_values(**changes) -> list:
     """The values of the Generate tab's fields, in the order of the page."""
     sampling = 0.4, 1.5, 200, 0.9, 40, 7, 1.0
     first = ("[S1] Hi. [S2]", *sampling, None, "", "nano", "float32", False, False, "")
-    values = dict(zip(form.FIELDS, first, strict=True)) | changes
+    values = dict(zip(form.FIELDS, (*first, "", "", False), strict=True)) | changes
     return [values[name] for name in form.FIELDS]
 
 
@@ -89,7 +89,7 @@ def stub_handlers(events, home: Path) -> tuple[GenerateHandlers, dict]:
                 continue
             yield event
 
-    real = Synthesis(Settings(takes_folder=home / "takes"))
+    real = Synthesis(Settings(takes_folder=home / "takes", kept_folder=home / "kept"))
     synthesis = SimpleNamespace(settings=real.settings, stream=stream, take=real.take)
     synthesis.models = real.models
     synthesis.in_background, synthesis.downloads = real.in_background, real.downloads

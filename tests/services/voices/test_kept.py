@@ -7,6 +7,8 @@ import pytest
 
 from dia_demo.errors import InputError, RunError
 from dia_demo.prompt.voice_file import SUFFIX, VoiceFile
+from dia_demo.services.people import new_key
+from dia_demo.services.settings import Settings
 from dia_demo.services.voices import kept as kept_module
 from dia_demo.services.voices.kept import KeptVoices
 from tests.prompt.test_voice_file import VOICE
@@ -93,6 +95,18 @@ def test_there_is_a_largest_number_of_voices(kept, monkeypatch):
     monkeypatch.setattr(kept_module, "MAX_VOICES", 2)
     with pytest.raises(InputError, match="At most 2 voices"):
         kept.add(replace(VOICE, name="Clara"))
+
+
+def test_the_voices_of_all_people_have_a_limit_together(tmp_path, monkeypatch):
+    settings = Settings(kept_folder=tmp_path)
+    first, second = (KeptVoices.of_person(settings, new_key()) for _ in range(2))
+    monkeypatch.setattr(kept_module, "MOST_BYTES", 1000)
+    first.add(VOICE)
+    with pytest.raises(InputError, match="all that they may"):
+        second.add(VOICE)
+    KeptVoices.of_this_user(settings).add(VOICE)
+    first.remove("Anna")
+    second.add(VOICE)
 
 
 def test_a_folder_that_cannot_be_made_says_what_to_do(tmp_path):

@@ -103,11 +103,15 @@ def test_two_kept_voices_speak_in_one_take(model, anna):
     assert mixed.voices == ("awb", None) and mixed.request.voice.transcript.startswith("[S2] I am")
 
 
-def test_a_voice_of_two_speakers_is_for_both(model):
+def test_a_voice_of_two_speakers_is_for_both(model, anna):
     model.keep_voice(model.generate(SCRIPT, seed=3), "Pair")
     assert model.generate(SCRIPT, seed=4, voice="Pair").voices == (None, None)
+    both = model.generate(SCRIPT, seed=4, voice=("Pair", "Pair"))
+    assert np.array_equal(both.codes, model.generate(SCRIPT, seed=4, voice="Pair").codes)
     with pytest.raises(InputError, match="Pair has the voices of two speakers"):
-        model.generate(SCRIPT, voice=("Pair", "Pair"))
+        model.generate(SCRIPT, voice=("Pair", "Anna"))
+    with pytest.raises(InputError, match="is for both"):
+        model.generate(SCRIPT, voice=("awb", "Pair"))
     with pytest.raises(InputError, match="at most 2 voices"):
         model.generate(SCRIPT, voice=("awb", "awb", "awb"))
 

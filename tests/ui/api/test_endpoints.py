@@ -29,7 +29,7 @@ from tests.helpers.stand_ins.bench_stubs import QUICK
 
 ARGUMENTS = (
     "script temperature cfg_scale max_tokens top_p top_k seed speed voice_prompt voice_transcript "
-    "model precision xpu normalise pronunciations format"
+    "model precision xpu normalise pronunciations format voice_s1 voice_s2"
 ).split()
 WHOLE = {"seed", "top_k", "max_tokens"}
 

@@ -23,7 +23,7 @@ from tests.helpers.page.page_stubs import FIGURES, parts_by_name
 from tests.helpers.stand_ins.bench_stubs import QUICK
 
 SCRIPT = "[S1] Good morning. Did you sleep well? [S2] Yes, thank you. And you? [S1]"
-FIRST = (SCRIPT, False, "", "nano", 1024, "auto", 1.0, None, False)
+FIRST = (SCRIPT, False, "", "nano", 1024, "auto", 1.0, None, False, True)
 
 
 @pytest.fixture
@@ -84,7 +84,12 @@ def test_a_model_that_is_not_here_has_no_time_beside_generate(measured):
 
 
 def test_a_script_that_cannot_be_made_has_no_time(measured):
-    assert shown(measured, script=40 * SCRIPT)["wait"] == ""
+    assert shown(measured, script=40 * SCRIPT, in_parts=False)["wait"] == ""
+
+
+def test_a_script_in_parts_has_a_time_that_grows_with_it(measured):
+    short, long = (shown(measured, script=times * SCRIPT)["wait"] for times in (40, 400))
+    assert short and long and short != long
 
 
 def test_a_model_that_is_not_loaded_takes_longer(measured, monkeypatch):

@@ -98,12 +98,34 @@ def test_a_bad_list_of_pronunciations_is_a_finding_beside_those_of_the_script():
     handlers = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
     checked = {
         "script": "[S1] Hello, Nguyen. [S2] Hi. [S1]", "model": "nano", "max_tokens": 400,
-        "voice_prompt": None, "voice_transcript": "", "normalise": False,
+        "voice_prompt": None, "voice_transcript": "", "normalise": False, "in_parts": True,
     }  # fmt: skip
     report = handlers._report(checked | {"pronunciations": "Nguyen = win\nnginx"})
     assert report.findings[0].level == "error" and "line 2" in report.findings[0].message
     report = handlers._report(checked | {"pronunciations": "Nguyen = win"})
     assert report.reading.text == "[S1] Hello, win. [S2] Hi. [S1]"
+
+
+def test_a_script_that_is_made_in_parts_is_not_too_long():
+    handlers = FormHandlers(Synthesis(Settings()), parts_by_name(GenerateParts))
+    long = "[S1] We walk along the river and talk. [S2] Then we go home again. " * 20
+    checked = {
+        "script": long, "model": "nano", "max_tokens": 400, "voice_prompt": None,
+        "voice_transcript": "", "normalise": False, "pronunciations": "", "in_parts": True,
+    }  # fmt: skip
+    codes = [finding.code for finding in handlers._report(checked).findings]
+    assert codes == ["in_parts"]
+    assert "bytes" not in handlers.check(*(checked[name] for name in form.CHECKED))[0]
+    codes = [finding.code for finding in handlers._report(checked | {"in_parts": False}).findings]
+    assert "in_parts" not in codes and "too_many_bytes" in codes
+    short = checked | {"script": "[S1] Hello there. [S2] Hi. [S1]", "max_tokens": 1024}
+    assert all(finding.code != "in_parts" for finding in handlers._report(short).findings)
+    paused = short | {"script": "[S1] Hello there. (pause 2) [S2] Hi. [S1]"}
+    (finding,) = handlers._report(paused).findings
+    assert "has pauses" in finding.message
+    endless = short | {"script": "[S1] Hello there. (pause 99) [S2] Hi. [S1]"}
+    first = handlers._report(endless).findings[0]
+    assert first.level == "error" and "30" in first.message
 
 
 @pytest.fixture

@@ -1,0 +1,106 @@
+"""Answers to the list of parts: the sound of one, subtitles, and zips of parts and speakers."""
+
+from __future__ import annotations
+
+import secrets
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dia_demo import audio
+from dia_demo.errors import InputError, RunError
+from dia_demo.services.dialogue.kept import KeptDialogue
+from dia_demo.services.dialogue.output import words_of_run, write_speakers
+from dia_demo.services.dialogue.run import DialogueRun
+from dia_demo.services.dialogue.subtitles import write_subtitles
+from dia_demo.services.earlier.labels import distinct, file_stem, slug
+from dia_demo.services.synthesis import Synthesis
+from dia_demo.ui.status import explain
+
+GONE = "This dialogue is no longer kept. Press Generate to make it again."
+_FILES = ("srt", "vtt", "speakers", "parts")
+
+
+def kept_dialogue(synthesis: Synthesis, key: object) -> KeptDialogue:
+    """The person's last dialogue. Raises InputError without a key."""
+    return KeptDialogue(synthesis.settings.kept_folder, str(key)).load(synthesis.models.get)
+
+
+def found_run(synthesis: Synthesis, key: object) -> tuple[KeptDialogue, DialogueRun] | None:
+    """The person's last dialogue, and a run with the parts that were made; None without one."""
+    kept = kept_dialogue(synthesis, key)
+    if kept.plan is None:
+        return None
+    run = DialogueRun(synthesis, kept.plan, kept.store)
+    run.find_made()
+    return kept, run
+
+
+def answer(synthesis: Synthesis, request: object) -> dict:
+    """Answer {do: hear or one of the files, key, index, format}: {sound} or {file}; an error is
+    returned as {error}."""
+    try:
+        question = request if isinstance(request, dict) else {}
+        found = found_run(synthesis, question.get("key"))
+        if found is None:
+            raise InputError(GONE)
+        _, run = found
+        if question.get("do") == "hear":
+            return {"sound": _sound(run, question.get("index"))}
+        if (name := question.get("do")) in _FILES:
+            return {"file": str(_file(synthesis, run, str(name), question))}
+        raise InputError("This page sent an unknown request. Reload it.")
+    except Exception as error:
+        return {"error": explain(error)}
+
+
+def _sound(run: DialogueRun, index: object) -> str:
+    chunks = run.plan.chunks
+    if type(index) is not int or not 0 <= index < len(chunks) or not run.attempts[index]:
+        raise InputError("This part is not made yet.")
+    take = run.take(chunks[index])
+    return audio.data_url(take.samples, take.sample_rate)
+
+
+def _file(synthesis: Synthesis, run: DialogueRun, name: str, question: Mapping[str, Any]) -> Path:
+    if run.made < len(run.plan.chunks):
+        raise InputError("Some parts are not made yet: press Resume first.")
+    stem = file_stem(
+        run.plan.text, {"model": run.plan.info.name, "seed": run.plan.request.params.seed}
+    )
+    folder = synthesis.settings.served_folder / f"dialogue-{secrets.token_hex(20)}"
+    suffix = audio.suffix_of(question.get("format"))
+    try:
+        folder.mkdir(parents=True)
+        if name in ("srt", "vtt"):
+            return write_subtitles(folder / f"{stem}.{name}", words_of_run(run))
+        with _zipped(folder / f"{stem}-{name}.zip") as archive:
+            if name == "speakers":
+                files = write_speakers(folder, run, suffix)
+            else:
+                files = _write_parts(folder, run, suffix)
+            for file in files:
+                archive.write(file, file.name)
+                file.unlink()
+        return folder / f"{stem}-{name}.zip"
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"The file could not be written: {reason}. Free some space.") from error
+
+
+def _write_parts(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path]:
+    """A file for each part, named after its number and words."""
+    chunks = run.plan.chunks
+    names = distinct([f"{chunk.index + 1:03d}-{slug(chunk.script)}" for chunk in chunks])
+    for chunk, name in zip(chunks, names, strict=True):
+        take = run.take(chunk)
+        about = {"script": chunk.script}
+        yield audio.write_audio(folder / f"{name}{suffix}", take.samples, take.sample_rate, about)
+
+
+@contextmanager
+def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(path, "w") as archive:
+        yield archive
