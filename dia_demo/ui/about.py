@@ -40,8 +40,8 @@ with the included nano voice, without an internet connection.
 
 The **nano voice** is a small synthetic voice, trained for this program so that you can try
 everything immediately. It has Dia's architecture and runs the same code, but it is 18 MB instead of
-{DOWNLOAD}. As with Dia, the seed chooses who speaks: two of 12 synthetic voices. A voice
-prompt keeps a voice constant. They speak common English words, and rare ones less clearly. Its
+{DOWNLOAD}. The seed chooses who speaks, or you do: 24 synthetic voices are in the menus above the
+script. They speak common English words, and rare ones less clearly. Its
 laugh is a series of "ha", it reads numbers as the app writes them out, and a prompt that sounds
 like none of its own voices becomes the nearest of them. Its model card in `assets/nano` has the
 measured figures. **How it sounds says nothing about how Dia sounds.**
@@ -64,8 +64,9 @@ tag of the speaker who would be next, which keeps the last word from being cut o
 parentheses, for example (laughs), (sighs) or (clears throat). English only. Ctrl+Enter presses
 Generate from anywhere.
 
-The voices change with the seed and with every sampling setting. A voice prompt of 5 to 10 seconds
-with an exact transcript fixes them.
+Dia's voices change with the seed and with every sampling setting. A voice that you keep from a take,
+or a voice prompt of 5 to 10 seconds with an exact transcript, fixes them. `(pause 1.5)` is a silence
+of so many seconds.
 
 ## What is stored, and where
 
@@ -75,7 +76,8 @@ The script and the settings are stored in this browser, audio on the computer th
 |---|---|---|
 | Script and settings | this browser | you clear its data |
 | Takes, uploaded voice prompts | a temporary folder of that computer | a day at most |
-| Your latest 30 takes, your comparisons | that computer | you delete them |
+| Your latest 30 takes, your comparisons, kept voices | that computer | you delete them |
+| Your last long script in parts, with its voice prompt | that computer | the next one |
 | The key that opens them, and nobody else has | this browser | you clear its data |
 
 A take goes on when you reload or close the page, or lose the connection, for up to
@@ -120,9 +122,10 @@ generated speech as a recording.
 
 ## Limits
 
-A run uses the whole machine, so other runs wait in a queue and are shown their place. Long scripts
-sound rushed, short ones unnatural. A run ends at *Max tokens* even if the script is not finished;
-the page then says so. The Intel XPU switch is experimental: it stays off until a self-check has
+Takes of one model share the machine, eight at most; other runs wait in a queue and are shown their
+place. Less than 5 s of speech sounds unnatural with Dia; a long script is made in parts of 8 to
+18 s, which are joined. A take ends at *Max tokens* even if the script is not finished; the page
+then says so. The Intel XPU switch is experimental: it stays off until a self-check has
 passed on your GPU.
 """
 

@@ -147,7 +147,7 @@ export class Parts {
     if (again) return;
     const mine = { index, audio: null, take: this.#value.parts[index].take };
     this.#playing = mine;
-    const answer = await this.#ask({ do: "hear", index });
+    const answer = await this.#ask({ do: "hear", index, take: mine.take });
     if (this.#playing !== mine) return; // pressed again meanwhile, or another part
     if (!answer) {
       this.#playing = null;

@@ -14,6 +14,7 @@ from dia_demo.errors import InputError, RunError
 from dia_demo.services.dialogue.kept import KeptDialogue
 from dia_demo.services.dialogue.output import words_of_run, write_speakers
 from dia_demo.services.dialogue.run import DialogueRun
+from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.dialogue.subtitles import write_subtitles
 from dia_demo.services.earlier.labels import distinct, file_stem, slug
 from dia_demo.services.synthesis import Synthesis
@@ -39,16 +40,17 @@ def found_run(synthesis: Synthesis, key: object) -> tuple[KeptDialogue, Dialogue
 
 
 def answer(synthesis: Synthesis, request: object) -> dict:
-    """Answer {do: hear or one of the files, key, index, format}: {sound} or {file}; an error is
-    returned as {error}."""
+    """Answer {do: hear, key, index, take} or {do: one of the files, key, format}: {sound} or
+    {file}; an error is returned as {error}."""
     try:
         question = request if isinstance(request, dict) else {}
+        if question.get("do") == "hear":
+            store = kept_dialogue(synthesis, question.get("key")).store
+            return {"sound": _sound(store, question.get("index"), question.get("take"))}
         found = found_run(synthesis, question.get("key"))
         if found is None:
             raise InputError(GONE)
         _, run = found
-        if question.get("do") == "hear":
-            return {"sound": _sound(run, question.get("index"))}
         if (name := question.get("do")) in _FILES:
             return {"file": str(_file(synthesis, run, str(name), question))}
         raise InputError("This page sent an unknown request. Reload it.")
@@ -56,11 +58,12 @@ def answer(synthesis: Synthesis, request: object) -> dict:
         return {"error": explain(error)}
 
 
-def _sound(run: DialogueRun, index: object) -> str:
-    chunks = run.plan.chunks
-    if type(index) is not int or not 0 <= index < len(chunks) or not run.attempts[index]:
+def _sound(store: DialogueStore, index: object, number: object) -> str:
+    """A take of a part, by the number that the list has: judging all parts would take seconds."""
+    is_known = type(index) is int and type(number) is int
+    take = store.read(index, number) if is_known else None
+    if take is None:
         raise InputError("This part is not made yet.")
-    take = run.take(chunks[index])
     return audio.data_url(take.samples, take.sample_rate)
 
 

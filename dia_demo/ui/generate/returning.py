@@ -67,7 +67,7 @@ class ReturnHandlers:
     def _dialogue(self, key: str, script: str) -> Updates:
         """The list of parts, if the last dialogue is the last take, or is not complete."""
         found = found_run(self.generate.synthesis, key)
-        if found is None:
+        if found is None or not found[1].has_any:
             return {}
         parts, (_, run) = self.generate.parts, found
         count = len(run.plan.chunks)

@@ -181,8 +181,9 @@ def test_the_list_gives_sounds_subtitles_and_zips(handlers, key):
     def ask(**question) -> dict:
         return answers.answer(handlers.synthesis, {"key": key} | question)
 
-    assert ask(do="hear", index=0)["sound"].startswith("data:audio/")
-    assert "not made" in ask(do="hear", index=99)["error"]
+    assert ask(do="hear", index=0, take=0)["sound"].startswith("data:audio/")
+    for index, take in ((99, 0), (0, 9), (-1, 0), (0, -1), (None, 0), (0, None), ("0", "0")):
+        assert "not made" in ask(do="hear", index=index, take=take)["error"]
     srt = ask(do="srt")["file"]
     assert re.search(r"one-two-three-four.*\.srt$", srt)
     with open(srt) as file:
