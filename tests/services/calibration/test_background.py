@@ -238,7 +238,7 @@ def test_the_page_says_it_beforehand(service):
     values = {
         "model": service.settings.runtime.model, "precision": "int4", "script": "[S1] Hello.",
         "max_tokens": 60, "speed": 1.0, "xpu": False, "normalise": False, "voice_prompt": None,
-        "pronunciations": "",
+        "pronunciations": "", "in_parts": True,
     }  # fmt: skip
 
     def shown():

@@ -171,7 +171,7 @@ def test_a_benchmark_needs_the_original_to_compare_with(exported):
 def test_the_page_says_the_precision(exported):
     settings = Settings(RuntimeConfig(str(exported)))
     handlers = ExpectationHandlers(Synthesis(settings), parts_by_name(ExpectationPanel))
-    values = ("[S1] Hello.", False, "", str(exported), 60, "auto", 1.0, None, False)
+    values = ("[S1] Hello.", False, "", str(exported), 60, "auto", 1.0, None, False, True)
     html = " ".join(text for text in handlers.refresh(*values).values() if isinstance(text, str))
     assert f"{exported}, prepared in int8: a Dia checkpoint of your own." in html
     assert str(exported) in Synthesis(settings).models
@@ -181,7 +181,7 @@ def test_the_page_says_that_another_precision_cannot_run(exported):
     handlers = ExpectationHandlers(
         Synthesis(Settings(RuntimeConfig(str(exported)))), parts_by_name(ExpectationPanel)
     )
-    values = ("[S1] Hello.", False, "", str(exported), 60, "int4", 1.0, None, False)
+    values = ("[S1] Hello.", False, "", str(exported), 60, "int4", 1.0, None, False, True)
     html = " ".join(text for text in handlers.refresh(*values).values() if isinstance(text, str))
     assert "prepared in int8 and cannot run in int4" in html
 
