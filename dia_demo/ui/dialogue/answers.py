@@ -60,8 +60,9 @@ def answer(synthesis: Synthesis, request: object) -> dict:
 
 def _sound(store: DialogueStore, index: object, number: object) -> str:
     """A take of a part, by the number that the list has: judging all parts would take seconds."""
-    is_known = type(index) is int and type(number) is int
-    take = store.read(index, number) if is_known else None
+    take = None
+    if isinstance(index, int) and isinstance(number, int):
+        take = store.read(index, number)
     if take is None:
         raise InputError("This part is not made yet.")
     return audio.data_url(take.samples, take.sample_rate)
