@@ -118,7 +118,7 @@ def _answer_bar(route) -> None:
 
 def begin_take(page: Page) -> None:
     """Press Generate for a long take, and see it run."""
-    script = " ".join(f"[S{1 + turn % 2}] {LINE}" for turn in range(16))
+    script = " ".join(f"[S{1 + turn % 2}] {LINE}" for turn in range(8))
     browser.write_script(page, script, max_tokens=1536)
     browser.press(page, "Generate")
     browser.wait_state(page, "running", "done", "cut")
