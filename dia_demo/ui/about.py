@@ -64,9 +64,9 @@ tag of the speaker who would be next, which keeps the last word from being cut o
 parentheses, for example (laughs), (sighs) or (clears throat). English only. Ctrl+Enter presses
 Generate from anywhere.
 
-Dia's voices change with the seed and with every sampling setting. A voice that you keep from a take,
-or a voice prompt of 5 to 10 seconds with an exact transcript, fixes them. `(pause 1.5)` is a silence
-of so many seconds.
+Dia's voices change with the seed and with every sampling setting. A voice that you keep from a
+take, or a voice prompt of 5 to 10 seconds with an exact transcript, fixes them. `(pause 1.5)` is a
+silence of so many seconds.
 
 ## What is stored, and where
 
