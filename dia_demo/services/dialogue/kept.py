@@ -10,7 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from dia_demo.config import GenerationParams, RuntimeConfig
 from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError, RunError
 from dia_demo.files import bytes_in, write_atomic
-from dia_demo.services.dialogue.plan import DialoguePlan, Join, make_plan
+from dia_demo.services.dialogue.plan import DialoguePlan, Join
 from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.people import folder_of
 from dia_demo.services.take import Request, VoicePrompt
+from dia_demo.text.dialogue.breaks import Break
+from dia_demo.text.dialogue.chunks import Chunk, ChunkedScript, TurnPart
 from dia_demo.text.pronunciations import Pronunciations
 
 # Of all people together; the dialogues that were not used for longest are removed first.
@@ -31,21 +33,11 @@ MOST_BYTES = 2 * 10**9
 _FOLDER, _ABOUT, _CODES, _RECORDING = "dialogue", "dialogue.json", "voice.npy", "voice"
 
 
-@dataclass(frozen=True)
-class PartChange:
-    """A part that a person had made again. attempt: the first that counts since; words: that
-    replaced those of the script, None if they stayed."""
-
-    index: int
-    attempt: int
-    words: str | None = None
-
-
 class KeptDialogue:
     """The dialogue in a person's folder, if there is one.
 
     plan: None without one, and where its model is no longer offered. wall_seconds: that it took so
-    far, in all its runs.
+    far, in all its runs. shown: what the page showed of its parts when the last one was made.
     """
 
     def __init__(self, home: Path, key: str) -> None:
@@ -53,8 +45,8 @@ class KeptDialogue:
         self._home, self._folder = home, folder_of(home, key) / _FOLDER
         self.store = DialogueStore(self._folder / "parts")
         self.plan: DialoguePlan | None = None
-        self.changes: tuple[PartChange, ...] = ()
         self.wall_seconds = 0.0
+        self.shown: dict[str, Any] = {}
 
     def load(self, model_of: Callable[[str], ModelInfo | None]) -> KeptDialogue:
         """Read what is kept; what cannot be read, or used any more, counts as nothing."""
@@ -62,22 +54,19 @@ class KeptDialogue:
             about = json.loads((self._folder / _ABOUT).read_text(encoding="utf-8"))
             info = model_of(about["model"])
             if info is not None:
-                plan = make_plan(self._request(about, info), Join(about["join"]), about["retries"])
-                changes = tuple(PartChange(**change) for change in about["changes"])
-                for change in changes:
-                    plan = plan.made_again(change.index, change.attempt, change.words)
-                self.plan, self.changes = plan, changes
-                self.wall_seconds = float(about["wall_seconds"])
+                plan = self._plan(about, info)
+                self.wall_seconds, self.shown = float(about["wall_seconds"]), dict(about["shown"])
+                self.plan = plan
         return self
 
     def begin(self, plan: DialoguePlan) -> DialoguePlan:
-        """The plan to make: with the changes of before if the same dialogue is kept, else a new one
-        in its place. Raises RunError if it cannot be written."""
+        """The plan to make: that of before if the same dialogue is kept, with the parts that were
+        changed; else this one in its place. Raises RunError if it cannot be written."""
         if self.plan is not None and self.plan.key == plan.key:
             return self.plan
         self.remove()
         self._make_room()
-        self.plan, self.changes, self.wall_seconds = plan, (), 0.0
+        self.plan, self.wall_seconds, self.shown = plan, 0.0, {}
         self._save()
         return plan
 
@@ -88,19 +77,15 @@ class KeptDialogue:
         """
         plan = self.plan
         assert plan is not None, "there is a dialogue"
-        attempt = self._next_attempt(plan, index)
-        self.plan = plan.made_again(index, attempt, words)
-        if words is None:
-            words = next((c.words for c in self.changes if c.index == index), None)
-        others = [change for change in self.changes if change.index != index]
-        self.changes = (*others, PartChange(index, attempt, words))
+        self.plan = plan.made_again(index, self._next_attempt(plan, index), words)
         self._save()
         return self.plan
 
-    def add_time(self, seconds: float) -> None:
-        """Add the wall time of a run."""
+    def note(self, shown: dict[str, Any], seconds: float = 0.0) -> None:
+        """What the page shows now, and the wall time of a run that has ended."""
+        self.shown = shown
         self.wall_seconds += seconds
-        with suppress(RunError):  # A figure, which must not lose the parts.
+        with suppress(RunError):  # Its parts are there all the same.
             self._save()
 
     def remove(self) -> None:
@@ -137,10 +122,16 @@ class KeptDialogue:
             "pronunciations": request.pronunciations.text,
             "voices": request.voices,
             "voice": None if request.voice is None else self._save_voice(request.voice),
-            "join": plan.join,
-            "retries": plan.retries,
-            "changes": [asdict(change) for change in self.changes],
+            "plan": {
+                "script": asdict(plan.script),
+                "join": plan.join,
+                "retries": plan.retries,
+                "parts_of_take": plan.parts_of_take,
+                "first_attempts": plan.first_attempts,
+                "has_other_words": plan.has_other_words,
+            },
             "wall_seconds": self.wall_seconds,
+            "shown": self.shown,
         }
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -165,6 +156,21 @@ class KeptDialogue:
         except OSError as error:
             raise _not_writable(error) from error
         return about
+
+    def _plan(self, about: Mapping[str, Any], info: ModelInfo) -> DialoguePlan:
+        """The plan as it was saved: a long script takes seconds to split."""
+        saved = about["plan"]
+        chunks = []
+        for chunk in saved["script"]["chunks"]:
+            parts = [part | {"before": Break(part["before"])} for part in chunk["parts"]]
+            chunks.append(Chunk(**chunk | {"parts": tuple(TurnPart(**part) for part in parts)}))
+        whole = {
+            "request": self._request(about, info),
+            "script": ChunkedScript(tuple(chunks), saved["script"]["pause"]),
+            "join": Join(saved["join"]),
+            "first_attempts": tuple(map(tuple, saved["first_attempts"])),
+        }
+        return DialoguePlan(**saved | whole)
 
     def _request(self, about: Mapping[str, Any], info: ModelInfo) -> Request:
         voice = about["voice"]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from functools import cache
 
 from dia_demo.config import Range
 from dia_demo.engine.family import ModelInfo
@@ -39,6 +40,8 @@ _LEAST_SECONDS = 1.0
 # Between the words of a prompt and those of a chunk, and its closing tag.
 _JOINT_BYTES = 8
 _FORMAT = 1
+# Far more than a part has, and little to read.
+MOST_PART_CHARACTERS = 2000
 
 
 class Join(StrEnum):
@@ -222,12 +225,15 @@ def _split(script: str, request: Request, parts: int) -> ChunkedScript:
 
 def _with_words(chunk: Chunk, words: str, request: Request, parts_of_take: int) -> Chunk:
     """A chunk with other words, in the place that it has."""
+    too_long = InputError(
+        "These words are too long for one part, or have a pause: shorten them, or change the "
+        "script and press Generate."
+    )
+    if len(words) > MOST_PART_CHARACTERS:
+        raise too_long
     found = _split(script_in_turns(replace(request, script=words)), request, parts_of_take)
     if len(found.chunks) > 1 or found.pause or found.chunks[0].pause:
-        raise InputError(
-            "These words are too long for one part, or have a pause: shorten them, or change the "
-            "script and press Generate."
-        )
+        raise too_long
     first = chunk.parts[0]
     parts = [replace(part, turn=part.turn + first.turn) for part in found.chunks[0].parts]
     parts[0] = replace(parts[0], before=first.before)
@@ -261,6 +267,7 @@ def script_in_turns(request: Request) -> str:
 
 
 def _measure(request: Request):
+    @cache  # Parts are measured when they are split, and again when they are packed.
     def measure(text: str) -> Size:
         reading = request.reading(text).text
         return Size(

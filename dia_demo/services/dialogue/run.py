@@ -105,11 +105,6 @@ class DialogueRun:
         """How many chunks are complete."""
         return sum(map(self.is_done, self.plan.chunks))
 
-    @property
-    def has_any(self) -> bool:
-        """Whether any take was made."""
-        return any(self.attempts.values())
-
     def stream(self, cancel: threading.Event) -> Generator[DialogueEvent, None, None]:
         """Make what is missing; see events.py. Setting `cancel`, or closing the iterator, stops it
         within a step; what is complete stays in the store."""

@@ -36,8 +36,8 @@ def keep_take(
     """
     if not isinstance(contents.get("codes"), str):
         raise InputError(
-            "This take was made by an earlier version, whose files contain no codes. Make it again "
-            "with the same seed, or keep its voice as a recording."
+            "This file contains no codes: the take was made in parts, or by an earlier version. "
+            "Make a short take with the same seed, or keep its voice as a recording."
         )
     codes, figures = unpack_codes(contents["codes"]), contents["figures"]
     rate, numerics = figures["sample_rate"], figures.get("numerics", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ from dia_demo.ui.status import explain
 
 GONE = "This dialogue is no longer kept. Press Generate to make it again."
 _FILES = ("srt", "vtt", "speakers", "parts")
+WAIT_SECONDS = 10.0
+_WRITING = threading.Lock()
 
 
 def kept_dialogue(synthesis: Synthesis, key: object) -> KeptDialogue:
@@ -29,14 +32,13 @@ def kept_dialogue(synthesis: Synthesis, key: object) -> KeptDialogue:
     return KeptDialogue(synthesis.settings.kept_folder, str(key)).load(synthesis.models.get)
 
 
-def found_run(synthesis: Synthesis, key: object) -> tuple[KeptDialogue, DialogueRun] | None:
-    """The person's last dialogue, and a run with the parts that were made; None without one."""
-    kept = kept_dialogue(synthesis, key)
+def _run_of(kept: KeptDialogue, synthesis: Synthesis) -> DialogueRun:
+    """The dialogue with the parts that were made. Raises InputError if it is gone."""
     if kept.plan is None:
-        return None
+        raise InputError(GONE)
     run = DialogueRun(synthesis, kept.plan, kept.store)
     run.find_made()
-    return kept, run
+    return run
 
 
 def answer(synthesis: Synthesis, request: object) -> dict:
@@ -44,15 +46,13 @@ def answer(synthesis: Synthesis, request: object) -> dict:
     {file}; an error is returned as {error}."""
     try:
         question = request if isinstance(request, dict) else {}
+        kept = kept_dialogue(synthesis, question.get("key"))
         if question.get("do") == "hear":
-            store = kept_dialogue(synthesis, question.get("key")).store
-            return {"sound": _sound(store, question.get("index"), question.get("take"))}
-        found = found_run(synthesis, question.get("key"))
-        if found is None:
-            raise InputError(GONE)
-        _, run = found
+            return {"sound": _sound(kept.store, question.get("index"), question.get("take"))}
         if (name := question.get("do")) in _FILES:
-            return {"file": str(_file(synthesis, run, str(name), question))}
+            with _one_at_a_time():
+                run = _run_of(kept, synthesis)
+                return {"file": str(_file(synthesis, run, str(name), question))}
         raise InputError("This page sent an unknown request. Reload it.")
     except Exception as error:
         return {"error": explain(error)}
@@ -102,6 +102,18 @@ def _write_parts(folder: Path, run: DialogueRun, suffix: str) -> Iterator[Path]:
         take = run.take(chunk)
         about = {"script": chunk.script}
         yield audio.write_audio(folder / f"{name}{suffix}", take.samples, take.sample_rate, about)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Judging and joining a long dialogue takes seconds of a core: people wait for each other.
+    Raises InputError if that takes long."""
+    if not _WRITING.acquire(timeout=WAIT_SECONDS):
+        raise InputError("The files of other dialogues are being written: try again in a moment.")
+    try:
+        yield
+    finally:
+        _WRITING.release()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from dia_demo.services.dialogue.events import (
 from dia_demo.services.dialogue.kept import KeptDialogue
 from dia_demo.services.dialogue.output import whole_figures
 from dia_demo.services.dialogue.plan import DialoguePlan
-from dia_demo.services.dialogue.run import DialogueRun, JoinedSound
+from dia_demo.services.dialogue.run import DialogueRun
 from dia_demo.services.queue import Caller
 from dia_demo.services.synthesis import Synthesis
 from dia_demo.text.dialogue.chunks import Chunk
@@ -32,7 +32,7 @@ SECONDS_BETWEEN_UPDATES = 0.5
 
 
 @dataclass(frozen=True)
-class Update:
+class DialogueUpdate:
     """What a run shows now. live: of the player, if it changed; figures: of the whole, once it is
     complete; is_over: the last update."""
 
@@ -44,7 +44,7 @@ class Update:
     is_over: bool = False
 
 
-class Maker:
+class DialogueMaker:
     """One run of a kept dialogue."""
 
     def __init__(self, synthesis: Synthesis, kept: KeptDialogue, plan: DialoguePlan) -> None:
@@ -55,7 +55,7 @@ class Maker:
         self._starts: list[float] = []  # of the parts that can be heard, in seconds of the whole
         self._found = 0
 
-    def updates(self, cancel: Caller) -> Iterator[Update]:
+    def updates(self, cancel: Caller) -> Iterator[DialogueUpdate]:
         """All updates of the run, the last with `is_over`."""
         began, first_audio, shown_at = time.monotonic(), None, 0.0
         try:
@@ -64,25 +64,25 @@ class Maker:
                     if isinstance(event, AudioChunk):
                         first_audio = first_audio or time.monotonic() - began
                         self._starts.append(round(event.start_seconds, 2))
-                        yield Update(self.status, self._rows(), sound=event)
+                        yield DialogueUpdate(self.status, self._rows(), sound=event)
                         continue
                     self._note(event)
                     if isinstance(event, ChunkProgress):
                         if time.monotonic() - shown_at < SECONDS_BETWEEN_UPDATES:
                             continue
                         shown_at = time.monotonic()
-                        yield Update(self.status, self._rows(), progress=event)
+                        yield DialogueUpdate(self.status, self._rows(), progress=event)
                     elif not isinstance(event, DialogueFinished):
                         is_over = isinstance(event, DialogueStopped | DialogueFailed)
-                        yield Update(self.status, self._rows(is_over), is_over=is_over)
+                        yield DialogueUpdate(self.status, self._rows(is_over), is_over=is_over)
         finally:
-            self.kept.add_time(time.monotonic() - began)
+            self.kept.note(self._rows(True), time.monotonic() - began)
         if isinstance(event, DialogueFinished):
             # Of this run, which did not begin at the beginning if some parts were there.
             first_audio = None if self._found else first_audio
             figures = whole_figures(self.dialogue, self.kept.wall_seconds, first_audio)
             self.status = wording.finished(figures, event.chunks)
-            yield Update(self.status, self._rows(True), figures=figures, is_over=True)
+            yield DialogueUpdate(self.status, self._rows(True), figures=figures, is_over=True)
 
     def _note(self, event: DialogueEvent) -> None:
         count, made = len(self.plan.chunks), self.dialogue.made
@@ -97,6 +97,7 @@ class Maker:
                 self.status = wording.progress(event, made, count)
             case ChunkFinished():
                 self._audible.pop(event.chunk, None)
+                self.kept.note(self._rows(True))  # What a page shows if the program ends now.
             case DialogueStopped():
                 self.status = wording.stopped(made, count, self.status.fraction)
             case DialogueFailed():
@@ -110,19 +111,6 @@ class Maker:
             "running": not is_over,
             "starts": self._starts[: len(self.plan.chunks)],
         }
-
-
-def rows_of(run: DialogueRun) -> dict[str, Any]:
-    """The value of the list for a dialogue that is not being made. The last piece of the sound is
-    the silence at its end."""
-    starts = [round(piece.start, 2) for piece in JoinedSound(run).ready()]
-    count = len(run.plan.chunks)
-    return {
-        "parts": [_row_of(run, {})(chunk) for chunk in run.plan.chunks],
-        "made": run.made,
-        "running": False,
-        "starts": starts[:count],
-    }
 
 
 def _row_of(run: DialogueRun, audible: dict[int, float]) -> Callable[[Chunk], dict[str, Any]]:

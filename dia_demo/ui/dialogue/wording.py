@@ -9,8 +9,6 @@ from dia_demo.services.dialogue.plan import DialoguePlan
 from dia_demo.services.wording import duration, plural, time_left
 from dia_demo.ui.status import Status, factor
 
-RESUME = "Press Resume to make the rest."
-
 
 def planned(plan: DialoguePlan, found: int, left: TimeLeft | None) -> Status:
     """The script is split, and some parts may be there already."""
@@ -45,20 +43,26 @@ def finished(figures: Figures, reports: tuple[ChunkReport, ...]) -> Status:
 
 def stopped(made: int, count: int, fraction: float | None) -> Status:
     """Stop was pressed; what is complete is kept."""
-    kept = f"{made} of {plural(count, 'part')} are kept"
-    return Status("stopped", "Stopped", f"{kept}. {RESUME}", fraction or 0.0, f"Stopped, {kept}")
+    kept = _kept(made, count)
+    return Status("stopped", "Stopped", kept, fraction or 0.0, f"Stopped. {kept}")
 
 
 def broken(message: str, made: int, count: int) -> Status:
     """A part could not be made; what is complete is kept."""
-    detail = f"{message} {made} of {plural(count, 'part')} are kept. {RESUME}"
+    detail = f"{message} {_kept(made, count)}"
     return Status("failed", "Generation failed", detail, 0.0, f"Failed: {message}")
 
 
 def incomplete(made: int, count: int) -> Status:
     """What a page says of a dialogue that an earlier run left."""
-    kept = f"Your last dialogue is not complete: {made} of {plural(count, 'part')} are kept."
-    return Status("stopped", "Not complete", f"{kept} {RESUME}", made / count, kept)
+    kept = f"Your last dialogue is not complete. {_kept(made, count)}"
+    return Status("stopped", "Not complete", kept, made / count, kept)
+
+
+def _kept(made: int, count: int) -> str:
+    if not made:
+        return "No part was complete yet. Press Resume to begin again."
+    return f"{made} of {plural(count, 'part')} are kept. Press Resume to make the rest."
 
 
 def _running(detail: str, fraction: float, left: TimeLeft | None) -> Status:

@@ -19,6 +19,7 @@ from dia_demo.services.synthesis import Synthesis
 from dia_demo.services.take import Request, VoicePrompt, words_in
 from dia_demo.services.wording import duration
 from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
+from dia_demo.text.dialogue.chunks import LONGEST_SECONDS, SHORTEST_SECONDS
 from dia_demo.text.dialogue.pauses import find_pauses
 from dia_demo.text.pronunciations import Pronunciations
 from dia_demo.text.remark import Level
@@ -150,7 +151,8 @@ class FormHandlers:
             bad = Finding("pause", Level.ERROR, str(error))
             return replace(report, findings=(bad, *report.findings))
         seconds = report.expected_seconds
-        message = f"About {duration(seconds)} of speech: made in parts of 8 to 18 s, then joined."
+        sizes = f"{SHORTEST_SECONDS:.0f} to {LONGEST_SECONDS:.0f} s"
+        message = f"About {duration(seconds)} of speech: made in parts of {sizes}, then joined."
         if find_pauses(request.script):
             message = "The script has pauses: what is between them is made in parts, then joined."
         kept = (one for one in report.findings if one.code not in TOO_LONG)

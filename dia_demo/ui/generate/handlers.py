@@ -34,9 +34,9 @@ from dia_demo.services.take import Request
 from dia_demo.services.voices.choice import with_voices
 from dia_demo.services.voices.kept import KeptVoices
 from dia_demo.ui import html, xpu
-from dia_demo.ui.dialogue.answers import GONE, found_run, kept_dialogue
+from dia_demo.ui.dialogue.answers import GONE, kept_dialogue
 from dia_demo.ui.dialogue.layout import NO_PARTS
-from dia_demo.ui.dialogue.maker import Maker, rows_of
+from dia_demo.ui.dialogue.maker import DialogueMaker
 from dia_demo.ui.generate import form
 from dia_demo.ui.generate.layout import GenerateParts
 from dia_demo.ui.generate.live_audio import LiveAudio, LiveRun
@@ -88,21 +88,21 @@ class GenerateHandlers:
 
         While a part is made again, the take of before stays in the player.
         """
-        found = found_run(self.synthesis, key)
-        if found is None:
+        kept = kept_dialogue(self.synthesis, key)
+        plan = kept.plan
+        if plan is None:
             raise InputError(GONE)
-        kept, run_before = found
         live, index, words = LiveRun(), event_value(event, "index"), event_value(event, "words")
         words = words if isinstance(words, str) else None
         is_again = event_value(event, "do") == "again"
-        if is_again and (type(index) is not int or not 0 <= index < len(run_before.plan.chunks)):
+        if is_again and (type(index) is not int or not 0 <= index < len(plan.chunks)):
             raise InputError(GONE)
 
         def work(run: WatchedRun) -> Iterator[Updates]:
-            plan = kept.make_again(index, words) if is_again else run_before.plan
-            yield from self._make_dialogue(kept, plan, run, live, is_heard=not is_again)
+            made = kept.make_again(index, words) if is_again else plan
+            yield from self._make_dialogue(kept, made, run, live, is_heard=not is_again)
 
-        rows = rows_of(run_before) | {"key": key}
+        rows = kept.shown | {"key": key}
 
         def error_update(error: Exception) -> Updates:
             return self._failed(error) | {self.parts.dialogue: rows}
@@ -181,7 +181,7 @@ class GenerateHandlers:
     ) -> Iterator[Updates]:
         """Make what is missing. is_heard: from the beginning, while it is made; otherwise the take
         of before stays in the player until there is a new one."""
-        parts, maker = self.parts, Maker(self.synthesis, kept, plan)
+        parts, maker = self.parts, DialogueMaker(self.synthesis, kept, plan)
         live.sample_rate = plan.info.sample_rate
         self.live.admit(live)
         for shown in maker.updates(run.cancel):

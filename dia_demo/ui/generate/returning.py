@@ -10,8 +10,7 @@ import gradio as gr
 from dia_demo.services.earlier.history import History
 from dia_demo.services.people import is_key
 from dia_demo.ui import html
-from dia_demo.ui.dialogue.answers import found_run
-from dia_demo.ui.dialogue.maker import rows_of
+from dia_demo.ui.dialogue.answers import kept_dialogue
 from dia_demo.ui.dialogue.wording import incomplete
 from dia_demo.ui.generate.events import run_outputs, take_outputs
 from dia_demo.ui.generate.handlers import GenerateHandlers
@@ -66,16 +65,16 @@ class ReturnHandlers:
 
     def _dialogue(self, key: str, script: str) -> Updates:
         """The list of parts, if the last dialogue is the last take, or is not complete."""
-        found = found_run(self.generate.synthesis, key)
-        if found is None or not found[1].has_any:
+        kept = kept_dialogue(self.generate.synthesis, key)
+        parts, plan = self.generate.parts, kept.plan
+        made = kept.shown.get("made", 0)
+        if plan is None or not made:
             return {}
-        parts, (_, run) = self.generate.parts, found
-        count = len(run.plan.chunks)
-        rows = {parts.dialogue: rows_of(run) | {"key": key}}
-        if run.made < count:
-            status = incomplete(run.made, count)
+        rows = {parts.dialogue: kept.shown | {"key": key}}
+        if made < len(plan.chunks):
+            status = incomplete(made, len(plan.chunks))
             return rows | {parts.status: html.status_card(status)}
-        return rows if script == run.plan.text else {}
+        return rows if script == plan.text else {}
 
     def rejoin(self, request: gr.Request, key: str) -> Iterator[Updates]:
         """Watch the person's run, or show how it ended while no page was open."""

@@ -11,7 +11,6 @@ import soundfile
 from dia_demo.errors import InputError, RunError
 from dia_demo.services.dialogue import kept as kept_module
 from dia_demo.services.dialogue.events import ChunkFinished, DialogueFinished
-from dia_demo.services.dialogue.judging.judge import Verdict
 from dia_demo.services.dialogue.kept import KeptDialogue
 from dia_demo.services.dialogue.output import joined_samples
 from dia_demo.services.dialogue.plan import make_plan
@@ -19,20 +18,15 @@ from dia_demo.services.dialogue.run import DialogueRun
 from dia_demo.services.models import find_model
 from dia_demo.services.people import folder_of, new_key
 from dia_demo.services.take import VoicePrompt
+from tests.helpers.dialogues import SCRIPT, judge_by_test
 from tests.helpers.synthesis_requests import make_request
 from tests.helpers.voices import speech_like
-
-SCRIPT = (
-    "[S1] One two three four. [S2] Five six seven. (pause 0.5) [S1] Eight, nine and ten now. "
-    "[S2] And this is the last of the lines here."
-)
-GOOD = Verdict((), False, 2.0)
 
 
 @pytest.fixture(autouse=True)
 def judged(monkeypatch):
-    """Random weights say nothing: every part is good."""
-    monkeypatch.setattr("dia_demo.services.dialogue.run.judge", lambda *_: GOOD)
+    """Every part is good."""
+    return judge_by_test(monkeypatch)
 
 
 @pytest.fixture
@@ -66,10 +60,11 @@ def test_a_dialogue_is_found_again_and_goes_on(synthesis, open_kept, plan_of):
     run, events = make(synthesis, kept, plan)
     assert isinstance(events[-1], DialogueFinished)
     expected = joined_samples(run)
-    kept.add_time(2.5)
+    kept.note({"made": 3}, 2.5)
     (kept.store.folder / "chunk-0001-0.npz").unlink()
     again = open_kept()
-    assert again.plan == plan and again.wall_seconds == 2.5
+    assert again.plan == plan
+    assert again.wall_seconds == 2.5 and again.shown == {"made": 3}
     run, events = make(synthesis, again, again.plan)
     assert [event.chunk for event in events if isinstance(event, ChunkFinished)] == [1]
     np.testing.assert_array_equal(joined_samples(run), expected)
@@ -162,7 +157,7 @@ def test_a_record_names_no_file_outside_its_folder(open_kept, plan_of, tmp_path,
     about = json.loads(path.read_text())
     about["voice"]["recording"] = "../../../a.wav"
     path.write_text(json.dumps(about))
-    assert open_kept().plan is None, "there is no such file in its folder"
+    assert open_kept().plan.request.voice.audio == path.with_name("a.wav")
 
 
 def test_the_dialogue_that_was_not_used_for_longest_makes_room(

@@ -19,34 +19,21 @@ from dia_demo.services.dialogue.events import (
     DialoguePlanned,
     DialogueStopped,
 )
-from dia_demo.services.dialogue.judging.judge import Fault, Verdict
 from dia_demo.services.dialogue.output import joined_samples, whole_figures, write_dialogue
 from dia_demo.services.dialogue.plan import Join, make_plan, needs_chunks
 from dia_demo.services.dialogue.run import DialogueRun
 from dia_demo.services.dialogue.seeds import seeds_like
 from dia_demo.services.dialogue.store import DialogueStore
 from dia_demo.services.models import find_model
+from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test
 from tests.helpers.stand_ins.disks import fill, mounted
 from tests.helpers.synthesis_requests import make_request
-
-SCRIPT = (
-    "[S1] One two three four. [S2] Five six seven. (pause 0.5) [S1] Eight, nine and ten now. "
-    "[S2] And this is the last of the lines here."
-)
-GOOD = Verdict((), False, 2.0)
-BAD = Verdict((Fault.TOO_FAST,), False, 9.0)
 
 
 @pytest.fixture
 def judged(monkeypatch):
-    """Random weights say nothing: verdicts by the test, one for each attempt, else good."""
-    verdicts: dict[tuple[int, int], Verdict] = {}
-
-    def judge(take, *_):
-        return verdicts.get((take.chunk, take.attempt), GOOD)
-
-    monkeypatch.setattr("dia_demo.services.dialogue.run.judge", judge)
-    return verdicts
+    """The verdicts by the test, one for each attempt."""
+    return judge_by_test(monkeypatch)
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ def test_a_take_that_was_cut_off_is_not_kept_whole(model):
 def test_a_take_of_an_earlier_version_is_refused_with_what_to_do(anna):
     contents = anna.metadata()
     del contents["codes"]
-    with pytest.raises(InputError, match="Make it again"):
+    with pytest.raises(InputError, match="Make a short take"):
         keep_take(contents, "Old")
 
 

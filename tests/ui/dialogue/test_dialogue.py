@@ -9,7 +9,6 @@ import pytest
 import soundfile
 
 from dia_demo.errors import InputError
-from dia_demo.services.dialogue.judging.judge import Fault, Verdict
 from dia_demo.services.earlier.history import History
 from dia_demo.services.people import new_key
 from dia_demo.services.settings import Settings
@@ -19,26 +18,17 @@ from dia_demo.ui.generate import layout
 from dia_demo.ui.generate.handlers import GenerateHandlers
 from dia_demo.ui.generate.live_audio import LiveAudio
 from dia_demo.ui.generate.returning import ReturnHandlers
+from tests.helpers.dialogues import BAD, SCRIPT, judge_by_test
 from tests.helpers.page.page_stubs import field_values, parts_by_name
 from tests.helpers.synthesis_requests import runtime
 
 PAGE = SimpleNamespace(session_hash="s")
-SCRIPT = (
-    "[S1] One two three four. [S2] Five six seven. (pause 0.5) [S1] Eight, nine and ten now. "
-    "[S2] And this is the last of the lines here."
-)
-GOOD = Verdict((), False, 2.0)
 
 
 @pytest.fixture(autouse=True)
 def judged(monkeypatch):
-    """Random weights say nothing: verdicts by the test for each attempt, else good."""
-    verdicts = {}
-    monkeypatch.setattr(
-        "dia_demo.services.dialogue.run.judge",
-        lambda take, *_: verdicts.get((take.chunk, take.attempt), GOOD),
-    )
-    return verdicts
+    """The verdicts by the test, one for each attempt."""
+    return judge_by_test(monkeypatch)
 
 
 @pytest.fixture
@@ -89,7 +79,7 @@ def stopped(handlers, key) -> dict:
 
 
 def test_a_long_script_is_made_in_parts_and_is_one_take(handlers, key, judged):
-    judged[1, 0] = judged[1, 1] = judged[1, 2] = Verdict((Fault.TOO_FAST,), False, 9.0)
+    judged[1, 0] = judged[1, 1] = judged[1, 2] = BAD
     shown = last_of(generate(handlers, key))
     rows = shown["dialogue"]
     assert rows["made"] == len(rows["parts"]) >= 3 and not rows["running"]
@@ -111,7 +101,10 @@ def test_a_long_script_is_made_in_parts_and_is_one_take(handlers, key, judged):
 def test_without_the_choice_it_is_one_take(handlers, key):
     values_of_one = values(handlers)[:-1]
     shown = last_of(handlers.generate(PAGE, key, *values_of_one, False))
-    assert shown["dialogue"] == {"parts": []} and answers.found_run(handlers.synthesis, key) is None
+    assert (
+        shown["dialogue"] == {"parts": []}
+        and answers.kept_dialogue(handlers.synthesis, key).plan is None
+    )
 
 
 def test_stop_keeps_the_parts_and_resume_makes_the_rest(handlers, key, monkeypatch):
@@ -164,6 +157,27 @@ def test_words_that_are_too_long_are_refused_and_the_list_stays(handlers, key):
     assert "too long for one part" in shown["status"]
     assert shown["dialogue"]["parts"] == before["dialogue"]["parts"]
     assert not shown["dialogue"]["running"]
+
+
+def test_a_stop_before_a_part_is_complete_says_so(handlers, key):
+    shown = {}
+    for update in generate(handlers, key):
+        shown |= update
+        handlers.run.stop(PAGE, key)
+    assert "No part was complete yet. Press Resume to begin again." in shown["status"]
+    page = ReturnHandlers(handlers, handlers.files.history)
+    assert page._dialogue(key, "") == {}, "there is nothing to show"
+    resumed = last_of(press(handlers, key, do="resume"))
+    assert resumed["dialogue"]["made"] == len(resumed["dialogue"]["parts"])
+
+
+def test_files_are_written_for_one_person_at_a_time(handlers, key, monkeypatch):
+    last_of(generate(handlers, key))
+    monkeypatch.setattr(answers, "WAIT_SECONDS", 0.01)
+    with answers._WRITING:
+        told = answers.answer(handlers.synthesis, {"do": "srt", "key": key})
+    assert "try again in a moment" in told["error"]
+    assert "file" in answers.answer(handlers.synthesis, {"do": "srt", "key": key})
 
 
 @pytest.mark.parametrize("index", [-1, 99, None, "1", 1.0, True])
