@@ -2,6 +2,8 @@
 // compare or delete. gradio starts it with: element, props.value ({key, tick}),
 // server.earlier(question), trigger, watch.
 
+import { Toggle } from "./toggle.js";
+
 const NAME_CHARACTERS = 60;
 
 export class EarlierTakes {
@@ -14,7 +16,7 @@ export class EarlierTakes {
   #starred;
   #all;
   #answer = { takes: [] };
-  #playing = null; // {id, audio}; without audio while the server is asked for the file
+  #sounds = new Toggle((id) => this.#button(id, "play"), (id) => this.#addressOf(id));
 
   constructor({ element, props, server, trigger, watch }) {
     this.#props = props;
@@ -88,7 +90,7 @@ export class EarlierTakes {
     const row = make("li", "");
     const buttons = make("div", "earlier-buttons");
     const acts = {
-      play: ["Play", () => this.#play(take.id)],
+      play: ["Play", () => this.#sounds.press(take.id)],
       star: [take.starred ? "★" : "☆", () => this.#label(take, { starred: !take.starred })],
       download: ["Download", () => this.#download({ do: "hear", id: take.id })],
       rename: ["Rename", (button) => this.#rename(take, button)],
@@ -106,50 +108,16 @@ export class EarlierTakes {
     const star = buttons.querySelector(".earlier-star");
     star.setAttribute("aria-pressed", take.starred);
     star.setAttribute("aria-label", "Star");
-    if (this.#playing?.id === take.id) buttons.querySelector(".earlier-play").textContent = "Stop";
+    if (this.#sounds.id === take.id) buttons.querySelector(".earlier-play").textContent = "Stop";
     if (take.name) row.append(make("p", "earlier-name", take.name));
     const figures = `${when(take.created)} · ${take.figures}`;
     row.append(make("p", "", take.script), make("p", "earlier-figures", figures), buttons);
     return row;
   }
 
-  #stop() {
-    if (!this.#playing) return;
-    const { audio, id } = this.#playing;
-    this.#playing = null;
-    if (audio) audio.pause();
-    this.#showPlay(id, "Play");
-  }
-
-  #showPlay(id, text) {
-    const button = this.#button(id, "play");
-    if (button) button.textContent = text;
-  }
-
-  async #play(id) {
-    const again = this.#playing?.id === id;
-    this.#stop();
-    if (again) return;
-    const mine = { id, audio: null };
-    this.#playing = mine;
+  async #addressOf(id) {
     const answer = await this.#ask({ do: "hear", id });
-    if (this.#playing !== mine) return; // pressed again meanwhile, or another take
-    if (!answer) {
-      this.#playing = null;
-      return;
-    }
-    mine.audio = new Audio(window.diaFiles.addressOf(answer.file));
-    // At its end, and when another sound on the page starts. Its own event may come after the next
-    // take has started.
-    mine.audio.addEventListener("pause", () => {
-      if (this.#playing === mine) this.#stop();
-    });
-    this.#showPlay(id, "Stop");
-    try {
-      await mine.audio.play();
-    } catch (error) {
-      if (error.name !== "AbortError") throw error; // it was stopped before it began
-    }
+    return answer && window.diaFiles.addressOf(answer.file);
   }
 
   async #download(question) {
@@ -212,7 +180,7 @@ export class EarlierTakes {
       button.addEventListener("blur", reset, { once: true });
       return;
     }
-    this.#stop();
+    this.#sounds.stop();
     if (await this.#ask({ do: "delete", id })) await this.#load();
   }
 }

@@ -31,7 +31,7 @@ def build_layout(answer: Callable[[object], dict]) -> gr.HTML:
     return gr.HTML(
         NO_PARTS,
         html_template=_LIST,
-        js_on_load=start_class(PAGE_FILES / "take" / "parts.js", "Parts"),
+        js_on_load=start_class(PAGE_FILES / "parts.js", "Parts"),
         server_functions=[parts],
         elem_id="parts",
     )

@@ -24,7 +24,6 @@ from dia_demo.services.dialogue.run import time_to_make
 from dia_demo.services.models import Models
 from dia_demo.services.speed.estimate import Expectation
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request
 from dia_demo.services.wording import time_left
 from dia_demo.text.pronunciations import NONE, Pronunciations
 from dia_demo.text.script import expected_seconds
@@ -133,15 +132,8 @@ class ExpectationHandlers:
         self, info: ModelInfo, runtime: RuntimeConfig, fields: dict[str, Any]
     ) -> TimeLeft | None:
         """The time of a script that is made in parts; None for other scripts, and if unknown."""
-        params = replace(info.config.defaults, max_tokens=int(fields["max_tokens"]))
-        request = Request(
-            fields["script"] or "",
-            params,
-            info,
-            runtime,
-            normalise=fields["normalise"] is True,
-            pronunciations=_listed(fields["pronunciations"]),
-        )
+        draft = form.draft_of(info, fields, _listed(fields["pronunciations"]))
+        request = replace(draft, runtime=runtime)
         try:
             if not request.script.strip() or not needs_chunks(request):
                 return None

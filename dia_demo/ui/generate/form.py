@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,18 @@ def slider_ends(info: ModelInfo) -> dict[str, tuple[float, float]]:
     """How far each slider reaches: as far as programs and the command line."""
     allowed = {name: PARAMS[name].range(info.config) for name in SAMPLING}
     return {name: (one.low, one.high) for name, one in allowed.items()}
+
+
+def draft_of(info: ModelInfo, fields: Mapping[str, Any], pronunciations: Pronunciations) -> Request:
+    """The request of a form that is being filled in, for what depends on its script and max tokens
+    alone. fields: as typed."""
+    return Request(
+        fields["script"] or "",
+        replace(info.config.defaults, max_tokens=int(fields["max_tokens"])),
+        info,
+        normalise=fields["normalise"] is True,
+        pronunciations=pronunciations,
+    )
 
 
 def restored(saved: dict, ends: dict[str, tuple[float, float]]) -> dict:

@@ -16,7 +16,7 @@ from dia_demo.engine.family import ModelInfo
 from dia_demo.errors import DiaDemoError, InputError
 from dia_demo.services.dialogue.plan import needs_chunks
 from dia_demo.services.synthesis import Synthesis
-from dia_demo.services.take import Request, VoicePrompt, words_in
+from dia_demo.services.take import VoicePrompt, words_in
 from dia_demo.services.wording import duration
 from dia_demo.text.checks.script_check import Finding, ScriptReport, fix_all
 from dia_demo.text.dialogue.chunks import LONGEST_SECONDS, SHORTEST_SECONDS
@@ -135,15 +135,7 @@ class FormHandlers:
         self, report: ScriptReport, checked: dict, listed: Pronunciations
     ) -> ScriptReport:
         """The report on a script that may be made in parts: it is never too long for a take."""
-        info = self.synthesis.models[checked["model"]]
-        defaults = replace(info.config.defaults, max_tokens=int(checked["max_tokens"]))
-        request = Request(
-            checked["script"] or "",
-            defaults,
-            info,
-            normalise=checked["normalise"] is True,
-            pronunciations=listed,
-        )
+        request = form.draft_of(self.synthesis.models[checked["model"]], checked, listed)
         try:
             if not report.turns or not needs_chunks(request):
                 return report

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import zipfile
+from io import BytesIO
 
+import numpy as np
 import pytest
+import soundfile
 
 from tests.helpers.page.browser import (
     PHONE,
@@ -21,6 +25,12 @@ LONG = "\n".join(
     for i in range(8)
 )
 WORDS = "[S1] Hello and welcome. [S2] Thank you, it is good to be here."
+
+
+def tracks_in(path) -> list[np.ndarray]:
+    """The sounds in a zip."""
+    with zipfile.ZipFile(path) as archive:
+        return [soundfile.read(BytesIO(archive.read(name)))[0] for name in archive.namelist()]
 
 
 @pytest.mark.long
@@ -45,6 +55,13 @@ def test_a_long_script_is_made_in_parts(open_window):
     with page.expect_download() as waiting:
         page.locator("#parts [data-get=vtt]").click()
     assert waiting.value.suggested_filename.startswith("we-walk-along-the-river")
+
+    with page.expect_download() as waiting:
+        page.locator("#parts [data-get=speakers]").click()
+    whole, tracks = float(before.split()[0]), tracks_in(waiting.value.path())
+    assert [len(track) / 16000 for track in tracks] == pytest.approx([whole] * 2, abs=0.06)
+    heard = [np.abs(track) > 0.01 for track in tracks]
+    assert all(one.mean() > 0.05 for one in heard) and not (heard[0] & heard[1]).any()
 
     rows.nth(0).locator(".part-edit").click()
     field = rows.nth(0).locator(".part-field")

@@ -2,6 +2,8 @@
 // gradio starts it with: element, props.value ({key, parts, made, running}), server.parts(question),
 // trigger, watch. While the whole plays, the part that is heard is marked.
 
+import { Toggle } from "./toggle.js";
+
 const STATES = { waiting: "waiting", running: "being made", good: "", faulty: "" };
 
 export class Parts {
@@ -11,7 +13,7 @@ export class Parts {
   #trigger;
   #list;
   #problem;
-  #playing = null; // {index, audio}; without audio while the server is asked for it
+  #sounds = new Toggle((index) => this.#button(index), (index) => this.#addressOf(index));
   #edited = null; // the part whose words are being changed
 
   constructor({ element, props, server, trigger, watch }) {
@@ -96,7 +98,7 @@ export class Parts {
     const row = make("li", "part");
     const buttons = make("div", "part-buttons");
     const acts = {
-      play: ["Play", () => this.#play(index)],
+      play: ["Play", () => this.#sounds.press(index)],
       again: ["Make again", () => this.#press({ do: "again", index })],
       edit: ["Edit", () => this.#edit(row, index)],
     };
@@ -123,47 +125,17 @@ export class Parts {
     row.querySelector(".part-play").disabled = !isMade;
     row.querySelector(".part-again").disabled = running || !isMade;
     row.querySelector(".part-edit").disabled = running;
-    if (this.#playing?.index === index && this.#playing.take !== part.take) this.#stop();
+    if (this.#sounds.id === index && row.dataset.take !== String(part.take)) this.#sounds.stop();
+    row.dataset.take = part.take;
   }
 
-  #stop() {
-    if (!this.#playing) return;
-    const { audio, index } = this.#playing;
-    this.#playing = null;
-    if (audio) audio.pause();
-    this.#showPlay(index, "Play");
+  #button(index) {
+    return this.#list.children[index]?.querySelector(".part-play");
   }
 
-  #showPlay(index, text) {
-    const button = this.#list.children[index]?.querySelector(".part-play");
-    if (!button) return;
-    button.textContent = text;
-    button.setAttribute("aria-label", `${text}, part ${index + 1}`);
-  }
-
-  async #play(index) {
-    const again = this.#playing?.index === index;
-    this.#stop();
-    if (again) return;
-    const mine = { index, audio: null, take: this.#value.parts[index].take };
-    this.#playing = mine;
-    const answer = await this.#ask({ do: "hear", index, take: mine.take });
-    if (this.#playing !== mine) return; // pressed again meanwhile, or another part
-    if (!answer) {
-      this.#playing = null;
-      return;
-    }
-    mine.audio = new Audio(answer.sound);
-    // At its end, and when another sound on the page starts.
-    mine.audio.addEventListener("pause", () => {
-      if (this.#playing === mine) this.#stop();
-    });
-    this.#showPlay(index, "Stop");
-    try {
-      await mine.audio.play();
-    } catch (error) {
-      if (error.name !== "AbortError") throw error; // it was stopped before it began
-    }
+  async #addressOf(index) {
+    const { take } = this.#value.parts[index];
+    return (await this.#ask({ do: "hear", index, take }))?.sound;
   }
 
   // A field in the place of the words: Ctrl+Enter or the button makes the part again with them.
